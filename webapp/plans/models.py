@@ -1,0 +1,42 @@
+"""Plans and their versions. What a plan says is a `document.PlanDocument`; versions are never changed."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+
+
+class Plan(models.Model):
+    """A named thing to measure. Its content is in its versions."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    slug = models.SlugField(unique=True, max_length=80)
+    title = models.CharField(max_length=200)
+    created_at = models.DateTimeField(auto_now_add=True)
+    deleted_at = models.DateTimeField(null=True)  # deleted plans can be brought back; their runs stay
+
+    class Meta:
+        ordering = ["title"]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class PlanVersion(models.Model):
+    """What a plan said at one time. A run leads here for ever."""
+
+    plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="versions")
+    number = models.PositiveIntegerField()
+    document = models.JSONField()  # document.PlanDocument
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["plan", "number"], name="planversion_number_once"),
+            models.CheckConstraint(condition=models.Q(number__gte=1), name="planversion_number_from_1"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.plan.slug} v{self.number}"

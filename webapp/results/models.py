@@ -1,0 +1,109 @@
+"""What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
+
+from django.contrib.postgres.indexes import GinIndex
+from django.db import models
+from django.db.models import F, Q
+
+from webapp.hosts.models import Host, Target
+from webapp.runs.models import Attempt, Run, Trial
+
+
+class Configuration(models.Model):
+    """What was really there while a leg ran, content-addressed."""
+
+    digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
+    facts = models.JSONField()  # flat: name -> text
+
+
+class LegRun(models.Model):
+    """One leg of one attempt: what was started and what fio said at the end."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="legs")
+    leg = models.PositiveSmallIntegerField()
+    job_text = models.TextField()
+    command = models.JSONField()
+    configuration = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="legs", null=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    fio_version = models.CharField(max_length=40, blank=True)
+    exit_code = models.IntegerField(null=True)
+    fio_json = models.BinaryField(default=b"")  # zlib of fio's last dump
+    stderr = models.TextField(blank=True)
+    usr_cpu_percent = models.FloatField(null=True)
+    sys_cpu_percent = models.FloatField(null=True)
+    device = models.JSONField(null=True)  # contract.reports.DeviceSample over the whole leg
+    samples_sent = models.PositiveIntegerField(default=0)
+    kernel_log = models.JSONField(default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "leg"], name="legrun_once")]
+
+
+class Sample(models.Model):
+    """One direction of one second of a leg."""
+
+    pk = models.CompositePrimaryKey("attempt_id", "leg", "second", "direction")
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="samples")
+    leg = models.PositiveSmallIntegerField()
+    second = models.PositiveIntegerField()
+    direction = models.CharField(max_length=5)
+    at = models.DateTimeField()  # end of the interval
+    interval_ms = models.PositiveIntegerField()
+    ios = models.BigIntegerField()
+    bytes = models.BigIntegerField()
+    runtime_ms = models.PositiveIntegerField()
+    p50_ns = models.BigIntegerField(null=True)  # null where the second holds too few I/Os for it
+    p99_ns = models.BigIntegerField(null=True)
+    p999_ns = models.BigIntegerField(null=True)
+    latency = models.BinaryField()  # results.packing: the interval's histogram
+    utilisation_percent = models.FloatField(null=True)
+    queue_depth = models.FloatField(null=True)
+
+
+class Result(models.Model):
+    """What a finished leg measured in one direction. One row a trial is the rule: the current attempt's."""
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results")
+    leg_run = models.ForeignKey(LegRun, on_delete=models.CASCADE, related_name="results")
+    direction = models.CharField(max_length=5)
+    # Copied for filtering without joins; they never change once a trial has ended.
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+")
+    point = models.JSONField()
+    point_key = models.CharField(max_length=64)
+    measured_at = models.DateTimeField()
+    ios = models.BigIntegerField()
+    bytes = models.BigIntegerField()
+    runtime_ms = models.PositiveIntegerField()
+    iops = models.FloatField()
+    bytes_per_s = models.FloatField()
+    latency_kind = models.CharField(max_length=4)  # lat | clat
+    latency_min_ns = models.FloatField()
+    latency_mean_ns = models.FloatField()
+    latency_max_ns = models.FloatField()
+    latency_stddev_ns = models.FloatField()
+    p50_ns = models.BigIntegerField(null=True)
+    p95_ns = models.BigIntegerField(null=True)
+    p99_ns = models.BigIntegerField(null=True)
+    p999_ns = models.BigIntegerField(null=True)
+    latency = models.BinaryField()  # results.packing: the whole histogram
+    invalid = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["-measured_at", "-id"]
+        constraints = [
+            models.UniqueConstraint(fields=["leg_run", "direction"], name="result_once"),
+            models.CheckConstraint(
+                condition=Q(direction__in=["read", "write", "trim"]), name="result_direction_known"
+            ),
+            models.CheckConstraint(condition=Q(iops__gte=0, bytes_per_s__gte=0), name="result_not_negative"),
+            models.CheckConstraint(
+                condition=Q(latency_min_ns__lte=F("latency_max_ns")), name="result_latency_in_order"
+            ),
+        ]
+        indexes = [
+            GinIndex(fields=["point"], name="result_point", opclasses=["jsonb_path_ops"]),
+            models.Index(fields=["-measured_at", "-id"], name="result_latest_first"),
+            models.Index(fields=["run", "point_key"], name="result_of_point"),
+        ]

@@ -1,0 +1,216 @@
+"""Runs, their trials and the attempts at them.
+
+Trial:  planned -> dispatched -> accepted -> running -> done | failed | cancelled
+        dispatched | accepted | running -> lost -> planned (again) | failed
+Run:    queued -> running -> closing -> done | failed | cancelled
+The transition tables and the one function that moves each are in `states.py`.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from webapp.hosts.models import Host, Target
+from webapp.plans.models import PlanVersion
+
+
+class RunState(models.TextChoices):
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    CLOSING = "closing", "Putting settings back"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
+OPEN_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.CLOSING)
+
+
+class TrialState(models.TextChoices):
+    PLANNED = "planned", "Planned"
+    DISPATCHED = "dispatched", "Dispatched"
+    ACCEPTED = "accepted", "Accepted"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+    LOST = "lost", "Lost"
+
+
+ACTIVE_TRIAL_STATES = (TrialState.DISPATCHED, TrialState.ACCEPTED, TrialState.RUNNING)
+ENDED_TRIAL_STATES = (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED)
+
+
+class AttemptKind(models.TextChoices):
+    TRIAL = "trial", "Trial"
+    CLOSE_RUN = "close_run", "Put settings back"
+    INVENTORY = "inventory", "Inventory"
+
+
+class AttemptState(models.TextChoices):
+    """A lost attempt comes back to life when its own results arrive and no newer attempt exists."""
+
+    DISPATCHED = "dispatched", "Dispatched"
+    ACCEPTED = "accepted", "Accepted"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+    LOST = "lost", "Lost"
+
+
+ACTIVE_ATTEMPT_STATES = (AttemptState.DISPATCHED, AttemptState.ACCEPTED, AttemptState.RUNNING)
+
+
+class Run(models.Model):
+    """One execution of a plan version on chosen targets."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    number = models.PositiveIntegerField(unique=True)  # what people call it: run 17
+    version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="runs")
+    targets = models.ManyToManyField(Target, related_name="runs")
+    state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)
+    seed = models.BigIntegerField()  # of the order of trials
+    trial_count = models.PositiveIntegerField()
+    cancel_requested_at = models.DateTimeField(null=True)
+    armed_serials = models.JSONField(default=list)  # typed by `created_by` before the start
+    armed_until = models.DateTimeField(null=True)
+    note = models.TextField(blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known")]
+        indexes = [
+            # the dispatcher looks only at open runs, of which there are few
+            models.Index(fields=["created_at"], name="run_open", condition=Q(state__in=OPEN_RUN_STATES)),
+        ]
+
+    def __str__(self) -> str:
+        return f"run {self.number}"
+
+
+class Trial(models.Model):
+    """One execution of one point in a run."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="trials")
+    index = models.PositiveIntegerField()  # place in the order of execution, from 0
+    repeat = models.PositiveIntegerField()  # from 1
+    part = models.CharField(max_length=100)  # name of the plan's part it belongs to
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")
+    # Every level of this point, fixed ones too: factor name -> level, e.g. {"block_size": 4096, "scheduler": "none"}.
+    # Keys and units are those of plans.factors; filters on any factor go through its GIN index.
+    point = models.JSONField()
+    # The same but for target and repeat: trials with equal point_key are repeats of one another.
+    point_key = models.CharField(max_length=64)
+    workload = models.JSONField()  # contract.workload.Workload
+    settings = models.JSONField(default=dict)  # setting name -> wanted value
+    drop_caches = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
+    reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost
+    reason = models.TextField(blank=True)
+    attempts_left = models.PositiveSmallIntegerField(default=1)
+    ended_at = models.DateTimeField(null=True)
+    invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
+
+    class Meta:
+        ordering = ["run", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "index"], name="trial_index_once_per_run"),
+            models.CheckConstraint(condition=Q(state__in=TrialState.values), name="trial_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state__in=[TrialState.FAILED, TrialState.LOST]) | ~Q(reason_code=""),
+                name="trial_failure_has_reason",
+            ),
+        ]
+        indexes = [
+            # next trial of a host
+            models.Index(fields=["host", "run", "index"], name="trial_planned", condition=Q(state="planned")),
+        ]
+
+
+class Attempt(models.Model):
+    """One order to one host and everything that came of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=10, choices=AttemptKind.choices)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", null=True)
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts", null=True)
+    number = models.PositiveSmallIntegerField(default=1)  # 1 is the first try
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="attempts")
+    state = models.CharField(max_length=10, choices=AttemptState.choices, default=AttemptState.DISPATCHED)
+    confirmed_seq = models.PositiveIntegerField(default=0)  # all batches up to here are committed
+    lease_until = models.DateTimeField()
+    published_at = models.DateTimeField(null=True)  # last time the order went to the broker
+    accepted_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)  # fio began
+    ended_at = models.DateTimeField(null=True)
+    phase = models.CharField(max_length=300, blank=True)  # what the worker last said it is doing
+    outcome_code = models.CharField(max_length=60, blank=True)
+    outcome = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            # A host does one thing at a time. This is what keeps two runs from measuring each other.
+            models.UniqueConstraint(
+                fields=["host"], name="attempt_one_active_per_host", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)
+            ),
+            models.UniqueConstraint(fields=["trial", "number"], name="attempt_number_once_per_trial"),
+            models.CheckConstraint(condition=Q(state__in=AttemptState.values), name="attempt_state_known"),
+            models.CheckConstraint(
+                condition=Q(kind="trial", trial__isnull=False, run__isnull=False)
+                | Q(kind="close_run", trial__isnull=True, run__isnull=False)
+                | Q(kind="inventory", trial__isnull=True, run__isnull=True),
+                name="attempt_kind_has_its_subject",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["lease_until"], name="attempt_lease", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)),
+        ]
+
+
+class TargetLock(models.Model):
+    """A lock group in use by an active attempt. Deleted when the attempt ends."""
+
+    lock_group = models.CharField(max_length=300, primary_key=True)
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="locks")
+
+
+class Move(models.Model):
+    """A change of state of a run or trial: the history."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="moves")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="moves", null=True)
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="moves", null=True)
+    at = models.DateTimeField(auto_now_add=True)
+    before = models.CharField(max_length=10)
+    after = models.CharField(max_length=10)
+    code = models.CharField(max_length=60, blank=True)
+    reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["at", "id"]
+
+
+class SettingChange(models.Model):
+    """A setting as asked for and as observed, and whether it was put back."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="setting_changes")
+    at = models.DateTimeField()
+    name = models.CharField(max_length=100)
+    device = models.CharField(max_length=200, blank=True)
+    before = models.TextField(blank=True)
+    asked = models.TextField()
+    observed = models.TextField()
+    restoring = models.BooleanField(default=False)  # this row is the putting back
+    restored = models.BooleanField(default=False)
+    note = models.TextField(blank=True)

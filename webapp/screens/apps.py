@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class ScreensConfig(AppConfig):
+    name = "webapp.screens"
+    default_auto_field = "django.db.models.BigAutoField"

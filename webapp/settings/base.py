@@ -1,0 +1,141 @@
+"""The one settings module; everything that differs between installations comes from the environment."""
+
+from pathlib import Path
+
+from webapp.settings import environment as env
+
+BASE_DIR = Path(__file__).resolve().parent.parent.parent
+
+SECRET_KEY = env.text("SWEETSPOT_SECRET_KEY")
+DEBUG = env.flag("SWEETSPOT_DEBUG")
+ALLOWED_HOSTS = env.words("SWEETSPOT_ALLOWED_HOSTS", "localhost,127.0.0.1,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("SWEETSPOT_TRUSTED_ORIGINS")
+# What workers and the pasted "add host" line use to reach this server.
+PUBLIC_URL = env.text("SWEETSPOT_PUBLIC_URL", "http://127.0.0.1:8000").rstrip("/")
+# False only where everything stays on loopback, as in the demo.
+HTTPS = env.flag("SWEETSPOT_HTTPS", default=PUBLIC_URL.startswith("https://"))
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.humanize",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+    "django_celery_beat",
+    "django_filters",
+    "ninja",
+    "webapp.core",
+    "webapp.hosts",
+    "webapp.plans",
+    "webapp.runs",
+    "webapp.results",
+    "webapp.compare",
+    "webapp.screens",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "webapp.urls"
+WSGI_APPLICATION = "webapp.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+DATABASES = {"default": env.database("SWEETSPOT_DATABASE_URL")}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "core.User"
+LOGIN_URL = "login"
+LOGIN_REDIRECT_URL = "overview"
+LOGOUT_REDIRECT_URL = "login"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator"},
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+
+LANGUAGE_CODE = "en-gb"
+TIME_ZONE = "UTC"
+USE_I18N = False
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = env.text("SWEETSPOT_STATIC_ROOT", str(BASE_DIR / ".build" / "static"))
+# Vite writes here; not committed.
+FRONTEND_BUILD = BASE_DIR / ".build" / "frontend"
+STATICFILES_DIRS = [FRONTEND_BUILD] if FRONTEND_BUILD.is_dir() else []
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    # Vite puts a hash of the content into every name, so plain storage is enough.
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True
+
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = HTTPS
+CSRF_COOKIE_SECURE = HTTPS
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_SSL_REDIRECT = HTTPS
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("SWEETSPOT_BEHIND_PROXY") else None
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
+SECURE_HSTS_PRELOAD = HTTPS
+X_FRAME_OPTIONS = "DENY"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+
+# The broker: orders go to hosts, and this server's own periodic tasks run from it.
+REDIS_URL = env.text("SWEETSPOT_REDIS_URL")
+# The broker as hosts reach it, where that differs.
+WORKER_REDIS_URL = env.text("SWEETSPOT_WORKER_REDIS_URL", REDIS_URL)
+
+CELERY_BROKER_URL = REDIS_URL
+CELERY_ACCEPT_CONTENT = ["json"]
+CELERY_TASK_SERIALIZER = "json"
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_DEFAULT_QUEUE = "server"
+CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_BROKER_CONNECTION_MAX_RETRIES = None
+CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_steps": [0], "socket_connect_timeout": 3, "socket_timeout": 5}
+# Publishing happens after a commit, in a request: fail fast, the beat publishes again.
+CELERY_TASK_PUBLISH_RETRY = False
+CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_TIMEZONE = "UTC"
+
+# Rules of the house (s).
+LEASE_SECONDS = env.number("SWEETSPOT_LEASE_SECONDS", 900)  # longer than the outages that are tolerated
+ORDER_EXPIRES_SECONDS = env.number("SWEETSPOT_ORDER_EXPIRES_SECONDS", 300)
+REPUBLISH_SECONDS = env.number("SWEETSPOT_REPUBLISH_SECONDS", 10)  # an order not accepted by then goes out again
+ENROLMENT_SECONDS = 3600
+ARMING_SECONDS = 3600
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "root": {"handlers": ["stderr"], "level": "INFO"},
+}

@@ -1,0 +1,94 @@
+"""Strict structs, size limits and version negotiation shared by all messages."""
+
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+CONTRACT_VERSION = 1
+OLDEST_UNDERSTOOD = 1
+
+MAX_ORDER_BYTES = 256 * 1024
+MAX_REPORT_BYTES = 16 * 1024 * 1024
+MAX_ENROL_BYTES = 64 * 1024
+MAX_HELLO_BYTES = 4 * 1024 * 1024
+
+
+class ContractError(ValueError):
+    """A message that is not of this contract. `code` is for machines, the text for people."""
+
+    code = "bad_message"
+
+
+class TooLarge(ContractError):
+    code = "too_large"
+
+
+class VersionMismatch(ContractError):
+    code = "version_mismatch"
+
+
+class Message(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Base of everything that crosses the wire."""
+
+
+class _Version(msgspec.Struct, frozen=True):
+    version: int
+
+
+# Shapes used by many messages.
+Id = Annotated[str, Meta(min_length=1, max_length=64, pattern=r"^[0-9a-zA-Z_.-]+$")]
+Name = Annotated[str, Meta(min_length=1, max_length=100)]
+Text = Annotated[str, Meta(max_length=2000)]
+LongText = Annotated[str, Meta(max_length=64 * 1024)]
+Path = Annotated[str, Meta(min_length=1, max_length=1024, pattern=r"^/[^\x00-\x1f]*$")]
+Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
+Number = Annotated[float, Meta(ge=0)]
+
+M = TypeVar("M", bound=Message)
+
+
+def encode(message: Message) -> bytes:
+    """The canonical JSON text of a message."""
+    return msgspec.json.encode(message, order="deterministic")
+
+
+def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
+    """Read one message that carries a `version`; raises ContractError in words a person can act on.
+
+    The version is looked at first, so a message of a newer contract is refused
+    for its version and not for the first field that is new in it.
+    """
+    raw = data.encode() if isinstance(data, str) else data
+    if len(raw) > limit:
+        raise TooLarge(f"{kind.__name__} of {len(raw)} bytes is over the limit of {limit} bytes.")
+    try:
+        check_version(msgspec.json.decode(raw, type=_Version).version, kind.__name__)
+        return msgspec.json.decode(raw, type=kind)
+    except msgspec.DecodeError as error:
+        raise ContractError(f"{kind.__name__} could not be read: {error}") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise ContractError(f"{kind.__name__} is not JSON text: {type(error).__name__}") from error
+
+
+def check_version(version: int, what: str) -> None:
+    """Refuse a version that this side does not speak, saying which side is to be upgraded."""
+    if OLDEST_UNDERSTOOD <= version <= CONTRACT_VERSION:
+        return
+    older = "the sender" if version < OLDEST_UNDERSTOOD else "this side"
+    raise VersionMismatch(
+        f"{what} is of contract version {version}; this side understands "
+        f"{OLDEST_UNDERSTOOD} to {CONTRACT_VERSION}. Upgrade {older}."
+    )
+
+
+def common_version(*, oldest: int, newest: int) -> int:
+    """The newest contract version that both this side and a peer (oldest to newest) speak."""
+    version = min(newest, CONTRACT_VERSION)
+    if version < max(oldest, OLDEST_UNDERSTOOD):
+        raise VersionMismatch(
+            f"The peer speaks contract versions {oldest} to {newest}, this side "
+            f"{OLDEST_UNDERSTOOD} to {CONTRACT_VERSION}: there is none in common. "
+            f"Upgrade {'the peer' if newest < OLDEST_UNDERSTOOD else 'this side'}."
+        )
+    return version

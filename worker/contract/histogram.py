@@ -1,0 +1,66 @@
+"""Latency histograms: parallel tuples of bucket midpoints (ns, ascending) and counts, as in fio's json+ output.
+
+fio's buckets are at most 1/64 wide relative to their value, so any quantile read
+from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
+"""
+
+from collections.abc import Iterable
+
+from worker.contract.base import Count, Message
+
+
+class Histogram(Message, kw_only=True):
+    """`counts[i]` I/Os took about `latency_ns[i]`."""
+
+    latency_ns: tuple[Count, ...] = ()
+    counts: tuple[Count, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.latency_ns) != len(self.counts):
+            raise ValueError("latency_ns and counts differ in length")
+        if any(a >= b for a, b in zip(self.latency_ns, self.latency_ns[1:], strict=False)):
+            raise ValueError("latency_ns is not ascending")
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts)
+
+    def percentile(self, percent: float) -> int | None:
+        """The nearest-rank percentile in ns: the smallest bucket that at least `percent` % of I/Os do not exceed."""
+        total = self.total
+        if not total:
+            return None
+        rank = max(1, -(-total * round(percent * 1000) // 100_000))
+        seen = 0
+        for latency, count in zip(self.latency_ns, self.counts, strict=True):
+            seen += count
+            if seen >= rank:
+                return latency
+        return self.latency_ns[-1]
+
+    def mean_ns(self) -> float | None:
+        total = self.total
+        if not total:
+            return None
+        return sum(b * c for b, c in zip(self.latency_ns, self.counts, strict=True)) / total
+
+
+def merge(histograms: Iterable[Histogram]) -> Histogram:
+    """The histogram of all I/Os of several."""
+    counts: dict[int, int] = {}
+    for histogram in histograms:
+        for latency, count in zip(histogram.latency_ns, histogram.counts, strict=True):
+            counts[latency] = counts.get(latency, 0) + count
+    ordered = sorted(counts)
+    return Histogram(latency_ns=tuple(ordered), counts=tuple(counts[b] for b in ordered))
+
+
+# A percentile says something only where enough I/Os lie beyond it: percent -> least count in the interval.
+LEAST_COUNT = {50.0: 10, 95.0: 200, 99.0: 1_000, 99.9: 10_000, 99.99: 100_000}
+
+
+def supported_percentile(histogram: Histogram, percent: float) -> int | None:
+    """The percentile in ns, or None where the interval holds too few I/Os for it."""
+    if histogram.total < LEAST_COUNT.get(percent, 1):
+        return None
+    return histogram.percentile(percent)

@@ -1,0 +1,75 @@
+"""What the server may ask of a host: data, never commands. Signed as a whole (see `signing`)."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from worker.contract.base import CONTRACT_VERSION, MAX_ORDER_BYTES, ContractError, Id, Message, Name, check_version
+from worker.contract.workload import Leg
+
+# The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
+ORDER_TASK = "sweetspot.order"
+
+
+def queue_name(host_id: str) -> str:
+    """The host's own queue; its Redis user may touch no other."""
+    return f"host.{host_id}"
+
+
+class SettingWish(Message, kw_only=True):
+    """Bring one setting of the block device under a leg's target to `value`."""
+
+    name: Name
+    value: Annotated[str, Meta(max_length=200)]
+    leg: Annotated[int, Meta(ge=0, le=63)] = 0
+
+
+class Order(Message, tag_field="purpose", kw_only=True):
+    """Common head. `attempt` is the id under which all reports about this order come back."""
+
+    host: Id
+    attempt: Id
+    issued_at: float  # Unix time, s
+    expires_at: float  # not begun after this
+    version: int = CONTRACT_VERSION
+
+
+class TrialOrder(Order, tag="trial", kw_only=True):
+    run: Id
+    trial: Id
+    legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
+    settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
+    drop_caches: bool = False
+    armed_serials: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()  # a person typed these for this run
+    silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
+    total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
+
+
+class CloseRunOrder(Order, tag="close_run", kw_only=True):
+    """Put back every setting that the run changed."""
+
+    run: Id
+
+
+class InventoryOrder(Order, tag="inventory", kw_only=True):
+    """Look again and send a Hello."""
+
+
+AnyOrder = TrialOrder | CloseRunOrder | InventoryOrder
+
+
+class _Head(msgspec.Struct, frozen=True):
+    version: int
+
+
+def decode_order(text: str | bytes) -> AnyOrder:
+    """Read an order whose signature has been verified. Raises ContractError."""
+    raw = text.encode() if isinstance(text, str) else text
+    if len(raw) > MAX_ORDER_BYTES:
+        raise ContractError(f"An order of {len(raw)} bytes is over the limit of {MAX_ORDER_BYTES} bytes.")
+    try:
+        check_version(msgspec.json.decode(raw, type=_Head).version, "The order")
+        return msgspec.json.decode(raw, type=AnyOrder)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ContractError(f"The order could not be read: {error}") from error

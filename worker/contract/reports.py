@@ -1,0 +1,279 @@
+"""What a host tells the server, over HTTP with its own token.
+
+A report carries numbered batches. Batches of one (attempt, host) are numbered from 1
+without gaps and are taken in order: the server confirms the highest number up to which
+it has committed everything, and the worker keeps a batch on disk until it is confirmed.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from worker.contract.base import (
+    CONTRACT_VERSION,
+    OLDEST_UNDERSTOOD,
+    Count,
+    Id,
+    LongText,
+    Message,
+    Name,
+    Number,
+    Text,
+)
+from worker.contract.histogram import Histogram
+from worker.contract.inventory import Capabilities, Inventory, Label, PolicyTarget
+
+
+class Direction(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    TRIM = "trim"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class LatencyKind(StrEnum):
+    LAT = "lat"  # fio's total latency
+    CLAT = "clat"  # completion latency, where fio keeps no total
+
+
+LegNumber = Annotated[int, Meta(ge=0, le=63)]
+
+
+class Accepted(Message, tag="accepted", kw_only=True):
+    """The order is in the journal."""
+
+    at: float  # Unix time, s
+    worker_version: Label
+
+
+class Phase(Message, tag="phase", kw_only=True):
+    """What the worker is doing now: guard, settings, prefill, run, report, restore."""
+
+    at: float
+    name: Name
+    detail: Text = ""
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None
+
+
+class SettingRecord(Message, tag="setting", kw_only=True):
+    """One setting, as asked for and as observed after writing."""
+
+    at: float
+    name: Name
+    device: Label  # kernel name, "" for host-wide
+    before: Text
+    asked: Text
+    observed: Text
+
+
+class SettingRestored(Message, tag="restored", kw_only=True):
+    at: float
+    name: Name
+    device: Label
+    value: Text  # what it was to be put back to
+    observed: Text
+    restored: bool
+    note: Text = ""  # why not, e.g. changed by somebody else since
+
+
+class Observed(Message, tag="observed", kw_only=True):
+    """The configuration under which the trial ran: everything a result depends on and that was really there."""
+
+    at: float
+    facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
+
+
+class LegStarted(Message, tag="leg_started", kw_only=True):
+    at: float
+    leg: LegNumber
+    job_text: LongText
+    command: tuple[Text, ...]
+
+
+class DirectionSample(Message, kw_only=True):
+    """One direction in one interval, all from differences of two of fio's dumps."""
+
+    direction: Direction
+    ios: Count  # completed in the interval
+    bytes: Count
+    runtime_ms: Count  # fio's own runtime between the two dumps
+    latency: Histogram
+    p50_ns: Count | None = None
+    p99_ns: Count | None = None
+    p999_ns: Count | None = None
+
+
+class DeviceSample(Message, kw_only=True):
+    """From /sys/block/<name>/stat over the same interval."""
+
+    device: Label
+    utilisation_percent: Annotated[float, Meta(ge=0, le=100)]
+    queue_depth: Number  # time-weighted mean of I/Os in flight
+    read_ios: Count
+    write_ios: Count
+    read_bytes: Count
+    write_bytes: Count
+
+
+class Sample(Message, tag="sample", kw_only=True):
+    """One second of a leg, of the measured part (not the ramp)."""
+
+    leg: LegNumber
+    second: Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0, 1, 2 … without gaps
+    at: float  # Unix time of the interval's end
+    interval_ms: Annotated[int, Meta(ge=1)]
+    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
+    device: DeviceSample | None = None
+
+
+class DirectionResult(Message, kw_only=True):
+    direction: Direction
+    ios: Count
+    bytes: Count
+    runtime_ms: Count
+    iops: Number
+    bytes_per_s: Number
+    latency_kind: LatencyKind
+    latency_min_ns: Number
+    latency_mean_ns: Number
+    latency_max_ns: Number
+    latency_stddev_ns: Number
+    latency: Histogram
+
+
+class LegResult(Message, tag="leg_result", kw_only=True):
+    leg: LegNumber
+    started_at: float
+    ended_at: float
+    fio_version: Label
+    exit_code: int
+    fio_json: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # fio's last dump, as printed
+    stderr: LongText
+    directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
+    usr_cpu_percent: Number  # of one core, fio's own figures
+    sys_cpu_percent: Number
+    device: DeviceSample | None = None  # over the whole leg
+    samples: Count = 0  # how many were sent, so a gap would be seen
+    kernel_log: Annotated[tuple[Text, ...], Meta(max_length=200)] = ()
+
+
+class Finished(Message, tag="finished", kw_only=True):
+    """The last item of an attempt. A failure has a code of `docs/message-contract.md` and words."""
+
+    at: float
+    outcome: Outcome
+    code: Annotated[str, Meta(max_length=60)] = ""
+    message: LongText = ""
+
+
+Item = (
+    Accepted
+    | Phase
+    | SettingRecord
+    | SettingRestored
+    | Observed
+    | LegStarted
+    | Sample
+    | LegResult
+    | Finished
+)
+
+
+class Batch(Message, kw_only=True):
+    attempt: Id
+    seq: Annotated[int, Meta(ge=1, le=2**31 - 1)]
+    items: Annotated[tuple[Item, ...], Meta(min_length=1, max_length=2000)]
+
+
+class Report(Message, kw_only=True):
+    """One exchange. An attempt in `active` has its lease renewed even if it has nothing to say."""
+
+    batches: Annotated[tuple[Batch, ...], Meta(max_length=5000)] = ()
+    active: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()
+    version: int = CONTRACT_VERSION
+
+
+class Refusal(Message, kw_only=True):
+    """Codes: unknown_attempt (also for another host's), attempt_closed, superseded, bad_item."""
+
+    code: Id
+    message: Text
+
+
+class AttemptReply(Message, kw_only=True):
+    """Everything up to `confirmed_seq` is committed; send on from the next number.
+
+    With a `refusal` nothing more of this attempt will be taken: the worker stops it
+    and sets its unconfirmed batches aside.
+    """
+
+    attempt: Id
+    confirmed_seq: Count
+    cancel: bool = False
+    lease_until: float = 0.0
+    refusal: Refusal | None = None
+
+
+class ReportReply(Message, kw_only=True):
+    attempts: tuple[AttemptReply, ...]
+    version: int = CONTRACT_VERSION
+
+
+class Hello(Message, kw_only=True):
+    """Sent at start, after an inventory order, every minute while idle, and when the policy file changes."""
+
+    worker_version: Label
+    oldest_contract: int
+    newest_contract: int
+    boot_id: Label
+    at: float
+    inventory: Inventory
+    capabilities: Capabilities
+    targets: Annotated[tuple[PolicyTarget, ...], Meta(max_length=1000)]
+    journal: tuple[Id, ...] = ()  # attempts the worker has not finished reporting
+    version: int = OLDEST_UNDERSTOOD
+
+
+class HelloReply(Message, kw_only=True):
+    contract: int  # the version to speak from now on
+    server_time: float
+    public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
+    message: Text = ""
+    version: int = OLDEST_UNDERSTOOD
+
+
+class Enrol(Message, kw_only=True):
+    """Trade a one-time token for the host's own."""
+
+    token: Annotated[str, Meta(min_length=10, max_length=200)]
+    hostname: Label
+    worker_version: Label
+    oldest_contract: int
+    newest_contract: int
+    version: int = OLDEST_UNDERSTOOD
+
+
+class EnrolReply(Message, kw_only=True):
+    host: Id
+    host_name: Label
+    host_token: Annotated[str, Meta(min_length=20, max_length=200)]
+    broker_url: Text
+    public_keys: dict[Id, str]
+    contract: int
+    version: int = OLDEST_UNDERSTOOD
+
+
+class Problem(Message, kw_only=True):
+    """Body of every answer that is not 200."""
+
+    code: Id
+    message: Text
+    version: int = OLDEST_UNDERSTOOD

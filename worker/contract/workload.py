@@ -1,0 +1,155 @@
+"""What a leg does to its target: the workload, in the field's own words and in SI-free units (bytes, ns, s)."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from worker.contract.base import Id, Message, Name, Path
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Pattern(StrEnum):
+    """fio's `rw`."""
+
+    READ = "read"
+    WRITE = "write"
+    RANDREAD = "randread"
+    RANDWRITE = "randwrite"
+    READWRITE = "readwrite"
+    RANDRW = "randrw"
+
+    @property
+    def reads(self) -> bool:
+        return self not in (Pattern.WRITE, Pattern.RANDWRITE)
+
+    @property
+    def writes(self) -> bool:
+        return self not in (Pattern.READ, Pattern.RANDREAD)
+
+    @property
+    def mixed(self) -> bool:
+        return self in (Pattern.READWRITE, Pattern.RANDRW)
+
+    @property
+    def random(self) -> bool:
+        return self in (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW)
+
+
+class Engine(StrEnum):
+    IO_URING = "io_uring"
+    LIBAIO = "libaio"
+    PSYNC = "psync"
+
+    @property
+    def asynchronous(self) -> bool:
+        return self is not Engine.PSYNC
+
+
+class SyncDepth(StrEnum):
+    """What an engine without a queue (psync) does when a depth above 1 is asked for."""
+
+    REFUSE = "refuse"  # the workload is invalid, said by name
+    THREADS = "threads"  # one thread for each unit of depth: numjobs x iodepth threads of depth 1
+
+
+class Sync(StrEnum):
+    """fio's `sync`: flags the file is opened with."""
+
+    NONE = "none"
+    SYNC = "sync"
+    DSYNC = "dsync"
+
+
+class Buffers(StrEnum):
+    """What the written data looks like."""
+
+    INCOMPRESSIBLE = "incompressible"  # fio's refill_buffers
+    REPEATED = "repeated"  # fio's default: one random buffer used again, a drive may deduplicate it
+    ZEROES = "zeroes"
+
+
+class UringOptions(Message, kw_only=True):
+    fixedbufs: bool = False
+    registerfiles: bool = False
+    hipri: bool = False
+    sqthread_poll: bool = False
+    nonvectored: bool = False
+
+    def wanted(self) -> tuple[str, ...]:
+        """Names of the features that are switched on."""
+        return tuple(name for name in self.__struct_fields__ if getattr(self, name))
+
+
+BlockBytes = Annotated[int, Meta(ge=512, le=16 * MIB, multiple_of=512)]
+
+
+class BlockShare(Message, kw_only=True):
+    """One part of fio's bssplit."""
+
+    block_bytes: BlockBytes
+    percent: Annotated[int, Meta(ge=1, le=100)]
+
+
+class Workload(Message, kw_only=True):
+    """Exactly one of `runtime_s` and `amount_bytes` stops it. `recipes.workload_problems` checks what types cannot."""
+
+    pattern: Pattern
+    block_bytes: BlockBytes = 4 * KIB
+    block_split: Annotated[tuple[BlockShare, ...], Meta(max_length=64)] = ()  # wins over block_bytes
+    read_percent: Annotated[int, Meta(ge=0, le=100)] | None = None  # mixed patterns only
+    engine: Engine = Engine.IO_URING
+    uring: UringOptions = UringOptions()
+    numjobs: Annotated[int, Meta(ge=1, le=1024)] = 1
+    iodepth: Annotated[int, Meta(ge=1, le=4096)] = 1  # per job
+    sync_depth: SyncDepth = SyncDepth.REFUSE
+    direct: bool = True
+    sync: Sync = Sync.NONE
+    fsync_every: Annotated[int, Meta(ge=0, le=2**31)] = 0  # fio's fsync=N writes, 0 is never
+    end_fsync: bool = False
+    size_bytes: Annotated[int, Meta(ge=512, le=2**60, multiple_of=512)] | None = (
+        None  # of each file; of the part of a block device used; None: the whole device
+    )
+    files: Annotated[int, Meta(ge=1, le=1024)] = 1  # directories only
+    runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] | None = None
+    amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # in all, over all jobs
+    ramp_s: Annotated[int, Meta(ge=0, le=86400)] = 0
+    prefill: bool = True  # files are written once, whole, before they are first used
+    buffers: Buffers = Buffers.INCOMPRESSIBLE
+    seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # of fio's random offsets
+
+    @property
+    def threads(self) -> int:
+        """Threads that do I/O."""
+        return self.numjobs * (1 if self.engine.asynchronous else self.iodepth)
+
+    @property
+    def depth(self) -> int:
+        """I/Os in flight in all, as asked for: numjobs x iodepth."""
+        return self.numjobs * self.iodepth
+
+
+class TargetKind(StrEnum):
+    BLOCK = "block"
+    DIRECTORY = "directory"
+    FILE = "file"
+
+
+class TargetRef(Message, kw_only=True):
+    """A target as the server knows it; the worker holds it against its own policy and what is there."""
+
+    id: Id
+    kind: TargetKind
+    path: Path
+    stable_id: Name  # wwn-…, nvme-eui…, loop:<backing file>, dir:<path>, file:<path>
+    serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's own; where it has none, its stable id
+
+
+class Leg(Message, kw_only=True):
+    """One workload at one target; the legs of a trial start together."""
+
+    number: Annotated[int, Meta(ge=0, le=63)]
+    target: TargetRef
+    workload: Workload
