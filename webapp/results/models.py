@@ -94,9 +94,7 @@ class Result(models.Model):
         ordering = ["-measured_at", "-id"]
         constraints = [
             models.UniqueConstraint(fields=["leg_run", "direction"], name="result_once"),
-            models.CheckConstraint(
-                condition=Q(direction__in=["read", "write", "trim"]), name="result_direction_known"
-            ),
+            models.CheckConstraint(condition=Q(direction__in=["read", "write", "trim"]), name="result_direction_known"),
             models.CheckConstraint(condition=Q(iops__gte=0, bytes_per_s__gte=0), name="result_not_negative"),
             models.CheckConstraint(
                 condition=Q(latency_min_ns__lte=F("latency_max_ns")), name="result_latency_in_order"

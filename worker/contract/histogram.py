@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from worker.contract.base import Count, Message
 
 
-class Histogram(Message, kw_only=True):
+class Histogram(Message, frozen=True, kw_only=True):
     """`counts[i]` I/Os took about `latency_ns[i]`."""
 
     latency_ns: tuple[Count, ...] = ()

@@ -10,7 +10,7 @@ from worker.contract.workload import TargetKind
 Label = Annotated[str, Meta(max_length=200)]
 
 
-class Cpu(Message, kw_only=True):
+class Cpu(Message, frozen=True, kw_only=True):
     model: Label
     sockets: int
     cores: int
@@ -18,20 +18,20 @@ class Cpu(Message, kw_only=True):
     governor: Label = ""
 
 
-class Kernel(Message, kw_only=True):
+class Kernel(Message, frozen=True, kw_only=True):
     release: Label
     command_line: Text
     boot_id: Label
 
 
-class Holder(Message, kw_only=True):
+class Holder(Message, frozen=True, kw_only=True):
     """What keeps a block device busy: a mount, swap, or a device built on top of it."""
 
     kind: Label  # mount | swap | holder | open
     detail: Text
 
 
-class BlockDevice(Message, kw_only=True):
+class BlockDevice(Message, frozen=True, kw_only=True):
     name: Label  # kernel name, e.g. nvme0n1
     path: Path  # e.g. /dev/nvme0n1
     kind: Label  # disk | partition | loop | raid | dm …
@@ -54,7 +54,7 @@ class BlockDevice(Message, kw_only=True):
     holders: tuple[Holder, ...] = ()
 
 
-class Inventory(Message, kw_only=True):
+class Inventory(Message, frozen=True, kw_only=True):
     hostname: Label
     distribution: Label
     hypervisor: Label
@@ -64,7 +64,7 @@ class Inventory(Message, kw_only=True):
     block_devices: tuple[BlockDevice, ...]
 
 
-class PolicyTarget(Message, kw_only=True):
+class PolicyTarget(Message, frozen=True, kw_only=True):
     """A line of the host's own policy file, as the worker understood it."""
 
     id: Id  # short name given in the policy file
@@ -82,7 +82,7 @@ class PolicyTarget(Message, kw_only=True):
     firmware: Label = ""
 
 
-class Capabilities(Message, kw_only=True):
+class Capabilities(Message, frozen=True, kw_only=True):
     """What this host can run; the server offers only this."""
 
     fio_version: Label  # "" if fio is missing

@@ -17,7 +17,7 @@ def queue_name(host_id: str) -> str:
     return f"host.{host_id}"
 
 
-class SettingWish(Message, kw_only=True):
+class SettingWish(Message, frozen=True, kw_only=True):
     """Bring one setting of the block device under a leg's target to `value`."""
 
     name: Name
@@ -25,7 +25,7 @@ class SettingWish(Message, kw_only=True):
     leg: Annotated[int, Meta(ge=0, le=63)] = 0
 
 
-class Order(Message, tag_field="purpose", kw_only=True):
+class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
     """Common head. `attempt` is the id under which all reports about this order come back."""
 
     host: Id
@@ -35,7 +35,7 @@ class Order(Message, tag_field="purpose", kw_only=True):
     version: int = CONTRACT_VERSION
 
 
-class TrialOrder(Order, tag="trial", kw_only=True):
+class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     run: Id
     trial: Id
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
@@ -46,13 +46,13 @@ class TrialOrder(Order, tag="trial", kw_only=True):
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
 
 
-class CloseRunOrder(Order, tag="close_run", kw_only=True):
+class CloseRunOrder(Order, tag="close_run", frozen=True, kw_only=True):
     """Put back every setting that the run changed."""
 
     run: Id
 
 
-class InventoryOrder(Order, tag="inventory", kw_only=True):
+class InventoryOrder(Order, tag="inventory", frozen=True, kw_only=True):
     """Look again and send a Hello."""
 
 
@@ -70,6 +70,7 @@ def decode_order(text: str | bytes) -> AnyOrder:
         raise ContractError(f"An order of {len(raw)} bytes is over the limit of {MAX_ORDER_BYTES} bytes.")
     try:
         check_version(msgspec.json.decode(raw, type=_Head).version, "The order")
-        return msgspec.json.decode(raw, type=AnyOrder)
+        order: AnyOrder = msgspec.json.decode(raw, type=AnyOrder)
+        return order
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ContractError(f"The order could not be read: {error}") from error

@@ -47,14 +47,14 @@ class LatencyKind(StrEnum):
 LegNumber = Annotated[int, Meta(ge=0, le=63)]
 
 
-class Accepted(Message, tag="accepted", kw_only=True):
+class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
     """The order is in the journal."""
 
     at: float  # Unix time, s
     worker_version: Label
 
 
-class Phase(Message, tag="phase", kw_only=True):
+class Phase(Message, tag="phase", frozen=True, kw_only=True):
     """What the worker is doing now: guard, settings, prefill, run, report, restore."""
 
     at: float
@@ -63,7 +63,7 @@ class Phase(Message, tag="phase", kw_only=True):
     percent: Annotated[float, Meta(ge=0, le=100)] | None = None
 
 
-class SettingRecord(Message, tag="setting", kw_only=True):
+class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
     """One setting, as asked for and as observed after writing."""
 
     at: float
@@ -74,7 +74,7 @@ class SettingRecord(Message, tag="setting", kw_only=True):
     observed: Text
 
 
-class SettingRestored(Message, tag="restored", kw_only=True):
+class SettingRestored(Message, tag="restored", frozen=True, kw_only=True):
     at: float
     name: Name
     device: Label
@@ -84,21 +84,21 @@ class SettingRestored(Message, tag="restored", kw_only=True):
     note: Text = ""  # why not, e.g. changed by somebody else since
 
 
-class Observed(Message, tag="observed", kw_only=True):
+class Observed(Message, tag="observed", frozen=True, kw_only=True):
     """The configuration under which the trial ran: everything a result depends on and that was really there."""
 
     at: float
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
 
 
-class LegStarted(Message, tag="leg_started", kw_only=True):
+class LegStarted(Message, tag="leg_started", frozen=True, kw_only=True):
     at: float
     leg: LegNumber
     job_text: LongText
     command: tuple[Text, ...]
 
 
-class DirectionSample(Message, kw_only=True):
+class DirectionSample(Message, frozen=True, kw_only=True):
     """One direction in one interval, all from differences of two of fio's dumps."""
 
     direction: Direction
@@ -111,7 +111,7 @@ class DirectionSample(Message, kw_only=True):
     p999_ns: Count | None = None
 
 
-class DeviceSample(Message, kw_only=True):
+class DeviceSample(Message, frozen=True, kw_only=True):
     """From /sys/block/<name>/stat over the same interval."""
 
     device: Label
@@ -123,7 +123,7 @@ class DeviceSample(Message, kw_only=True):
     write_bytes: Count
 
 
-class Sample(Message, tag="sample", kw_only=True):
+class Sample(Message, tag="sample", frozen=True, kw_only=True):
     """One second of a leg, of the measured part (not the ramp)."""
 
     leg: LegNumber
@@ -134,7 +134,7 @@ class Sample(Message, tag="sample", kw_only=True):
     device: DeviceSample | None = None
 
 
-class DirectionResult(Message, kw_only=True):
+class DirectionResult(Message, frozen=True, kw_only=True):
     direction: Direction
     ios: Count
     bytes: Count
@@ -149,7 +149,7 @@ class DirectionResult(Message, kw_only=True):
     latency: Histogram
 
 
-class LegResult(Message, tag="leg_result", kw_only=True):
+class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
     leg: LegNumber
     started_at: float
     ended_at: float
@@ -165,7 +165,7 @@ class LegResult(Message, tag="leg_result", kw_only=True):
     kernel_log: Annotated[tuple[Text, ...], Meta(max_length=200)] = ()
 
 
-class Finished(Message, tag="finished", kw_only=True):
+class Finished(Message, tag="finished", frozen=True, kw_only=True):
     """The last item of an attempt. A failure has a code of `docs/message-contract.md` and words."""
 
     at: float
@@ -174,26 +174,16 @@ class Finished(Message, tag="finished", kw_only=True):
     message: LongText = ""
 
 
-Item = (
-    Accepted
-    | Phase
-    | SettingRecord
-    | SettingRestored
-    | Observed
-    | LegStarted
-    | Sample
-    | LegResult
-    | Finished
-)
+Item = Accepted | Phase | SettingRecord | SettingRestored | Observed | LegStarted | Sample | LegResult | Finished
 
 
-class Batch(Message, kw_only=True):
+class Batch(Message, frozen=True, kw_only=True):
     attempt: Id
     seq: Annotated[int, Meta(ge=1, le=2**31 - 1)]
     items: Annotated[tuple[Item, ...], Meta(min_length=1, max_length=2000)]
 
 
-class Report(Message, kw_only=True):
+class Report(Message, frozen=True, kw_only=True):
     """One exchange. An attempt in `active` has its lease renewed even if it has nothing to say."""
 
     batches: Annotated[tuple[Batch, ...], Meta(max_length=5000)] = ()
@@ -201,14 +191,14 @@ class Report(Message, kw_only=True):
     version: int = CONTRACT_VERSION
 
 
-class Refusal(Message, kw_only=True):
+class Refusal(Message, frozen=True, kw_only=True):
     """Codes: unknown_attempt (also for another host's), attempt_closed, superseded, bad_item."""
 
     code: Id
     message: Text
 
 
-class AttemptReply(Message, kw_only=True):
+class AttemptReply(Message, frozen=True, kw_only=True):
     """Everything up to `confirmed_seq` is committed; send on from the next number.
 
     With a `refusal` nothing more of this attempt will be taken: the worker stops it
@@ -222,12 +212,12 @@ class AttemptReply(Message, kw_only=True):
     refusal: Refusal | None = None
 
 
-class ReportReply(Message, kw_only=True):
+class ReportReply(Message, frozen=True, kw_only=True):
     attempts: tuple[AttemptReply, ...]
     version: int = CONTRACT_VERSION
 
 
-class Hello(Message, kw_only=True):
+class Hello(Message, frozen=True, kw_only=True):
     """Sent at start, after an inventory order, every minute while idle, and when the policy file changes."""
 
     worker_version: Label
@@ -242,7 +232,7 @@ class Hello(Message, kw_only=True):
     version: int = OLDEST_UNDERSTOOD
 
 
-class HelloReply(Message, kw_only=True):
+class HelloReply(Message, frozen=True, kw_only=True):
     contract: int  # the version to speak from now on
     server_time: float
     public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
@@ -250,7 +240,7 @@ class HelloReply(Message, kw_only=True):
     version: int = OLDEST_UNDERSTOOD
 
 
-class Enrol(Message, kw_only=True):
+class Enrol(Message, frozen=True, kw_only=True):
     """Trade a one-time token for the host's own."""
 
     token: Annotated[str, Meta(min_length=10, max_length=200)]
@@ -261,7 +251,7 @@ class Enrol(Message, kw_only=True):
     version: int = OLDEST_UNDERSTOOD
 
 
-class EnrolReply(Message, kw_only=True):
+class EnrolReply(Message, frozen=True, kw_only=True):
     host: Id
     host_name: Label
     host_token: Annotated[str, Meta(min_length=20, max_length=200)]
@@ -271,7 +261,7 @@ class EnrolReply(Message, kw_only=True):
     version: int = OLDEST_UNDERSTOOD
 
 
-class Problem(Message, kw_only=True):
+class Problem(Message, frozen=True, kw_only=True):
     """Body of every answer that is not 200."""
 
     code: Id

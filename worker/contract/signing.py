@@ -22,7 +22,7 @@ class WrongOrder(ContractError):
     code = "wrong_order"
 
 
-class Envelope(Message, kw_only=True):
+class Envelope(Message, frozen=True, kw_only=True):
     """An order as it lies in the broker: its exact text and the signature over that text."""
 
     key_id: Id

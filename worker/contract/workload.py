@@ -71,7 +71,7 @@ class Buffers(StrEnum):
     ZEROES = "zeroes"
 
 
-class UringOptions(Message, kw_only=True):
+class UringOptions(Message, frozen=True, kw_only=True):
     fixedbufs: bool = False
     registerfiles: bool = False
     hipri: bool = False
@@ -86,14 +86,14 @@ class UringOptions(Message, kw_only=True):
 BlockBytes = Annotated[int, Meta(ge=512, le=16 * MIB, multiple_of=512)]
 
 
-class BlockShare(Message, kw_only=True):
+class BlockShare(Message, frozen=True, kw_only=True):
     """One part of fio's bssplit."""
 
     block_bytes: BlockBytes
     percent: Annotated[int, Meta(ge=1, le=100)]
 
 
-class Workload(Message, kw_only=True):
+class Workload(Message, frozen=True, kw_only=True):
     """Exactly one of `runtime_s` and `amount_bytes` stops it. `recipes.workload_problems` checks what types cannot."""
 
     pattern: Pattern
@@ -137,7 +137,7 @@ class TargetKind(StrEnum):
     FILE = "file"
 
 
-class TargetRef(Message, kw_only=True):
+class TargetRef(Message, frozen=True, kw_only=True):
     """A target as the server knows it; the worker holds it against its own policy and what is there."""
 
     id: Id
@@ -147,7 +147,7 @@ class TargetRef(Message, kw_only=True):
     serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's own; where it has none, its stable id
 
 
-class Leg(Message, kw_only=True):
+class Leg(Message, frozen=True, kw_only=True):
     """One workload at one target; the legs of a trial start together."""
 
     number: Annotated[int, Meta(ge=0, le=63)]

@@ -6,129 +6,187 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('hosts', '0001_initial'),
-        ('runs', '0001_initial'),
+        ("hosts", "0001_initial"),
+        ("runs", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Configuration',
+            name="Configuration",
             fields=[
-                ('digest', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('facts', models.JSONField()),
+                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("facts", models.JSONField()),
             ],
         ),
         migrations.CreateModel(
-            name='LegRun',
+            name="LegRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('leg', models.PositiveSmallIntegerField()),
-                ('job_text', models.TextField()),
-                ('command', models.JSONField()),
-                ('started_at', models.DateTimeField()),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('fio_version', models.CharField(blank=True, max_length=40)),
-                ('exit_code', models.IntegerField(null=True)),
-                ('fio_json', models.BinaryField(default=b'')),
-                ('stderr', models.TextField(blank=True)),
-                ('usr_cpu_percent', models.FloatField(null=True)),
-                ('sys_cpu_percent', models.FloatField(null=True)),
-                ('device', models.JSONField(null=True)),
-                ('samples_sent', models.PositiveIntegerField(default=0)),
-                ('kernel_log', models.JSONField(default=list)),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='legs', to='runs.attempt')),
-                ('configuration', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='legs', to='results.configuration')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("leg", models.PositiveSmallIntegerField()),
+                ("job_text", models.TextField()),
+                ("command", models.JSONField()),
+                ("started_at", models.DateTimeField()),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("fio_version", models.CharField(blank=True, max_length=40)),
+                ("exit_code", models.IntegerField(null=True)),
+                ("fio_json", models.BinaryField(default=b"")),
+                ("stderr", models.TextField(blank=True)),
+                ("usr_cpu_percent", models.FloatField(null=True)),
+                ("sys_cpu_percent", models.FloatField(null=True)),
+                ("device", models.JSONField(null=True)),
+                ("samples_sent", models.PositiveIntegerField(default=0)),
+                ("kernel_log", models.JSONField(default=list)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="legs", to="runs.attempt"
+                    ),
+                ),
+                (
+                    "configuration",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="legs",
+                        to="results.configuration",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Result',
+            name="Result",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('direction', models.CharField(max_length=5)),
-                ('point', models.JSONField()),
-                ('point_key', models.CharField(max_length=64)),
-                ('measured_at', models.DateTimeField()),
-                ('ios', models.BigIntegerField()),
-                ('bytes', models.BigIntegerField()),
-                ('runtime_ms', models.PositiveIntegerField()),
-                ('iops', models.FloatField()),
-                ('bytes_per_s', models.FloatField()),
-                ('latency_kind', models.CharField(max_length=4)),
-                ('latency_min_ns', models.FloatField()),
-                ('latency_mean_ns', models.FloatField()),
-                ('latency_max_ns', models.FloatField()),
-                ('latency_stddev_ns', models.FloatField()),
-                ('p50_ns', models.BigIntegerField(null=True)),
-                ('p95_ns', models.BigIntegerField(null=True)),
-                ('p99_ns', models.BigIntegerField(null=True)),
-                ('p999_ns', models.BigIntegerField(null=True)),
-                ('latency', models.BinaryField()),
-                ('invalid', models.BooleanField(default=False)),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='hosts.host')),
-                ('leg_run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='results', to='results.legrun')),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='results', to='runs.run')),
-                ('target', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='hosts.target')),
-                ('trial', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='results', to='runs.trial')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("direction", models.CharField(max_length=5)),
+                ("point", models.JSONField()),
+                ("point_key", models.CharField(max_length=64)),
+                ("measured_at", models.DateTimeField()),
+                ("ios", models.BigIntegerField()),
+                ("bytes", models.BigIntegerField()),
+                ("runtime_ms", models.PositiveIntegerField()),
+                ("iops", models.FloatField()),
+                ("bytes_per_s", models.FloatField()),
+                ("latency_kind", models.CharField(max_length=4)),
+                ("latency_min_ns", models.FloatField()),
+                ("latency_mean_ns", models.FloatField()),
+                ("latency_max_ns", models.FloatField()),
+                ("latency_stddev_ns", models.FloatField()),
+                ("p50_ns", models.BigIntegerField(null=True)),
+                ("p95_ns", models.BigIntegerField(null=True)),
+                ("p99_ns", models.BigIntegerField(null=True)),
+                ("p999_ns", models.BigIntegerField(null=True)),
+                ("latency", models.BinaryField()),
+                ("invalid", models.BooleanField(default=False)),
+                (
+                    "host",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="hosts.host"),
+                ),
+                (
+                    "leg_run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="results", to="results.legrun"
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="results", to="runs.run"
+                    ),
+                ),
+                (
+                    "target",
+                    models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="hosts.target"),
+                ),
+                (
+                    "trial",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="results", to="runs.trial"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-measured_at', '-id'],
+                "ordering": ["-measured_at", "-id"],
             },
         ),
         migrations.CreateModel(
-            name='Sample',
+            name="Sample",
             fields=[
-                ('pk', models.CompositePrimaryKey('attempt_id', 'leg', 'second', 'direction', blank=True, editable=False, primary_key=True, serialize=False)),
-                ('leg', models.PositiveSmallIntegerField()),
-                ('second', models.PositiveIntegerField()),
-                ('direction', models.CharField(max_length=5)),
-                ('at', models.DateTimeField()),
-                ('interval_ms', models.PositiveIntegerField()),
-                ('ios', models.BigIntegerField()),
-                ('bytes', models.BigIntegerField()),
-                ('runtime_ms', models.PositiveIntegerField()),
-                ('p50_ns', models.BigIntegerField(null=True)),
-                ('p99_ns', models.BigIntegerField(null=True)),
-                ('p999_ns', models.BigIntegerField(null=True)),
-                ('latency', models.BinaryField()),
-                ('utilisation_percent', models.FloatField(null=True)),
-                ('queue_depth', models.FloatField(null=True)),
-                ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='samples', to='runs.attempt')),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "attempt_id",
+                        "leg",
+                        "second",
+                        "direction",
+                        blank=True,
+                        editable=False,
+                        primary_key=True,
+                        serialize=False,
+                    ),
+                ),
+                ("leg", models.PositiveSmallIntegerField()),
+                ("second", models.PositiveIntegerField()),
+                ("direction", models.CharField(max_length=5)),
+                ("at", models.DateTimeField()),
+                ("interval_ms", models.PositiveIntegerField()),
+                ("ios", models.BigIntegerField()),
+                ("bytes", models.BigIntegerField()),
+                ("runtime_ms", models.PositiveIntegerField()),
+                ("p50_ns", models.BigIntegerField(null=True)),
+                ("p99_ns", models.BigIntegerField(null=True)),
+                ("p999_ns", models.BigIntegerField(null=True)),
+                ("latency", models.BinaryField()),
+                ("utilisation_percent", models.FloatField(null=True)),
+                ("queue_depth", models.FloatField(null=True)),
+                (
+                    "attempt",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="samples", to="runs.attempt"
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='legrun',
-            constraint=models.UniqueConstraint(fields=('attempt', 'leg'), name='legrun_once'),
+            model_name="legrun",
+            constraint=models.UniqueConstraint(fields=("attempt", "leg"), name="legrun_once"),
         ),
         migrations.AddIndex(
-            model_name='result',
-            index=django.contrib.postgres.indexes.GinIndex(fields=['point'], name='result_point', opclasses=['jsonb_path_ops']),
+            model_name="result",
+            index=django.contrib.postgres.indexes.GinIndex(
+                fields=["point"], name="result_point", opclasses=["jsonb_path_ops"]
+            ),
         ),
         migrations.AddIndex(
-            model_name='result',
-            index=models.Index(fields=['-measured_at', '-id'], name='result_latest_first'),
+            model_name="result",
+            index=models.Index(fields=["-measured_at", "-id"], name="result_latest_first"),
         ),
         migrations.AddIndex(
-            model_name='result',
-            index=models.Index(fields=['run', 'point_key'], name='result_of_point'),
+            model_name="result",
+            index=models.Index(fields=["run", "point_key"], name="result_of_point"),
         ),
         migrations.AddConstraint(
-            model_name='result',
-            constraint=models.UniqueConstraint(fields=('leg_run', 'direction'), name='result_once'),
+            model_name="result",
+            constraint=models.UniqueConstraint(fields=("leg_run", "direction"), name="result_once"),
         ),
         migrations.AddConstraint(
-            model_name='result',
-            constraint=models.CheckConstraint(condition=models.Q(('direction__in', ['read', 'write', 'trim'])), name='result_direction_known'),
+            model_name="result",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("direction__in", ["read", "write", "trim"])), name="result_direction_known"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='result',
-            constraint=models.CheckConstraint(condition=models.Q(('bytes_per_s__gte', 0), ('iops__gte', 0)), name='result_not_negative'),
+            model_name="result",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("bytes_per_s__gte", 0), ("iops__gte", 0)), name="result_not_negative"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='result',
-            constraint=models.CheckConstraint(condition=models.Q(('latency_min_ns__lte', models.F('latency_max_ns'))), name='result_latency_in_order'),
+            model_name="result",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("latency_min_ns__lte", models.F("latency_max_ns"))), name="result_latency_in_order"
+            ),
         ),
     ]
