@@ -1,0 +1,228 @@
+"""One example of every message; the documentation shows these and a test holds them to it."""
+
+from worker.contract.histogram import Histogram
+from worker.contract.inventory import (
+    BlockDevice,
+    Capabilities,
+    Cpu,
+    Inventory,
+    Kernel,
+    PolicyTarget,
+)
+from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingWish, TrialOrder
+from worker.contract.reports import (
+    Accepted,
+    AttemptReply,
+    Batch,
+    DeviceSample,
+    Direction,
+    DirectionResult,
+    DirectionSample,
+    Enrol,
+    EnrolReply,
+    Finished,
+    Hello,
+    HelloReply,
+    LatencyKind,
+    LegResult,
+    LegStarted,
+    Observed,
+    Outcome,
+    Phase,
+    Problem,
+    Refusal,
+    Report,
+    ReportReply,
+    Sample,
+    SettingRecord,
+    SettingRestored,
+)
+from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+
+HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
+ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
+RUN = "8c1b3b62-2f5f-4b43-8a43-6a4d6d3f9b02"
+TRIAL = "b4b2a0c4-0d3e-4f7a-9a5b-2f9d6c1e7a03"
+AT = 1_790_000_000.0
+
+DRIVE = TargetRef(
+    id="1f6c2c9e-7d59-4f0a-8f9d-3f1f5b7c9d04",
+    kind=TargetKind.BLOCK,
+    path="/dev/nvme0n1",
+    stable_id="eui.0025385b71b0a2f1",
+    serial="S4EWNX0R512345",
+)
+LEG = Leg(number=0, target=DRIVE, workload=Workload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
+
+TRIAL_ORDER = TrialOrder(
+    host=HOST,
+    attempt=ATTEMPT,
+    issued_at=AT,
+    expires_at=AT + 300,
+    run=RUN,
+    trial=TRIAL,
+    legs=(LEG,),
+    settings=(SettingWish(name="scheduler", value="none"),),
+    drop_caches=True,
+)
+CLOSE_RUN_ORDER = CloseRunOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300, run=RUN)
+INVENTORY_ORDER = InventoryOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300)
+
+BINS = Histogram(latency_ns=(78_336, 79_360, 80_384), counts=(30_000, 64_000, 6_000))
+DEVICE = DeviceSample(
+    device="nvme0n1",
+    utilisation_percent=99.8,
+    queue_depth=31.7,
+    read_ios=100_004,
+    write_ios=0,
+    read_bytes=409_616_384,
+    write_bytes=0,
+)
+SAMPLE = Sample(
+    leg=0,
+    second=0,
+    at=AT + 1,
+    interval_ms=1000,
+    directions=(
+        DirectionSample(
+            direction=Direction.READ,
+            ios=100_000,
+            bytes=409_600_000,
+            runtime_ms=1000,
+            latency=BINS,
+            p50_ns=79_360,
+            p99_ns=80_384,
+            p999_ns=80_384,
+        ),
+    ),
+    device=DEVICE,
+)
+LEG_RESULT = LegResult(
+    leg=0,
+    started_at=AT,
+    ended_at=AT + 60,
+    fio_version="fio-3.33",
+    exit_code=0,
+    fio_json="{}",
+    stderr="",
+    directions=(
+        DirectionResult(
+            direction=Direction.READ,
+            ios=100_000,
+            bytes=409_600_000,
+            runtime_ms=1000,
+            iops=100_000.0,
+            bytes_per_s=409_600_000.0,
+            latency_kind=LatencyKind.LAT,
+            latency_min_ns=71_000.0,
+            latency_mean_ns=79_114.2,
+            latency_max_ns=1_210_000.0,
+            latency_stddev_ns=2_310.5,
+            latency=BINS,
+        ),
+    ),
+    usr_cpu_percent=11.2,
+    sys_cpu_percent=24.0,
+    device=DEVICE,
+    samples=60,
+)
+ITEMS = (
+    Accepted(at=AT, worker_version="0.1.0"),
+    Phase(at=AT, name="prefill", detail="writing 1 file of 268435456 bytes", percent=41.5),
+    SettingRecord(at=AT, name="scheduler", device="nvme0n1", before="mq-deadline", asked="none", observed="none"),
+    SettingRestored(
+        at=AT, name="scheduler", device="nvme0n1", value="mq-deadline", observed="mq-deadline", restored=True
+    ),
+    Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
+    LegStarted(at=AT, leg=0, job_text="[leg0]\nfilename=/dev/nvme0n1\n", command=("fio", "-")),
+    SAMPLE,
+    LEG_RESULT,
+    Finished(at=AT + 61, outcome=Outcome.DONE),
+)
+REPORT = Report(batches=(Batch(attempt=ATTEMPT, seq=1, items=ITEMS),), active=(ATTEMPT,))
+REPORT_REPLY = ReportReply(
+    attempts=(
+        AttemptReply(attempt=ATTEMPT, confirmed_seq=1, lease_until=AT + 900),
+        AttemptReply(
+            attempt=TRIAL,
+            confirmed_seq=0,
+            refusal=Refusal(code="unknown_attempt", message="This server gave this host no such attempt."),
+        ),
+    )
+)
+
+CAPABILITIES = Capabilities(
+    fio_version="fio-3.33",
+    engines=("io_uring", "libaio", "psync"),
+    uring=("fixedbufs", "registerfiles"),
+    settings=("scheduler", "read_ahead_kb"),
+    as_root=True,
+    isolation="cgroup2",
+)
+INVENTORY = Inventory(
+    hostname="storage1",
+    distribution="Debian GNU/Linux 12 (bookworm)",
+    hypervisor="",
+    cpu=Cpu(model="AMD EPYC 7302P", sockets=1, cores=16, threads=32, governor="performance"),
+    memory_bytes=137_438_953_472,
+    kernel=Kernel(release="6.1.0-28-amd64", command_line="ro quiet", boot_id="8e0f7a52-6d3a-45a0-a4ff-0f0fd1a2b301"),
+    block_devices=(
+        BlockDevice(
+            name="nvme0n1",
+            path="/dev/nvme0n1",
+            kind="disk",
+            major_minor="259:0",
+            stable_id="eui.0025385b71b0a2f1",
+            model="SAMSUNG MZQLB960HAJR-00007",
+            serial="S4EWNX0R512345",
+            firmware="EDA5502Q",
+            transport="nvme",
+            size_bytes=960_197_124_096,
+            logical_block_bytes=512,
+            physical_block_bytes=4096,
+            rotational=False,
+            scheduler="none",
+            schedulers=("none", "mq-deadline"),
+        ),
+    ),
+)
+HELLO = Hello(
+    worker_version="0.1.0",
+    oldest_contract=1,
+    newest_contract=1,
+    boot_id="8e0f7a52-6d3a-45a0-a4ff-0f0fd1a2b301",
+    at=AT,
+    inventory=INVENTORY,
+    capabilities=CAPABILITIES,
+    targets=(
+        PolicyTarget(
+            id="nvme0",
+            kind=TargetKind.BLOCK,
+            path="/dev/nvme0n1",
+            stable_id="eui.0025385b71b0a2f1",
+            serial="S4EWNX0R512345",
+            destroy=True,
+            settings=("scheduler",),
+            present=True,
+            size_bytes=960_197_124_096,
+            device="nvme0n1",
+        ),
+    ),
+)
+HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})
+ENROL = Enrol(
+    token="one-time-token-from-the-browser",
+    hostname="storage1",
+    worker_version="0.1.0",
+    oldest_contract=1,
+    newest_contract=1,
+)
+ENROL_REPLY = EnrolReply(
+    host=HOST,
+    host_name="storage1",
+    host_token="kept-by-the-worker-and-shown-nowhere",
+    broker_url="rediss://broker.example:6379/0",
+    public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"},
+    contract=1,
+)
+PROBLEM = Problem(code="version_mismatch", message="Hello is of contract version 9; this side understands 1 to 1.")
