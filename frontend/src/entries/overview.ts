@@ -1,0 +1,5 @@
+/** What runs now, one card a run. */
+
+import { initNowCards } from "../features/nowCards";
+
+initNowCards();

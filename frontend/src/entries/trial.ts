@@ -1,0 +1,18 @@
+/** One trial: its seconds. */
+
+import { SecondsChart } from "../features/secondsChart";
+import { find, readJson } from "../lib/dom";
+import { SampleStore } from "../lib/samples";
+import { list } from "../lib/schema";
+import { liveSample } from "../payloads/live";
+
+function initTrial(): void {
+  const root = find("seconds", HTMLElement);
+  const samples = readJson("trial-samples", list(liveSample));
+  if (!root || !samples) return;
+  const store = new SampleStore();
+  store.add(samples);
+  new SecondsChart(root, store).draw();
+}
+
+initTrial();

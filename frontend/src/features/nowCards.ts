@@ -1,0 +1,92 @@
+/** Cards of running runs on the overview: live IOPS and p99 with a minute of history each. */
+
+import { setText } from "../lib/dom";
+import { bytesPerSecond, duration, iops, latency } from "../lib/format";
+import { fetchJson, startPolling } from "../lib/poll";
+import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
+
+const KEPT = 60;
+
+export function initNowCards(): void {
+  for (const card of document.querySelectorAll<HTMLElement>("[data-live-url]")) initCard(card);
+}
+
+function initCard(card: HTMLElement): void {
+  const url = card.dataset.liveUrl ?? "";
+  const kept: LiveSample[] = [];
+  let cursor = "";
+  startPolling({
+    visibleMs: 1000,
+    hiddenMs: 15_000,
+    exchange: async (signal) => {
+      const run = liveRun(await fetchJson(`${url}?after=${encodeURIComponent(cursor)}`, signal));
+      cursor = run.cursor;
+      kept.push(...run.samples);
+      kept.splice(0, kept.length - 4 * KEPT);
+      paint(card, run, bySecond(kept).slice(-KEPT));
+      if (run.more) return "again";
+      if (run.ended) window.location.reload();
+      return run.ended ? "end" : "later";
+    },
+    failed: () => setText(card.querySelector("[data-now-phase]"), "no answer from the server, trying again"),
+  });
+}
+
+export interface Second {
+  readonly iops: number;
+  readonly bytesPerS: number;
+  readonly p99Ns: number | null;
+}
+
+/** Directions of one second taken together: rates add up, of the percentiles the worst counts. */
+export function bySecond(samples: readonly LiveSample[]): Second[] {
+  const seconds = new Map<string, Second>();
+  for (const sample of samples) {
+    const key = `${sample.host}/${sample.trial}/${sample.attempt}/${sample.second}`;
+    const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
+    seconds.set(key, {
+      iops: before.iops + sample.iops,
+      bytesPerS: before.bytesPerS + sample.bytes_per_s,
+      p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
+    });
+  }
+  return [...seconds.values()];
+}
+
+function paint(card: HTMLElement, run: LiveRun, seconds: readonly Second[]): void {
+  const now = run.now[0];
+  const last = now ? seconds[seconds.length - 1] : undefined;
+  const ended = run.done + run.failed + run.cancelled;
+  const set = (name: string, text: string): void => setText(card.querySelector(`[data-now-${name}]`), text);
+  set("trial", now ? `Trial ${now.trial + 1} of ${run.total}` : `${ended} of ${run.total} trials ended`);
+  set("what", now?.what ?? "");
+  set("phase", now?.phase ?? run.state_label);
+  set("iops", iops(last?.iops ?? null));
+  set("rate", bytesPerSecond(last?.bytesPerS ?? null));
+  set("p99", latency(last?.p99Ns ?? null));
+  set("left", duration(run.seconds_left));
+  const bar = card.querySelector("progress");
+  if (bar) bar.value = ended;
+  drawSparkline(
+    card.querySelector("[data-spark=iops] polyline"),
+    seconds.map((second) => second.iops),
+  );
+  drawSparkline(
+    card.querySelector("[data-spark=p99] polyline"),
+    seconds.map((second) => second.p99Ns ?? 0),
+  );
+}
+
+/** Points of a polyline in a box of 120 × 28, from zero. */
+export function sparkline(values: readonly number[]): string {
+  const top = Math.max(...values, 1e-9);
+  const step = 120 / (KEPT - 1);
+  const left = 120 - (values.length - 1) * step;
+  return values
+    .map((value, index) => `${(left + index * step).toFixed(1)},${(27 - (25 * value) / top).toFixed(1)}`)
+    .join(" ");
+}
+
+function drawSparkline(line: Element | null, values: readonly number[]): void {
+  if (values.length > 1) line?.setAttribute("points", sparkline(values));
+}

@@ -1,0 +1,349 @@
+/** Per-second charts on one time axis: IOPS, MB/s, latency percentiles, the device's queue and utilisation. */
+
+import type { ChartDataset, ChartOptions, ScatterDataPoint } from "chart.js";
+import annotation from "chartjs-plugin-annotation";
+import zoom from "chartjs-plugin-zoom";
+import { timeTicks } from "../lib/axis";
+import { Chart, download, follow } from "../lib/charts";
+import { DIRECTION_COLOURS, themed } from "../lib/colours";
+import { find, setText } from "../lib/dom";
+import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
+import { points, type SampleField, type SampleStore } from "../lib/samples";
+import type { LiveSample } from "../payloads/live";
+
+Chart.register(annotation, zoom);
+
+interface Line {
+  readonly field: SampleField;
+  readonly label: string;
+  readonly dash?: number[];
+  readonly width?: number;
+  readonly axis?: "y" | "right";
+  /** One line a host rather than one a direction. */
+  readonly ofDevice?: boolean;
+}
+
+interface Panel {
+  readonly id: string;
+  readonly lines: readonly Line[];
+  readonly tick: (value: number) => string;
+  readonly log?: boolean;
+}
+
+const PANELS: readonly Panel[] = [
+  { id: "seconds-iops", lines: [{ field: "iops", label: "IOPS" }], tick: iops },
+  { id: "seconds-rate", lines: [{ field: "bytes_per_s", label: "throughput" }], tick: bytesPerSecond },
+  {
+    id: "seconds-latency",
+    log: true,
+    tick: latency,
+    lines: [
+      { field: "p50_ns", label: "p50", width: 1 },
+      { field: "p99_ns", label: "p99", width: 2 },
+      { field: "p999_ns", label: "p99.9", dash: [4, 3], width: 1.5 },
+    ],
+  },
+  {
+    id: "seconds-device",
+    tick: significant,
+    lines: [
+      { field: "queue_depth", label: "queue depth", ofDevice: true },
+      { field: "utilisation_percent", label: "utilisation", dash: [4, 3], axis: "right", ofDevice: true },
+    ],
+  },
+];
+
+const AXIS_WIDTH = 66;
+const RIGHT_WIDTH = 40;
+const MOST_BOUNDARIES = 80;
+const TABLE_ROWS = 300;
+
+type Series = ChartDataset<"line", ScatterDataPoint[]>;
+
+export class SecondsChart {
+  private readonly charts: Chart<"line", ScatterDataPoint[]>[] = [];
+  private cursor: number | null = null;
+  /** Seconds shown up to the newest; null shows all. */
+  private windowS: number | null = null;
+  private zoomed: { min: number; max: number } | null = null;
+
+  constructor(
+    private readonly root: HTMLElement,
+    private readonly store: SampleStore,
+  ) {
+    for (const panel of PANELS) this.addPanel(panel);
+    this.listen();
+  }
+
+  private addPanel(panel: Panel): void {
+    const canvas = find(panel.id, HTMLCanvasElement);
+    if (!canvas) return;
+    const chart = new Chart<"line", ScatterDataPoint[]>(canvas, {
+      type: "line",
+      data: { datasets: [] },
+      options: this.options(panel),
+      plugins: [{ id: "cursor", afterDatasetsDraw: (drawn) => this.drawCursor(drawn) }],
+    });
+    this.charts.push(chart);
+    follow(chart as Chart);
+  }
+
+  private options(panel: Panel): ChartOptions<"line"> {
+    const last = panel.id === "seconds-device";
+    return {
+      parsing: false,
+      normalized: true,
+      spanGaps: false,
+      elements: { point: { radius: 0, hitRadius: 0 }, line: { borderWidth: 1.5 } },
+      layout: { padding: { right: last ? 0 : RIGHT_WIDTH, top: 6 } },
+      scales: {
+        x: {
+          type: "linear",
+          ticks: { display: last, callback: (value) => clock(Number(value)), maxRotation: 0 },
+          afterBuildTicks: (axis) => {
+            axis.ticks = timeTicks(axis.min, axis.max, axis.width < 400 ? 4 : 8).map((value) => ({ value }));
+          },
+        },
+        y: {
+          type: panel.log ? "logarithmic" : "linear",
+          ...(panel.log ? {} : { beginAtZero: true }),
+          ticks: { callback: (value) => axisTick(panel, Number(value)), maxTicksLimit: 5 },
+          afterFit: (axis) => {
+            axis.width = AXIS_WIDTH;
+          },
+        },
+        ...(last ? { right: rightAxis() } : {}),
+      },
+      plugins: {
+        legend: { display: false },
+        tooltip: { enabled: false },
+        zoom: {
+          zoom: { drag: { enabled: true, backgroundColor: "rgba(47,123,216,0.15)" }, mode: "x", onZoom: this.zoomedTo },
+        },
+      },
+    };
+  }
+
+  private readonly zoomedTo = ({ chart }: { chart: Chart }): void => {
+    const { min, max } = chart.scales.x ?? {};
+    if (min === undefined || max === undefined) return;
+    this.zoomed = { min, max };
+    const reset = find("seconds-reset", HTMLButtonElement);
+    if (reset) reset.hidden = false;
+    this.draw();
+  };
+
+  private listen(): void {
+    this.root.addEventListener("mousemove", (event) => this.pointAt(event));
+    this.root.addEventListener("mouseleave", () => this.moveCursor(null));
+    this.root.addEventListener("keydown", (event) => this.key(event));
+    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-window]")) {
+      button.addEventListener("click", () => this.setWindow(button));
+    }
+    const reset = find("seconds-reset", HTMLButtonElement);
+    reset?.addEventListener("click", () => {
+      this.zoomed = null;
+      reset.hidden = true;
+      this.draw();
+    });
+    find("seconds-download", HTMLButtonElement)?.addEventListener("click", () =>
+      download(
+        this.charts.map((chart) => chart.canvas),
+        this.root.dataset.name ?? "seconds",
+      ),
+    );
+    find("seconds-table", HTMLDetailsElement)?.addEventListener("toggle", () => this.fillTable());
+  }
+
+  private setWindow(pressed: HTMLButtonElement): void {
+    for (const button of document.querySelectorAll<HTMLButtonElement>("[data-window]")) {
+      button.setAttribute("aria-pressed", String(button === pressed));
+    }
+    this.windowS = Number(pressed.dataset.window) || null;
+    this.zoomed = null;
+    this.draw();
+  }
+
+  private pointAt(event: MouseEvent): void {
+    const chart = this.charts.find((each) => each.canvas === event.target) ?? this.charts[0];
+    const axis = chart?.scales.x;
+    if (!chart || !axis) return;
+    const left = event.clientX - chart.canvas.getBoundingClientRect().left;
+    this.moveCursor(axis.getValueForPixel(left) ?? null);
+  }
+
+  private key(event: KeyboardEvent): void {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    const span = this.store.span();
+    if (step === undefined || !span) return;
+    event.preventDefault();
+    this.moveCursor(Math.min(span.to, Math.max(span.from, (this.cursor ?? span.to) + step)));
+  }
+
+  private moveCursor(time: number | null): void {
+    this.cursor = time;
+    this.readOut();
+    for (const chart of this.charts) chart.draw();
+  }
+
+  private readOut(): void {
+    const samples = this.cursor === null ? [] : this.store.at(this.cursor);
+    const text = samples.map(inWords).join("   ");
+    setText(
+      find("seconds-readout", HTMLElement),
+      text || "Point at the chart, or use ← → on it, to read a second. Drag to zoom.",
+    );
+  }
+
+  private drawCursor(chart: Chart): void {
+    if (this.cursor === null || !chart.scales.x) return;
+    const x = chart.scales.x.getPixelForValue(this.cursor);
+    const { top, bottom, left, right } = chart.chartArea;
+    if (x < left || x > right) return;
+    chart.ctx.save();
+    chart.ctx.strokeStyle = themed("--ss-chart-text");
+    chart.ctx.lineWidth = 1;
+    chart.ctx.beginPath();
+    chart.ctx.moveTo(x, top);
+    chart.ctx.lineTo(x, bottom);
+    chart.ctx.stroke();
+    chart.ctx.restore();
+  }
+
+  /** Draws what the store holds now. */
+  draw(): void {
+    const span = this.store.span();
+    const empty = find("seconds-empty", HTMLElement);
+    if (empty) empty.hidden = span !== null;
+    this.root.classList.toggle("is-empty", span === null);
+    if (!span) return;
+    const from = this.windowS === null ? Math.max(0, span.from - 1) : Math.max(0, span.to - this.windowS);
+    const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 5) };
+    this.charts.forEach((chart) => {
+      const panel = PANELS.find((each) => each.id === chart.canvas.id);
+      if (!panel || !chart.options.scales?.x) return;
+      chart.data.datasets = this.series(panel, from);
+      Object.assign(chart.options.scales.x, shown);
+      chart.options.plugins = { ...chart.options.plugins, annotation: { annotations: this.boundaries(shown, panel) } };
+      chart.update("none");
+    });
+    this.readOut();
+    this.fillTable();
+  }
+
+  private series(panel: Panel, from: number): Series[] {
+    return this.store.hosts.flatMap((host, index) => {
+      const directions = this.store.directions(host);
+      return panel.lines.flatMap((line) =>
+        (line.ofDevice ? directions.slice(0, 1) : directions).map((direction) =>
+          dataset(line, this.store.line(host, direction), direction, index, from),
+        ),
+      );
+    });
+  }
+
+  private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, object> {
+    const starts = this.store.starts().filter((start) => start.at >= shown.min && start.at <= shown.max);
+    if (starts.length > MOST_BOUNDARIES) return {};
+    const label = panel.id === "seconds-iops" && starts.length <= 24;
+    return Object.fromEntries(starts.map((start) => [`trial${start.trial}at${start.at}`, boundary(start, label)]));
+  }
+
+  private fillTable(): void {
+    const details = find("seconds-table", HTMLDetailsElement);
+    const body = details?.querySelector("tbody");
+    if (!details?.open || !body) return;
+    const rows = this.store.hosts
+      .flatMap((host) => this.store.directions(host).flatMap((direction) => [...this.store.line(host, direction)]))
+      .sort((a, b) => b.at_s - a.at_s)
+      .slice(0, TABLE_ROWS);
+    body.replaceChildren(...rows.map(tableRow));
+  }
+}
+
+function axisTick(panel: Panel, value: number): string {
+  if (panel.log && !/^[125]/.test(String(value / 10 ** Math.floor(Math.log10(value))))) return "";
+  return panel.tick(value).replace(/\.0+(?=\D|$)/, "");
+}
+
+function rightAxis(): object {
+  return {
+    type: "linear",
+    position: "right",
+    min: 0,
+    max: 100,
+    grid: { drawOnChartArea: false },
+    ticks: { callback: (value: number | string) => `${value} %`, maxTicksLimit: 3 },
+    afterFit: (axis: { width: number }) => {
+      axis.width = RIGHT_WIDTH;
+    },
+  };
+}
+
+function dataset(line: Line, samples: readonly LiveSample[], direction: string, host: number, from: number): Series {
+  const colour = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
+  return {
+    label: line.ofDevice ? line.label : `${direction} ${line.label}`,
+    data: points(samples, line.field, from) as ScatterDataPoint[],
+    borderColor: colour,
+    borderWidth: line.width ?? 1.5,
+    borderDash: line.dash ?? (host > 0 ? [2 + host, 2] : []),
+    yAxisID: line.axis ?? "y",
+    // a trial of one or two seconds is a dot or two, not nothing
+    pointRadius: samples.length < 120 ? 1.5 : 0,
+    pointBackgroundColor: colour,
+  };
+}
+
+function boundary(start: { at: number; trial: number }, labelled: boolean): object {
+  return {
+    type: "line",
+    scaleID: "x",
+    value: start.at,
+    borderColor: themed("--ss-chart-grid-strong"),
+    borderWidth: 1,
+    label: {
+      display: labelled,
+      content: `#${start.trial + 1}`,
+      position: "start",
+      xAdjust: 12,
+      yAdjust: -4,
+      padding: 1,
+      font: { size: 9, weight: "normal" },
+      backgroundColor: "transparent",
+      color: themed("--ss-chart-text"),
+    },
+  };
+}
+
+function inWords(sample: LiveSample): string {
+  const parts = [
+    `${clock(sample.at_s)}  #${sample.trial + 1} ${sample.direction}`,
+    `${iops(sample.iops)} IOPS`,
+    bytesPerSecond(sample.bytes_per_s),
+    `p50 ${latency(sample.p50_ns)}`,
+    `p99 ${latency(sample.p99_ns)}`,
+    `p99.9 ${latency(sample.p999_ns)}`,
+  ];
+  if (sample.queue_depth !== null) parts.push(`queue ${significant(sample.queue_depth)}`);
+  if (sample.utilisation_percent !== null) parts.push(`busy ${percent(sample.utilisation_percent)}`);
+  return parts.join(" · ");
+}
+
+function tableRow(sample: LiveSample): HTMLTableRowElement {
+  const row = document.createElement("tr");
+  const cells = [
+    clock(sample.at_s),
+    `#${sample.trial + 1}`,
+    sample.direction,
+    iops(sample.iops),
+    bytesPerSecond(sample.bytes_per_s),
+    latency(sample.p50_ns),
+    latency(sample.p99_ns),
+    latency(sample.p999_ns),
+    sample.queue_depth === null ? "–" : significant(sample.queue_depth),
+    percent(sample.utilisation_percent),
+  ];
+  for (const text of cells) row.insertCell().textContent = text;
+  return row;
+}

@@ -1,0 +1,87 @@
+/** What all charts of ours share: the parts of Chart.js in use, the page's theme, axes with units. */
+
+import {
+  CategoryScale,
+  Chart,
+  Legend,
+  LinearScale,
+  LineController,
+  LineElement,
+  LogarithmicScale,
+  PointElement,
+  type ScaleOptionsByType,
+  Tooltip,
+} from "chart.js";
+import { themed } from "./colours";
+
+Chart.register(
+  CategoryScale,
+  Legend,
+  LinearScale,
+  LineController,
+  LineElement,
+  LogarithmicScale,
+  PointElement,
+  Tooltip,
+);
+Chart.defaults.animation = false;
+Chart.defaults.maintainAspectRatio = false;
+Chart.defaults.font.size = 11;
+
+export { Chart };
+
+const charts = new Set<Chart>();
+
+function paint(chart: Chart): void {
+  const text = themed("--ss-chart-text");
+  const grid = themed("--ss-chart-grid");
+  for (const scale of Object.values(chart.options.scales ?? {})) {
+    if (!scale) continue;
+    scale.ticks = { ...scale.ticks, color: text };
+    scale.grid = { ...scale.grid, color: grid };
+    const titled = scale as Partial<ScaleOptionsByType<"linear">>;
+    if (titled.title) titled.title.color = text;
+  }
+  const legend = chart.options.plugins?.legend;
+  if (legend) legend.labels = { ...legend.labels, color: text };
+}
+
+/** Gives the chart the page's colours now and whenever the theme changes. */
+export function follow(chart: Chart): void {
+  if (charts.size === 0) {
+    document.addEventListener("sweetspot:theme", () => {
+      for (const each of charts) {
+        paint(each);
+        each.update("none");
+      }
+    });
+  }
+  charts.add(chart);
+  paint(chart);
+  chart.update("none");
+}
+
+export function forget(chart: Chart): void {
+  charts.delete(chart);
+  chart.destroy();
+}
+
+/** Saves what the canvases show, one under the other, as one picture. */
+export function download(canvases: readonly HTMLCanvasElement[], name: string): void {
+  const sheet = document.createElement("canvas");
+  sheet.width = Math.max(...canvases.map((canvas) => canvas.width));
+  sheet.height = canvases.reduce((sum, canvas) => sum + canvas.height, 0);
+  const pen = sheet.getContext("2d");
+  if (!pen) return;
+  pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  let top = 0;
+  for (const canvas of canvases) {
+    pen.drawImage(canvas, 0, top);
+    top += canvas.height;
+  }
+  const link = document.createElement("a");
+  link.download = `${name}.png`;
+  link.href = sheet.toDataURL("image/png");
+  link.click();
+}

@@ -1,0 +1,126 @@
+/** The seconds of a run as they arrive: unique, in order, in lines that break where nothing was measured. */
+
+import type { LiveSample } from "../payloads/live";
+
+export interface Point {
+  readonly x: number;
+  readonly y: number | null;
+}
+
+export type SampleField =
+  | "iops"
+  | "bytes_per_s"
+  | "p50_ns"
+  | "p99_ns"
+  | "p999_ns"
+  | "queue_depth"
+  | "utilisation_percent";
+
+const LONGEST_STEP_S = 2.5;
+
+function identity(sample: LiveSample): string {
+  return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.leg}/${sample.second}/${sample.direction}`;
+}
+
+export class SampleStore {
+  private readonly known = new Set<string>();
+  private readonly lines = new Map<string, LiveSample[]>();
+
+  /** Takes what is new; the same second twice is one second. Returns how many were new. */
+  add(samples: readonly LiveSample[]): number {
+    let added = 0;
+    for (const sample of samples) {
+      const key = identity(sample);
+      if (this.known.has(key)) continue;
+      this.known.add(key);
+      this.insert(sample);
+      added += 1;
+    }
+    return added;
+  }
+
+  private insert(sample: LiveSample): void {
+    const name = `${sample.host}\t${sample.direction}`;
+    const line = this.lines.get(name) ?? [];
+    if (line.length === 0) this.lines.set(name, line);
+    let at = line.length;
+    while (at > 0 && (line[at - 1]?.at_s ?? 0) > sample.at_s) at -= 1;
+    line.splice(at, 0, sample);
+  }
+
+  get hosts(): string[] {
+    return [...new Set([...this.lines.keys()].map((name) => name.split("\t")[0] ?? ""))].sort();
+  }
+
+  /** Directions seen on a host, read first. */
+  directions(host: string): string[] {
+    return ["read", "write", "trim"].filter((direction) => this.lines.has(`${host}\t${direction}`));
+  }
+
+  line(host: string, direction: string): readonly LiveSample[] {
+    return this.lines.get(`${host}\t${direction}`) ?? [];
+  }
+
+  /** First and last second held, or null while there is none. */
+  span(): { from: number; to: number } | null {
+    const all = [...this.lines.values()].filter((line) => line.length > 0);
+    if (all.length === 0) return null;
+    const firsts = all.map((line) => line[0]?.at_s ?? 0);
+    const lasts = all.map((line) => line[line.length - 1]?.at_s ?? 0);
+    return { from: Math.min(...firsts), to: Math.max(...lasts) };
+  }
+
+  /** The samples of all lines nearest to a time, at most a second and a half away. */
+  at(time: number): LiveSample[] {
+    const found: LiveSample[] = [];
+    for (const line of this.lines.values()) {
+      const nearest = closest(line, time);
+      if (nearest && Math.abs(nearest.at_s - time) <= 1.5) found.push(nearest);
+    }
+    return found;
+  }
+
+  /** When each attempt's first held second began: where one trial ends and the next begins. */
+  starts(): { at: number; trial: number }[] {
+    const first = new Map<string, { at: number; trial: number }>();
+    for (const line of this.lines.values()) {
+      for (const sample of line) {
+        const key = `${sample.host}/${sample.trial}/${sample.attempt}`;
+        const begin = Math.max(0, sample.at_s - 1);
+        if (!first.has(key)) first.set(key, { at: begin, trial: sample.trial });
+      }
+    }
+    return [...first.values()].sort((a, b) => a.at - b.at);
+  }
+}
+
+function closest(line: readonly LiveSample[], time: number): LiveSample | undefined {
+  let low = 0;
+  let high = line.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((line[middle]?.at_s ?? 0) < time) low = middle + 1;
+    else high = middle;
+  }
+  const after = line[low];
+  const before = line[low - 1];
+  if (!after || !before) return after ?? before;
+  return after.at_s - time < time - before.at_s ? after : before;
+}
+
+/** Points of one field from a time on, with a break wherever trials change or seconds are missing. */
+export function points(line: readonly LiveSample[], field: SampleField, from: number): Point[] {
+  const made: Point[] = [];
+  let last: LiveSample | undefined;
+  for (const sample of line) {
+    if (sample.at_s < from) continue;
+    if (last && breaks(last, sample)) made.push({ x: last.at_s + 0.01, y: null });
+    made.push({ x: sample.at_s, y: sample[field] });
+    last = sample;
+  }
+  return made;
+}
+
+function breaks(before: LiveSample, after: LiveSample): boolean {
+  return before.trial !== after.trial || before.attempt !== after.attempt || after.at_s - before.at_s > LONGEST_STEP_S;
+}

@@ -1,0 +1,69 @@
+/** `webapp/screens/payloads.py` LiveRun; tests/vectors/live.json holds both together. */
+
+import { boolean, type Checked, list, nullable, number, string, struct } from "../lib/schema";
+
+export const liveSample = struct({
+  host: string,
+  trial: number,
+  attempt: number,
+  leg: number,
+  second: number,
+  at_s: number,
+  direction: string,
+  iops: number,
+  bytes_per_s: number,
+  p50_ns: nullable(number),
+  p99_ns: nullable(number),
+  p999_ns: nullable(number),
+  queue_depth: nullable(number),
+  utilisation_percent: nullable(number),
+});
+
+export const liveValue = struct({
+  direction: string,
+  iops: number,
+  bytes_per_s: number,
+  mean_ns: number,
+  p99_ns: nullable(number),
+});
+
+export const liveCell = struct({
+  trial: number,
+  state: string,
+  state_label: string,
+  reason: string,
+  values: list(liveValue),
+});
+
+export const liveNow = struct({
+  host: string,
+  target: string,
+  trial: number,
+  attempt: number,
+  what: string,
+  phase: string,
+});
+
+export const liveRun = struct({
+  number: number,
+  state: string,
+  state_label: string,
+  ended: boolean,
+  total: number,
+  done: number,
+  failed: number,
+  cancelled: number,
+  lost: number,
+  elapsed_s: nullable(number),
+  seconds_left: nullable(number),
+  now: list(liveNow),
+  cells: list(liveCell),
+  samples: list(liveSample),
+  cursor: string,
+  more: boolean,
+});
+
+export type LiveRun = Checked<typeof liveRun>;
+export type LiveSample = Checked<typeof liveSample>;
+export type LiveCell = Checked<typeof liveCell>;
+export type LiveValue = Checked<typeof liveValue>;

@@ -1,0 +1,31 @@
+import { expect, test } from "vitest";
+import { cellText } from "../src/features/runGrid";
+import { assignLooks } from "../src/lib/colours";
+import { pauseMs } from "../src/lib/poll";
+
+const value = { direction: "read", iops: 45678, bytes_per_s: 187e6, mean_ns: 21_000, p99_ns: null };
+
+test("a finished cell shows the chosen metric of each direction", () => {
+  const cell = { trial: 0, state: "done", state_label: "Done", reason: "", values: [value, { ...value, iops: 10 }] };
+  expect(cellText(cell, "iops")).toBe("45.7k / 10.0");
+  expect(cellText(cell, "p99")).toBe("– / –");
+});
+
+test("a cell that has no numbers says its state, a planned one nothing", () => {
+  const cell = { trial: 0, state: "failed", state_label: "Failed", reason: "no engine", values: [] };
+  expect(cellText(cell, "iops")).toBe("Failed");
+  expect(cellText({ ...cell, state: "planned" }, "iops")).toBe("");
+});
+
+test("the baseline is grey and the others keep apart", () => {
+  const looks = assignLooks(["a", "b", "c"], "b");
+  const colours = ["a", "b", "c"].map((name) => looks.get(name)?.colour);
+  expect(new Set(colours).size).toBe(3);
+  expect(looks.get("b")?.colour).toBe("#8a929c");
+  expect(looks.get("a")?.marker).not.toBe(looks.get("c")?.marker);
+});
+
+test("pauses double after failures up to a limit, and never shorten", () => {
+  expect([0, 1, 2, 3, 10].map((failures) => pauseMs(1000, failures))).toEqual([1000, 2000, 4000, 8000, 15000]);
+  expect(pauseMs(30_000, 3)).toBe(30_000);
+});

@@ -1,0 +1,46 @@
+import { describe, expect, test } from "vitest";
+import { compareChart } from "../src/payloads/compare";
+import { liveRun } from "../src/payloads/live";
+import compareExample from "./vectors/compare.json";
+import liveExample from "./vectors/live.json";
+
+type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+type Path = readonly (string | number)[];
+
+/** Paths of every field of every object in the example. */
+function fields(value: Json, path: Path = []): Path[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => fields(item, [...path, index]));
+  if (value === null || typeof value !== "object") return [];
+  return Object.entries(value).flatMap(([key, item]) => [[...path, key], ...fields(item, [...path, key])]);
+}
+
+function changed(value: Json, path: Path, change: (holder: Record<string, Json>, key: string) => void): Json {
+  const copy = structuredClone(value);
+  const holder = path.slice(0, -1).reduce<Json>((at, key) => (at as Record<string | number, Json>)[key] as Json, copy);
+  change(holder as Record<string, Json>, String(path.at(-1)));
+  return copy;
+}
+
+describe.each([
+  ["live", liveRun, liveExample as Json],
+  ["compare", compareChart, compareExample as Json],
+])("the %s payload", (_name, check, example) => {
+  test("is taken as the server writes it", () => {
+    expect(check(example)).toEqual(example);
+  });
+
+  test.each(fields(example).map((path) => [path.join("."), path] as const))("is refused without %s", (_text, path) => {
+    const broken = changed(example, path, (holder, key) => {
+      delete holder[key];
+    });
+    expect(() => check(broken)).toThrow(/not understood/);
+  });
+
+  test("is refused with a field that is not known", () => {
+    expect(() => check({ ...(example as object), extra: 1 })).toThrow(/extra/);
+  });
+
+  test("is refused with a number that is none", () => {
+    expect(() => check(JSON.parse('"NaN"'))).toThrow(/not understood/);
+  });
+});

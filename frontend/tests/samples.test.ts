@@ -1,0 +1,74 @@
+import { expect, test } from "vitest";
+import { bySecond, sparkline } from "../src/features/nowCards";
+import { points, SampleStore } from "../src/lib/samples";
+import type { LiveSample } from "../src/payloads/live";
+
+function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
+  return {
+    host: "storage1",
+    trial: 0,
+    attempt: 1,
+    leg: 0,
+    second,
+    at_s: second + 1,
+    direction: "read",
+    iops: 1000 + second,
+    bytes_per_s: 4_096_000,
+    p50_ns: 100,
+    p99_ns: 200,
+    p999_ns: null,
+    queue_depth: 1,
+    utilisation_percent: 50,
+    ...changes,
+  };
+}
+
+test("a second that comes twice is one second", () => {
+  const store = new SampleStore();
+  expect(store.add([sample(0), sample(1)])).toBe(2);
+  expect(store.add([sample(1), sample(2)])).toBe(1);
+  expect(store.line("storage1", "read").map((each) => each.second)).toEqual([0, 1, 2]);
+});
+
+test("seconds that come late are put in their place", () => {
+  const store = new SampleStore();
+  store.add([sample(2), sample(0), sample(1)]);
+  expect(store.line("storage1", "read").map((each) => each.second)).toEqual([0, 1, 2]);
+});
+
+test("lines break between trials and where seconds are missing, and nowhere else", () => {
+  const line = [sample(0), sample(1), sample(5), sample(0, { trial: 1, at_s: 7 })];
+  expect(points(line, "iops", 0).map((point) => point.y)).toEqual([1000, 1001, null, 1005, null, 1000]);
+});
+
+test("points begin where the window begins", () => {
+  expect(points([sample(0), sample(1), sample(2)], "iops", 2).map((point) => point.x)).toEqual([2, 3]);
+});
+
+test("the nearest second of every line is read at a time, and none far away", () => {
+  const store = new SampleStore();
+  store.add([sample(0), sample(1), sample(1, { direction: "write" })]);
+  expect(store.at(2.2).map((each) => [each.second, each.direction])).toEqual([
+    [1, "read"],
+    [1, "write"],
+  ]);
+  expect(store.at(60)).toEqual([]);
+});
+
+test("starts of attempts are in order of time, each once", () => {
+  const store = new SampleStore();
+  store.add([sample(0, { trial: 1, at_s: 10 }), sample(0), sample(1), sample(0, { direction: "write" })]);
+  expect(store.starts()).toEqual([
+    { at: 0, trial: 0 },
+    { at: 9, trial: 1 },
+  ]);
+});
+
+test("rates of both directions add up, of the percentiles the worst counts", () => {
+  const made = bySecond([sample(0), sample(0, { direction: "write", iops: 500, p99_ns: 900 })]);
+  expect(made).toEqual([{ iops: 1500, bytesPerS: 8_192_000, p99Ns: 900 }]);
+});
+
+test("a sparkline ends at the right and keeps in its box", () => {
+  expect(sparkline([0, 10]).split(" ").at(-1)).toBe("120.0,2.0");
+});
