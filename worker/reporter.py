@@ -159,12 +159,12 @@ class Reporter:
     def _done(self) -> bool:
         if self._stop_at is None:
             return False
-        return time.monotonic() >= self._stop_at or not (self._open or self.spool.backlog()[0])
+        return time.monotonic() >= self._stop_at or (not self._open and self.spool.empty)
 
     def _pause_s(self) -> float:
         with self._lock:
             busy = bool(self._open or self._followed)
-        if not busy and not self.spool.backlog()[0]:
+        if not busy and self.spool.empty:
             return 60.0
         return max(0.0, min(self._next_at - time.monotonic(), BACKOFF_S[1]))
 
@@ -206,7 +206,7 @@ class Reporter:
         if self.spool.oldest(batches[0].attempt) == batches[0].seq:
             log.warning("The server confirmed nothing of batch %d of %s.", batches[0].seq, batches[0].attempt)
             self._back_off()
-        elif self.spool.backlog()[0]:
+        elif not self.spool.empty:
             self._next_at = 0.0
         else:
             self._singly = False

@@ -164,6 +164,12 @@ class Spool:
         with self._lock:
             return tuple(row[0] for row in self._db.execute("select distinct attempt from batches"))
 
+    @property
+    def empty(self) -> bool:
+        """Nothing waits for the server."""
+        with self._lock:
+            return self._db.execute("select 1 from batches limit 1").fetchone() is None
+
     def backlog(self) -> tuple[int, int]:
         """Unconfirmed batches and their bytes."""
         with self._lock:

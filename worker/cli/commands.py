@@ -1,0 +1,81 @@
+"""The short commands: `start`, `inventory`, `restore`."""
+
+import argparse
+
+import msgspec
+
+from worker import inventory
+from worker.cli import form
+from worker.config import Paths, prepare_state, sole_use
+from worker.contract.inventory import BlockDevice, Inventory
+from worker.contract.reports import SettingRestored
+from worker.hello import read_targets
+from worker.journal import Journal
+from worker.settings import session
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    start = commands.add_parser("start", help="take orders until stopped (the service)")
+    start.set_defaults(command=run_start)
+    look = commands.add_parser("inventory", help="what this host is made of")
+    look.add_argument("--json", action="store_true")
+    look.set_defaults(command=run_inventory)
+    restore = commands.add_parser("restore", help="put back every setting that a run changed, now")
+    restore.add_argument("--json", action="store_true")
+    restore.set_defaults(command=run_restore)
+
+
+def run_start(_options: argparse.Namespace, paths: Paths) -> int:
+    from worker.service import serve  # Celery is not needed by any other command
+
+    return serve(paths)
+
+
+def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
+    found = inventory.take()
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+        return 0
+    print("\n".join(_host_lines(found)))
+    head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
+    print("\n" + form.table(head, map(_device_row, found.block_devices)))
+    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in read_targets(paths.policy)]
+    print("\n" + (form.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
+    return 0
+
+
+def _host_lines(found: Inventory) -> list[str]:
+    cpu = found.cpu
+    return [
+        f"{found.hostname}: {found.distribution}" + (f" on {found.hypervisor}" if found.hypervisor else ""),
+        f"CPU      {cpu.model}, {cpu.sockets} socket(s), {cpu.cores} core(s), {cpu.threads} thread(s) {cpu.governor}",
+        f"Memory   {form.size(found.memory_bytes)}",
+        f"Kernel   {found.kernel.release}",
+    ]
+
+
+def _device_row(device: BlockDevice) -> tuple[str, ...]:
+    holders = ", ".join(f"{h.kind} {h.detail}" for h in device.holders)
+    name = device.path + (f" on {', '.join(device.parents)}" if device.parents else "")
+    size = form.size(device.size_bytes)
+    return (name, device.kind, size, device.model, device.serial, device.firmware, device.scheduler, holders or "–")
+
+
+def _no_targets(paths: Paths) -> str:
+    return f"No targets: {paths.policy} allows nothing yet."
+
+
+def run_restore(options: argparse.Namespace, paths: Paths) -> int:
+    prepare_state(paths.state)
+    with sole_use(paths.state):
+        restored = session.restore_all(Journal(paths.journal))
+    if options.json:
+        print(msgspec.json.encode(restored).decode())
+    else:
+        print("\n".join(map(restored_line, restored)) or "Nothing to put back.")
+    return 0 if all(item.restored for item in restored) else 1
+
+
+def restored_line(item: SettingRestored) -> str:
+    what = f"{item.name} of {item.device or 'the host'}"
+    return f"{what}: back to {item.observed}" if item.restored else f"{what}: NOT put back to {item.value}: {item.note}"

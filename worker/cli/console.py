@@ -1,0 +1,87 @@
+"""Items of a trial as lines on a terminal, and the results as a table."""
+
+import time
+from collections.abc import Callable
+
+from worker.cli import commands, form
+from worker.contract.orders import TrialOrder
+from worker.contract.reports import (
+    DirectionResult,
+    Finished,
+    Item,
+    LegResult,
+    LegStarted,
+    Outcome,
+    Phase,
+    Sample,
+    SettingRecord,
+    SettingRestored,
+)
+
+HEAD = ("leg", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
+
+
+class Console:
+    """`show` every item as it comes; the table comes with the last."""
+
+    def __init__(self, order: TrialOrder) -> None:
+        self._targets = {leg.number: leg.target.path for leg in order.legs}
+        self._results: list[LegResult] = []
+        self._kinds: dict[type, Callable[..., str]] = {
+            Phase: _phase,
+            SettingRecord: _setting,
+            SettingRestored: commands.restored_line,
+            LegStarted: lambda item: f"leg {item.leg}: fio runs at {self._targets.get(item.leg, '?')}",
+            Sample: _sample,
+            Finished: self._finished,
+        }
+
+    def show(self, item: Item) -> None:
+        if isinstance(item, LegResult):
+            self._results.append(item)
+        elif (form_of := self._kinds.get(type(item))) is not None:
+            print(form_of(item), flush=True)
+
+    def _finished(self, item: Finished) -> str:
+        rows = [_row(result, part) for result in self._results for part in result.directions]
+        table = "\n" + form.table(HEAD, rows) + "\n\n" if rows else ""
+        if item.outcome is Outcome.DONE:
+            return f"{table}Done."
+        return f"{table}{item.outcome.value.capitalize()}: {item.code}: {item.message}"
+
+
+def _phase(item: Phase) -> str:
+    percent = "" if item.percent is None else f" {item.percent:.0f} %"
+    return f"{time.strftime('%H:%M:%S', time.localtime(item.at))} {item.name}{percent} {item.detail}".rstrip()
+
+
+def _setting(item: SettingRecord) -> str:
+    return f"{item.name} of {item.device or 'the host'}: was {item.before}, asked {item.asked}, is {item.observed}"
+
+
+def _sample(item: Sample) -> str:
+    parts = [f"leg {item.leg} {item.second + 1:4} s"]
+    for one in item.directions:
+        seconds = max(one.runtime_ms, 1) / 1000
+        parts.append(
+            f"{one.direction.value} {form.rate(one.ios / seconds)} IOPS {form.size(one.bytes / seconds)}/s "
+            f"p50 {form.latency(one.p50_ns)} p99 {form.latency(one.p99_ns)}"
+        )
+    if item.device is not None:
+        device = item.device
+        parts.append(f"{device.device} {device.utilisation_percent:.0f} % busy, {device.queue_depth:.1f} in flight")
+    return " | ".join(parts)
+
+
+def _row(result: LegResult, part: DirectionResult) -> tuple[str, ...]:
+    percentiles = (form.latency(part.latency.percentile(percent)) for percent in (50.0, 99.0, 99.9))
+    return (
+        str(result.leg),
+        part.direction.value,
+        form.rate(part.iops),
+        f"{form.size(part.bytes_per_s)}/s",
+        form.latency(part.latency_mean_ns),
+        *percentiles,
+        form.latency(part.latency_max_ns),
+        form.size(part.bytes),
+    )

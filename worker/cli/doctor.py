@@ -1,0 +1,188 @@
+"""`doctor`: is everything there that this worker needs, and what to do where it is not."""
+
+import argparse
+import os
+import time
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+
+import msgspec
+
+from worker import engines, policy, process, settings
+from worker.cli import form
+from worker.client import Client, Refused, Unreachable
+from worker.config import ConfigError, Enrolment, Paths, is_loopback, load_enrolment, prepare_state
+from worker.contract.inventory import PolicyTarget
+from worker.contract.orders import queue_name
+from worker.hello import Greeter
+from worker.spool import RESERVE_BYTES, Spool
+
+SKEW_LIMIT_S = 5.0
+BROKER_LIMIT_S = 3.0
+
+
+class State(StrEnum):
+    OK = "ok"
+    NOTE = "note"
+    BROKEN = "broken"
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing looked at: what was found, and what to do about it."""
+
+    name: str
+    state: State
+    found: str
+    advice: str = ""
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("doctor", help="check everything this worker needs")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace, paths: Paths) -> int:
+    checks = list(examine(paths))
+    if options.json:
+        print(msgspec.json.encode(checks).decode())
+    else:
+        print("\n".join(_line(check) for check in checks))
+    return 1 if any(check.state is State.BROKEN for check in checks) else 0
+
+
+def _line(check: Check) -> str:
+    mark = {State.OK: "  ok   ", State.NOTE: "  note ", State.BROKEN: "BROKEN "}[check.state]
+    advice = f"\n{'':23}→ {check.advice}" if check.advice else ""
+    return f"{mark} {check.name:14} {check.found}{advice}"
+
+
+def examine(paths: Paths) -> Iterator[Check]:
+    """Every check in turn; one that cannot be made says so and the others go on."""
+    yield from _engines()
+    yield _privileges()
+    yield _isolation()
+    yield from _policy(paths)
+    try:
+        prepare_state(paths.state)
+    except ConfigError as error:
+        yield Check("state", State.BROKEN, str(error))
+        return
+    spool = Spool(paths.spool)
+    yield from _spool(paths, spool)
+    try:
+        enrolment = load_enrolment(paths)
+    except ConfigError as error:
+        state = State.NOTE if error.code == "not_enrolled" else State.BROKEN
+        yield Check("enrolment", state, str(error))
+        return
+    yield Check("enrolment", State.OK, f"{enrolment.host_name} ({enrolment.host}) at {enrolment.server}")
+    yield from _server(paths, enrolment, spool)
+    yield _broker(enrolment)
+
+
+def _engines() -> Iterator[Check]:
+    found = engines.capabilities(settings=tuple(settings.REGISTRY))
+    if not found.fio_version:
+        yield Check("fio", State.BROKEN, "fio was not found on the PATH.", "Install it: apt install fio")
+        return
+    yield Check("fio", State.OK, f"{found.fio_version}; engines: {', '.join(found.engines) or 'none'}")
+    if "io_uring" in found.engines:
+        yield Check("io_uring", State.OK, f"works; options: {', '.join(found.uring) or 'none'}")
+        return
+    advice = "See “sysctl kernel.io_uring_disabled”; in a container, its seccomp profile must allow io_uring."
+    yield Check("io_uring", State.BROKEN, "does not work here.", advice)
+
+
+def _privileges() -> Check:
+    if os.geteuid() == 0:
+        return Check("privileges", State.OK, "root")
+    words = "not root: directories and files only, no settings, no dropping of caches"
+    return Check("privileges", State.NOTE, words, "Run the service as root to measure block devices.")
+
+
+def _isolation() -> Check:
+    kind = process.isolation()
+    if kind.startswith("cgroup"):
+        return Check("isolation", State.OK, f"fio is kept together by {kind}")
+    return Check("isolation", State.NOTE, f"fio is kept together by its {kind}", "A cgroup of its own is surer.")
+
+
+def _policy(paths: Paths) -> Iterator[Check]:
+    try:
+        targets = policy.report(policy.load(paths.policy))
+    except policy.PolicyError as error:
+        advice = "Nothing can be measured without a policy. The example beside the service file shows one."
+        yield Check("policy", State.BROKEN, str(error), advice)
+        return
+    if not targets:
+        yield Check("policy", State.NOTE, f"{paths.policy} allows nothing.", "List a target in it.")
+    for target in targets:
+        yield _target(target)
+
+
+def _target(target: PolicyTarget) -> Check:
+    if not target.present:
+        return Check("target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy or the device.")
+    may = "may be destroyed" if target.destroy else "is not destroyed"
+    words = f"{target.id}: {target.path}, {form.size(target.size_bytes)}, {may}"
+    return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
+
+
+def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
+    free = spool.free_bytes()
+    words = f"{form.size(free)} free in {paths.state}"
+    if free < RESERVE_BYTES:
+        yield Check("disk", State.BROKEN, words, f"Trials fail below {form.size(RESERVE_BYTES)}. Make room.")
+    else:
+        yield Check("disk", State.OK, words)
+    batches, size = spool.backlog()
+    yield Check("backlog", State.OK, f"{batches} batches, {form.size(size)}, wait for the server")
+    for lot in spool.set_aside():
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(lot.at))
+        words = f"attempt {lot.attempt}: {lot.batches} batches refused {when} ({lot.code}): {lot.message}"
+        yield Check("set aside", State.NOTE, words, "Kept for 30 days in spool.db.")
+
+
+def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
+    """A real hello: proves address, certificate, token and contract in one exchange."""
+    client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
+    greeter = Greeter(paths, enrolment, client, unfinished=spool.unconfirmed)
+    try:
+        greeter.greet()
+    except Refused as error:
+        advice = "Enrol this host again." if error.about_token else "Upgrade the older side."
+        yield Check("server", State.BROKEN, f"{enrolment.server} refuses this host: {error}", advice)
+        return
+    except Unreachable as error:
+        yield Check("server", State.BROKEN, str(error), "Check address, firewall and that the server runs.")
+        return
+    yield Check("server", State.OK, f"{enrolment.server} knows this host")
+    skew = greeter.clock_ahead_s
+    words = f"the server's clock is {abs(skew):.1f} s {'ahead' if skew >= 0 else 'behind'}"
+    bad = abs(skew) > SKEW_LIMIT_S
+    yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both." if bad else "")
+
+
+def _broker(enrolment: Enrolment) -> Check:
+    from redis import Redis, RedisError  # a dependency of celery[redis]
+
+    client = Redis.from_url(enrolment.broker_url, socket_connect_timeout=BROKER_LIMIT_S, socket_timeout=BROKER_LIMIT_S)
+    ask: Callable[[str], object] = client.llen
+    try:
+        waiting = ask(queue_name(enrolment.host))
+    except RedisError as error:
+        advice = "Check address, firewall, user and password; enrol again for new ones."
+        return Check("broker", State.BROKEN, f"{enrolment.broker_address}: {error}", advice)
+    finally:
+        client.close()
+    words = f"{enrolment.broker_address}, {waiting} orders in this host's queue"
+    if enrolment.broker_url.startswith("redis://") and not is_loopback(_host_of(enrolment.broker_url)):
+        return Check("broker", State.NOTE, f"{words}; not encrypted", "Use a rediss:// address at the server.")
+    return Check("broker", State.OK, words)
+
+
+def _host_of(url: str) -> str:
+    from urllib.parse import urlsplit
+
+    return urlsplit(url).hostname or ""

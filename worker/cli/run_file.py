@@ -1,0 +1,173 @@
+"""`run`: a trial from a file, on this host alone, under the same guard as one from a server."""
+
+import argparse
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from worker import policy, recipes, settings
+from worker.cli import commands
+from worker.cli.console import Console
+from worker.config import ConfigError, Paths, prepare_state, sole_use
+from worker.contract.base import CONTRACT_VERSION, ContractError
+from worker.contract.inventory import PolicyTarget
+from worker.contract.orders import TrialOrder, decode_order
+from worker.contract.reports import Finished, Item, Outcome, SettingRestored
+from worker.control import Control
+from worker.files import CompleteFiles
+from worker.journal import Journal
+from worker.settings import session
+from worker.trial import Bench, Trial, finished, in_words
+
+MAX_FILE_BYTES = 1024 * 1024
+
+
+def add_to(commands_of: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands_of.add_parser("run", help="run a trial from a file, without any server")
+    parser.add_argument("file", type=Path, help="JSON: legs, settings, drop_caches … (README.md shows one)")
+    parser.add_argument("--dry-run", action="store_true", help="print the fio jobs and the settings, touch nothing")
+    parser.add_argument("--json", action="store_true", help="print every item as a line of JSON")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace, paths: Paths) -> int:
+    order = read_trial(options.file, paths)
+    if options.dry_run:
+        return dry_run(order, paths)
+    prepare_state(paths.state)
+    with sole_use(paths.state):
+        end = _run(order, paths, _json_line if options.json else Console(order).show)
+    return 0 if end.outcome is Outcome.DONE else 1
+
+
+def _json_line(item: Item) -> None:
+    print(msgspec.json.encode(item).decode(), flush=True)
+
+
+def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finished:
+    control = Control(order.attempt)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: control.stop(Outcome.CANCELLED, "cancelled", "Cancelled at the terminal."))
+    journal = Journal(paths.journal)
+    bench = Bench(paths.state, paths.policy, journal, CompleteFiles(paths.files))
+    try:
+        end = Trial(order, bench, show, control).run()
+    finally:
+        restored = session.restore_run(order.run, journal)
+        for item in restored:
+            show(item)
+    end = _with_restored(end, restored)
+    show(end)
+    return end
+
+
+def _with_restored(end: Finished, restored: "list[SettingRestored]") -> Finished:
+    left = [commands.restored_line(item) for item in restored if not item.restored]
+    if left and end.outcome is Outcome.DONE:
+        return finished(Outcome.FAILED, "settings_not_restored", "; ".join(left))
+    return end
+
+
+# ---- the file
+
+
+def read_trial(path: Path, paths: Paths) -> TrialOrder:
+    """The file as an order of this host to itself. Raises ConfigError.
+
+    A leg's target is written out as in an order, or is the id of a target of the policy.
+    """
+    content = _read_json(path)
+    ids = {key: str(uuid.uuid4()) for key in ("attempt", "run", "trial")}
+    head = {"purpose": "trial", "host": "local", "version": CONTRACT_VERSION, **ids}
+    now = {"issued_at": time.time(), "expires_at": time.time() + 86400}
+    content["legs"] = [_leg(number, leg, paths) for number, leg in enumerate(content.get("legs") or [])]
+    try:
+        order = decode_order(msgspec.json.encode({**content, **head, **now}))
+    except ContractError as error:
+        raise ConfigError("trial_file", f"{path}: {error}") from error
+    assert isinstance(order, TrialOrder)
+    _check_workloads(path, order)
+    return order
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return msgspec.json.decode(file.read(MAX_FILE_BYTES), type=dict[str, Any])
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError("trial_file", f"{path} cannot be read: {error}") from error
+
+
+def _leg(number: int, leg: Any, paths: Paths) -> Any:
+    if not isinstance(leg, dict):
+        return leg
+    target = leg.get("target")
+    return {"number": number, **leg, "target": _target(target, paths) if isinstance(target, str) else target}
+
+
+def _target(name: str, paths: Paths) -> dict[str, str]:
+    targets = {target.id: target for target in _targets(paths)}
+    if name not in targets:
+        known = ", ".join(targets) or "none"
+        raise ConfigError("target_unknown", f"{paths.policy} lists no target {name!r}. It lists: {known}.")
+    found = targets[name]
+    return {
+        "id": found.id,
+        "kind": found.kind.value,
+        "path": found.path,
+        "stable_id": found.stable_id,
+        "serial": found.serial,
+    }
+
+
+def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
+    try:
+        return policy.report(policy.load(paths.policy))
+    except policy.PolicyError as error:
+        raise ConfigError("policy", in_words(error)) from error
+
+
+def _check_workloads(path: Path, order: TrialOrder) -> None:
+    for leg in order.legs:
+        if problems := recipes.workload_problems(leg.workload, leg.target.kind):
+            raise ConfigError("trial_file", f"{path}, leg {leg.number}: {' '.join(problems)}")
+
+
+# ---- dry run
+
+
+def dry_run(order: TrialOrder, paths: Paths) -> int:
+    devices = {(target.path, target.stable_id): target.device for target in _targets(paths)}
+    for leg in order.legs:
+        if (prefill := recipes.render_prefill(leg)) is not None:
+            _print_recipe(f"leg {leg.number}, written first unless it is there already", prefill)
+        _print_recipe(f"leg {leg.number}, measured", recipes.render(leg))
+    legs = {leg.number: leg for leg in order.legs}
+    for wish in order.settings:
+        target = legs[wish.leg].target
+        device = devices.get((target.path, target.stable_id), "")
+        print(f"# setting {wish.name} of {device or target.path}: {_current(wish.name, device)} -> {wish.value}")
+    if order.drop_caches:
+        print("# caches are dropped before the legs start")
+    return 0
+
+
+def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
+    print(f"# {title}\n# {' '.join(recipe.command)}\n{recipe.job_text}")
+
+
+def _current(name: str, device: str) -> str:
+    setting = settings.REGISTRY.get(name)
+    if setting is None or not device:
+        return "unknown"
+    try:
+        return setting.read(device)
+    except Exception as error:  # noqa: BLE001 - a dry run names what it cannot read and goes on
+        print(f"sweetspot-worker: {name} of {device} cannot be read: {error}", file=sys.stderr)
+        return "unreadable"

@@ -1,0 +1,240 @@
+"""The trial thread: works on the journal's orders one at a time.
+
+    received ──► begun ──► (guard, settings, legs …) ──► last item on disk ──► closed
+        │           └── the worker died: the next start says worker_died
+        └── expired: order_expired
+
+The Celery task calls `take` and returns; the journal refuses an order that it knows, so an
+order delivered twice is worked on once.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from worker import __version__, process
+from worker.client import Refused, Unreachable
+from worker.contract.base import ContractError, encode
+from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder, decode_order
+from worker.contract.reports import Accepted, Finished, Item, Outcome, SettingRestored
+from worker.contract.signing import unseal
+from worker.control import Control
+from worker.hello import Greeter
+from worker.log import about
+from worker.reporter import Reporter
+from worker.settings import session
+from worker.spool import SpoolFull
+from worker.trial import Bench, Trial, finished, in_words
+
+log = logging.getLogger(__name__)
+
+IDLE_LOOK_S = 5.0
+IDLE_RESTORE_S = 900.0
+HELLO_TRIES = 3
+
+
+class Executor:
+    def __init__(
+        self,
+        host: str,
+        bench: Bench,
+        reporter: Reporter,
+        greeter: Greeter,
+        *,
+        on_crash: Callable[[], None],
+        idle_restore_s: float = IDLE_RESTORE_S,
+    ) -> None:
+        self._host = host
+        self._bench = bench
+        self._reporter = reporter
+        self._greeter = greeter
+        self._on_crash = on_crash
+        self._idle_restore_s = idle_restore_s
+        self._controls: dict[str, Control] = {}
+        self._lock = threading.Lock()
+        self._worked_at = time.monotonic()
+        self._idle_done = True
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="trial", daemon=True)
+
+    # ---- called from other threads
+
+    def take(self, envelope: str) -> None:
+        """Verify an order and write it down. Anything not from our server, or not for us, is dropped."""
+        try:
+            # Expiry is judged when the order is begun, so that an expired one is answered, once.
+            order = unseal(envelope, host=self._host, public_keys=self._greeter.public_keys, now=0.0)
+        except ContractError as error:
+            log.error("An order was dropped (%s): %s", error.code, error)
+            return
+        with about(order.attempt):
+            self._receive(order)
+
+    def _receive(self, order: AnyOrder) -> None:
+        if not self._bench.journal.receive(encode(order).decode(), order.attempt):
+            log.info("This order came again; it is known.")
+            return
+        log.info("Order received: %s.", type(order).__name__)
+        self._accept(order.attempt)
+        self._wake.set()
+
+    def _accept(self, attempt: str) -> None:
+        self._reporter.follow(self._control(attempt))
+        if not self._reporter.spool.knows(attempt):
+            self._reporter.emit(attempt, Accepted(at=time.time(), worker_version=__version__))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin_stop(self) -> None:
+        """Take no more orders and stop the one under way; returns at once."""
+        self._stopping.set()
+        with self._lock:
+            controls = list(self._controls.values())
+        for control in controls:
+            control.fail("worker_stopped", "The worker was stopped on its host while the trial ran.")
+        self._wake.set()
+
+    def stop(self, *, limit_s: float) -> bool:
+        """Wait for the end; True if the thread ended in time."""
+        self.begin_stop()
+        if self._thread.ident is not None:
+            self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    # ---- the trial thread
+
+    def recover(self) -> None:
+        """After a start: end what a killed worker left behind. Runs before any order is taken."""
+        for name in process.kill_leftovers(self._bench.state):
+            log.warning("Killed what was left of %s.", name)
+        restored = self._restore_all()
+        for order, begun in self._open_orders():
+            with about(order.attempt):
+                self._recover_order(order, begun=begun, restored=restored)
+
+    def _recover_order(self, order: AnyOrder, *, begun: bool, restored: Sequence[SettingRestored]) -> None:
+        if self._reporter.spool.is_finished(order.attempt):
+            self._bench.journal.finish(order.attempt)
+        elif begun:
+            log.warning("The worker died while this order was under way.")
+            self._say(order.attempt, restored)
+            words = "The worker ended while the order was under way; it has been started again and cleaned up."
+            self._close(order.attempt, finished(Outcome.FAILED, "worker_died", words))
+        else:
+            self._accept(order.attempt)
+
+    def _open_orders(self) -> list[tuple[AnyOrder, bool]]:
+        return [(decode_order(entry.order), entry.begun) for entry in self._bench.journal.open_attempts()]
+
+    def _run(self) -> None:
+        try:
+            self._work_on()
+            self._restore_all()
+        except Exception:
+            log.critical("The trial thread met a fault; the process ends, the next start cleans up.", exc_info=True)
+            self._on_crash()
+
+    def _work_on(self) -> None:
+        while not self._stopping.is_set():
+            text = self._bench.journal.next_order()
+            if text is not None:
+                self._work(decode_order(text))
+                continue
+            self._wake.wait(IDLE_LOOK_S)
+            self._wake.clear()
+            self._put_back_if_forgotten()
+
+    def _work(self, order: AnyOrder) -> None:
+        with about(order.attempt), self._greeter.quiet:
+            self._bench.journal.begin(order.attempt)
+            self._idle_done = False
+            log.info("Begun.")
+            try:
+                end = self._carry_out(order)
+            except Exception as error:
+                log.exception("The order met a fault of the worker.")
+                end = finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {in_words(error)}")
+            if end.code == "worker_stopped":
+                self._say(order.attempt, self._restore_all())
+            self._close(order.attempt, end)
+            self._worked_at = time.monotonic()
+
+    def _carry_out(self, order: AnyOrder) -> Finished:
+        control = self._control(order.attempt)
+        late_s = self._greeter.server_now() - order.expires_at
+        if control.reason is not None:
+            return finished(control.reason.outcome, control.reason.code, control.reason.message)
+        if late_s > 0:
+            return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it was begun.")
+        if isinstance(order, TrialOrder):
+            return Trial(order, self._bench, lambda item: self._reporter.emit(order.attempt, item), control).run()
+        if isinstance(order, CloseRunOrder):
+            return self._close_run(order)
+        return self._look_again(control)
+
+    def _close_run(self, order: CloseRunOrder) -> Finished:
+        restored = session.restore_run(order.run, self._bench.journal)
+        self._say(order.attempt, restored)
+        left = [f"{item.name} of {item.device or 'the host'}: {item.note}" for item in restored if not item.restored]
+        if left:
+            return finished(Outcome.FAILED, "settings_not_restored", "Not put back: " + "; ".join(left))
+        return finished(Outcome.DONE)
+
+    def _look_again(self, control: Control) -> Finished:
+        trouble = ""
+        for pause_s in range(HELLO_TRIES):
+            if control.stopped.wait(pause_s):
+                break
+            try:
+                self._greeter.greet(probe=True)
+                return finished(Outcome.DONE)
+            except (Unreachable, Refused) as error:
+                trouble = str(error)
+        return finished(Outcome.FAILED, "hello_failed", f"The host's facts could not be delivered: {trouble}")
+
+    def _close(self, attempt: str, end: Finished) -> None:
+        """The last word goes to disk first; if the worker dies in between, the spool knows it was said."""
+        log.info("Ended: %s %s", end.outcome.value, end.code)
+        try:
+            self._reporter.finish(attempt, end)
+        except SpoolFull as error:
+            log.critical("The end of this order could not be written down, the next start will tell it: %s", error)
+            return
+        self._bench.journal.finish(attempt)
+        with self._lock:
+            self._controls.pop(attempt, None)
+
+    # ---- settings
+
+    def _put_back_if_forgotten(self) -> None:
+        """No order, no answer about one and no lease for the idle time: the server has forgotten the run."""
+        quiet_s = time.monotonic() - max(self._worked_at, self._reporter.heard_at)
+        leased_s = self._reporter.lease_until - self._greeter.server_now()
+        if self._idle_done or quiet_s < self._idle_restore_s or leased_s > -self._idle_restore_s:
+            return
+        log.warning("Nothing was heard of any run for %.0f s: settings are put back.", quiet_s)
+        self._restore_all()
+        self._idle_done = True
+
+    def _restore_all(self) -> Sequence[SettingRestored]:
+        restored = session.restore_all(self._bench.journal)
+        for item in restored:
+            level = logging.INFO if item.restored else logging.ERROR
+            log.log(
+                level, "Put back %s of %s: %s (%s)", item.name, item.device, item.observed, item.note or "as it was"
+            )
+        return restored
+
+    def _say(self, attempt: str, items: Sequence[Item]) -> None:
+        for item in items:
+            self._reporter.emit(attempt, item)
+
+    def _control(self, attempt: str) -> Control:
+        with self._lock:
+            control = self._controls.setdefault(attempt, Control(attempt))
+        if self._stopping.is_set():
+            control.fail("worker_stopped", "The worker was stopped on its host before the order was begun.")
+        return control

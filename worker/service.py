@@ -1,0 +1,111 @@
+"""`sweetspot-worker start`: the parts put together, in the order in which they start and stop."""
+
+import logging
+import os
+import signal
+import time
+from types import FrameType
+
+from celery.signals import worker_shutting_down
+
+from worker import __version__
+from worker.app import consume, make_app
+from worker.client import Client
+from worker.config import Enrolment, Paths, load_enrolment, sole_use
+from worker.executor import IDLE_RESTORE_S, Executor
+from worker.files import CompleteFiles
+from worker.hello import Greeter
+from worker.journal import Journal
+from worker.reporter import Reporter
+from worker.spool import Spool
+from worker.trial import Bench
+
+log = logging.getLogger(__name__)
+
+IDLE_VARIABLE = "SWEETSPOT_WORKER_IDLE_RESTORE_S"
+CONSUME_AGAIN_S = 1.0
+TRIAL_STOP_S = 20.0
+FLUSH_S = 5.0
+
+
+class Service:
+    """All the long-lived parts of a worker process."""
+
+    def __init__(self, paths: Paths, enrolment: Enrolment) -> None:
+        self._enrolment = enrolment
+        self._client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
+        self._spool = Spool(paths.spool)
+        self._reporter = Reporter(self._spool, self._client)
+        self._journal = Journal(paths.journal)
+        self._greeter = Greeter(paths, enrolment, self._client, unfinished=self._unfinished)
+        bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
+        idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
+        self._executor = Executor(
+            enrolment.host, bench, self._reporter, self._greeter, on_crash=self._on_crash, idle_restore_s=idle_s
+        )
+        self._stopping = False
+        self._crashed = False
+
+    def run(self) -> int:
+        """Work until SIGTERM or SIGINT; returns the exit status, 1 after a fault of our own."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        worker_shutting_down.connect(self._on_shutdown, weak=False)
+        try:
+            self._start()
+            while not self._stopping:
+                self._consume()
+        except SystemExit:
+            log.debug("Ended by a signal while Celery did not run.")
+        finally:
+            self._stop()
+        return 1 if self._crashed else 0
+
+    def _unfinished(self) -> tuple[str, ...]:
+        """Attempts of which the server has not heard the end."""
+        under_way = (entry.attempt for entry in self._journal.open_attempts())
+        return tuple(dict.fromkeys([*under_way, *self._spool.unconfirmed()]))
+
+    def _start(self) -> None:
+        self._executor.recover()
+        self._reporter.start()
+        self._greeter.quiet.acquire()
+        self._greeter.greet_if_possible()
+        self._greeter.start()
+        self._executor.start()
+        log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
+
+    def _consume(self) -> None:
+        """Celery ends at the first message that is not Celery's. The trial thread is not Celery's: it goes on."""
+        code = consume(make_app(self._enrolment, self._executor.take), self._enrolment)
+        if not self._stopping:
+            log.error("The order queue held something that is no order, or broke (Celery ended, %d). Again.", code)
+            time.sleep(CONSUME_AGAIN_S)
+
+    def _on_shutdown(self, **_: object) -> None:
+        self._stopping = True
+        self._executor.begin_stop()
+
+    def _on_crash(self) -> None:
+        self._crashed = True
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
+        """While Celery does not run, a signal ends the process by way of `finally`."""
+        self._on_shutdown()
+        raise SystemExit(0)
+
+    def _stop(self) -> None:
+        log.info("Stopping.")
+        self._greeter.stop()
+        if not self._executor.stop(limit_s=TRIAL_STOP_S):
+            log.error("The trial thread did not end within %.0f s; the next start cleans up.", TRIAL_STOP_S)
+        self._reporter.stop(limit_s=FLUSH_S)
+        self._client.close()
+        log.info("Stopped; %d batches wait for the next start.", self._spool.backlog()[0])
+
+
+def serve(paths: Paths) -> int:
+    enrolment = load_enrolment(paths)
+    with sole_use(paths.state):
+        return Service(paths, enrolment).run()

@@ -1,0 +1,158 @@
+"""A real worker process for tests: enrolled with a test peer, taking signed orders from a real Redis."""
+
+import base64
+import json
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import redis
+from celery import Celery
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from worker.config import Enrolment, Paths, save_enrolment
+from worker.contract.orders import ORDER_TASK, AnyOrder, SettingWish, TrialOrder, queue_name
+from worker.contract.signing import key_id, seal
+from worker.contract.workload import Leg, TargetRef, Workload
+from worker.tests.peer import TOKEN, Peer
+
+REDIS_URL = os.environ.get("SWEETSPOT_REDIS_URL", "redis://127.0.0.1:6379/0")
+ROOT = Path(__file__).parents[2]
+
+
+class Bench:
+    """One host: its state directory, the peer it reports to, and its worker process when started."""
+
+    def __init__(self, tmp_path: Path, policy: str, *, broker_url: str = REDIS_URL, host: str = "") -> None:
+        self.host = host or f"test-{secrets.token_hex(4)}"
+        self.private_key = Ed25519PrivateKey.generate().private_bytes_raw()
+        public = Ed25519PrivateKey.from_private_bytes(self.private_key).public_key().public_bytes_raw()
+        keys = {key_id(public): base64.b64encode(public).decode()}
+        self.peer = Peer(host=self.host, broker_url=broker_url, keys=keys)
+        self.paths = Paths(state=tmp_path / "state", policy=tmp_path / "policy.toml")
+        self.paths.policy.write_text(policy)
+        self.paths.policy.chmod(0o600)
+        self.log = tmp_path / "worker.log"
+        self.redis = redis.Redis.from_url(REDIS_URL)
+        self._sender = Celery("server", broker=REDIS_URL, set_as_current=False)
+        self._sender.conf.broker_transport_options = {"priority_steps": [0]}
+        self.process: subprocess.Popen[bytes] | None = None
+        save_enrolment(self.paths, self._enrolment(keys, broker_url))
+
+    def _enrolment(self, keys: dict[str, str], broker_url: str) -> Enrolment:
+        return Enrolment(
+            host=self.host,
+            host_name="store-1",
+            server=self.peer.url,
+            host_token=TOKEN,
+            broker_url=broker_url,
+            public_keys=keys,
+            contract=1,
+        )
+
+    @property
+    def queue(self) -> str:
+        return queue_name(self.host)
+
+    # ---- the worker
+
+    def start(self, **environment: str) -> None:
+        """Start it and wait until it takes orders."""
+        seen = len(self.log_text())
+        command = [sys.executable, "-m", "worker", "--state", str(self.paths.state), "--policy", str(self.paths.policy)]
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "start"], cwd=ROOT, stdout=log, stderr=log, env={**os.environ, **environment}
+            )
+        self.await_log(r"sweetspot@\S+ ready", after=seen)
+
+    def stop(self, *, limit_s: float = 30) -> int:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(limit_s)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+
+    def close(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        self.peer.down()
+        for key in self.redis.scan_iter(f"*{self.queue}*"):
+            self.redis.delete(key)
+
+    def log_text(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    def await_log(self, pattern: str, *, after: int = 0, limit_s: float = 20) -> None:
+        def there() -> bool:
+            assert self.process is not None
+            assert self.process.poll() is None, self.log_text()[after:]
+            return re.search(pattern, self.log_text()[after:]) is not None
+
+        until(there, limit_s, lambda: f"{pattern!r} is not in the log:\n{self.log_text()[after:]}")
+
+    # ---- the server's side
+
+    def send(self, order: AnyOrder, *, key: bytes | None = None) -> str:
+        self.send_text(seal(order, key or self.private_key))
+        return order.attempt
+
+    def send_text(self, text: str) -> None:
+        self._sender.send_task(ORDER_TASK, args=[text], queue=self.queue, ignore_result=True)
+
+    def trial(self, target: TargetRef, workload: Workload, *settings: SettingWish, **more: Any) -> TrialOrder:
+        return TrialOrder(
+            legs=(Leg(number=0, target=target, workload=workload),),
+            settings=settings,
+            **{**self.head(), "run": str(uuid.uuid4()), "trial": str(uuid.uuid4()), **more},
+        )
+
+    def head(self) -> dict[str, Any]:
+        now = time.time()
+        return {"host": self.host, "attempt": str(uuid.uuid4()), "issued_at": now, "expires_at": now + 300}
+
+
+def until(condition: Callable[[], bool], limit_s: float, words: Callable[[], str]) -> None:
+    """Wait for a condition, at most `limit_s`."""
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, words()
+        time.sleep(0.02)
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of a process so far, in s (/proc/<pid>/stat, fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def fio_processes(marker: str) -> list[int]:
+    """Running fio processes that have `marker` among their open files or working directory."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            if (entry / "comm").read_text().strip() != "fio":
+                continue
+            places = [entry / "cwd", *(entry / "fd").iterdir()]
+            if any(marker in str(place.readlink()) for place in places):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def dump(value: object) -> str:
+    return json.dumps(value)

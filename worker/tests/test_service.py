@@ -1,0 +1,311 @@
+"""The worker's process as a whole: real Redis, real fio, a peer that keeps what it is told."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder
+from worker.contract.reports import (
+    Accepted,
+    Finished,
+    Item,
+    LegResult,
+    LegStarted,
+    Observed,
+    Outcome,
+    Phase,
+    Sample,
+    SettingRestored,
+)
+from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
+from worker.tests.service import Bench, cpu_s, fio_processes, until
+
+MIB = 1024 * 1024
+POLICY = """\
+[[target]]
+id = "scratch"
+kind = "directory"
+path = "{path}"
+"""
+
+# A Redis user who may do what kombu does, and that to its own queue only.
+CONFINED = """
+    reset on >secret-of-the-test resetchannels -@all +ping +hello +auth +select +client|setname +script|load
+    +multi +exec +discard
+"""
+KEY_COMMANDS = (
+    "+brpop +lpush +rpush +llen +sadd +hset +hget +hdel +zadd +zrem +zrange +zrevrangebyscore +set +get +del +watch "
+    "+evalsha +eval"
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("target")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory, folder: Path) -> Iterator[Bench]:
+    """A worker for all tests that leave it alive."""
+    bench = Bench(tmp_path_factory.mktemp("shared"), POLICY.format(path=folder))
+    bench.start()
+    yield bench
+    bench.close()
+
+
+@pytest.fixture
+def own(tmp_path: Path, folder: Path) -> Iterator[Bench]:
+    """A worker for a test that ends it."""
+    bench = Bench(tmp_path, POLICY.format(path=folder))
+    bench.start()
+    yield bench
+    bench.close()
+
+
+def target(bench: Bench) -> TargetRef:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    (found,) = bench.peer.hellos[-1].targets
+    assert found.present, found.problem
+    return TargetRef(id="1", kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+
+
+def trial(bench: Bench, *, runtime_s: int = 1, **more: Any) -> TrialOrder:
+    workload = Workload(
+        pattern=Pattern.RANDREAD, engine=Engine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False
+    )
+    return bench.trial(target(bench), workload, **more)
+
+
+def kinds(items: list[Item]) -> list[str]:
+    return [type(item).__name__ for item in items]
+
+
+def of(items: list[Item], kind: type) -> list[Any]:
+    return [item for item in items if isinstance(item, kind)]
+
+
+def await_sample(bench: Bench, attempt: str) -> None:
+    bench.peer.wait(lambda: bool(of(bench.peer.items(attempt), Sample)))
+
+
+# ---- with the shared worker
+
+
+def test_it_says_hello_with_its_targets(shared: Bench) -> None:
+    found = target(shared)
+    assert found.kind is TargetKind.DIRECTORY
+    hello = shared.peer.hellos[-1]
+    assert hello.capabilities.fio_version.startswith("fio-")
+    assert "psync" in hello.capabilities.engines
+
+
+def test_it_runs_a_trial_and_tells_its_story_in_order(shared: Bench) -> None:
+    attempt = shared.send(trial(shared, runtime_s=2))
+    assert shared.peer.wait_end(attempt).outcome is Outcome.DONE, shared.log_text()
+    items = shared.peer.items(attempt)
+    order = [name for name in dict.fromkeys(kinds(items)) if name != "Phase"]
+    assert order == ["Accepted", "Observed", "LegStarted", "Sample", "LegResult", "Finished"]
+    (result,) = of(items, LegResult)
+    samples = of(items, Sample)
+    assert [sample.second for sample in samples] == list(range(len(samples)))
+    assert result.samples == len(samples) >= 1
+    assert result.directions[0].ios > 0
+    assert of(items, Observed)[0].facts
+    assert "rw=randread" in of(items, LegStarted)[0].job_text
+
+
+def test_it_writes_files_once(shared: Bench) -> None:
+    shared.peer.wait_end(shared.send(trial(shared)))
+    attempt = shared.send(trial(shared))
+    assert shared.peer.wait_end(attempt).outcome is Outcome.DONE
+    assert "prefill" not in [phase.name for phase in of(shared.peer.items(attempt), Phase)]
+
+
+def test_it_works_on_an_order_once_however_often_it_comes(shared: Bench) -> None:
+    order = trial(shared)
+    shared.send(order)
+    shared.send(order)
+    shared.peer.wait_end(order.attempt)
+    shared.send(order)
+    shared.await_log(f"{order.attempt}.*This order came again")
+    following = shared.send(trial(shared))
+    shared.peer.wait_end(following)
+    items = shared.peer.items(order.attempt)
+    assert [len(of(items, kind)) for kind in (Accepted, LegStarted, LegResult, Finished)] == [1, 1, 1, 1]
+
+
+def test_it_drops_an_order_with_a_wrong_signature(shared: Bench) -> None:
+    after = len(shared.log_text())
+    order = trial(shared)
+    shared.send(order, key=Ed25519PrivateKey.generate().private_bytes_raw())
+    shared.await_log("dropped.*does not trust", after=after)
+    assert shared.peer.items(order.attempt) == []
+
+
+def test_it_drops_an_order_whose_text_was_changed(shared: Bench) -> None:
+    from worker.contract.signing import seal
+
+    after = len(shared.log_text())
+    order = trial(shared)
+    shared.send_text(seal(order, shared.private_key).replace("randread", "randwrite"))
+    shared.await_log("dropped.*does not match", after=after)
+    assert shared.peer.items(order.attempt) == []
+
+
+def test_it_drops_an_order_for_another_host(shared: Bench) -> None:
+    after = len(shared.log_text())
+    order = trial(shared)
+    shared.send(msgspec.structs.replace(order, host="another"))
+    shared.await_log("dropped.*for host another", after=after)
+    assert shared.peer.items(order.attempt) == []
+
+
+def test_it_answers_an_expired_order_without_running_it(shared: Bench) -> None:
+    attempt = shared.send(trial(shared, expires_at=time.time() - 5))
+    end = shared.peer.wait_end(attempt)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "order_expired")
+    assert kinds(shared.peer.items(attempt)) == ["Accepted", "Finished"]
+
+
+def test_it_outlives_garbage_in_its_queue_and_so_does_its_trial(shared: Bench) -> None:
+    running = shared.send(trial(shared, runtime_s=2))
+    shared.peer.wait(lambda: bool(of(shared.peer.items(running), Accepted)))
+    for garbage in ("garbage", "[]", '{"body": 1}', "\x00\xff", '{"properties": {}}'):
+        shared.redis.lpush(shared.queue, garbage)
+    assert shared.peer.wait_end(running).outcome is Outcome.DONE
+    assert shared.peer.wait_end(shared.send(trial(shared))).outcome is Outcome.DONE
+
+
+def test_it_names_a_target_that_the_policy_does_not_list(shared: Bench, tmp_path: Path) -> None:
+    order = trial(shared)
+    (leg,) = order.legs
+    other = msgspec.structs.replace(leg.target, path=str(tmp_path), stable_id=f"dir:{tmp_path}")
+    attempt = shared.send(msgspec.structs.replace(order, legs=(msgspec.structs.replace(leg, target=other),)))
+    end = shared.peer.wait_end(attempt)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "guard_not_in_policy")
+    assert str(tmp_path) in end.message
+
+
+def test_it_cancels_when_the_server_says_so(shared: Bench, folder: Path) -> None:
+    order = trial(shared, runtime_s=60)
+    shared.send(order)
+    await_sample(shared, order.attempt)
+    began = time.monotonic()
+    shared.peer.cancel.add(order.attempt)
+    end = shared.peer.wait_end(order.attempt)
+    assert end.outcome is Outcome.CANCELLED
+    assert time.monotonic() - began < 4
+    assert fio_processes(str(folder)) == []
+
+
+def test_it_stops_an_attempt_that_the_server_gave_up(shared: Bench, folder: Path) -> None:
+    order = trial(shared, runtime_s=60)
+    shared.send(order)
+    await_sample(shared, order.attempt)
+    shared.peer.refuse[order.attempt] = "superseded"
+    shared.await_log(f"{order.attempt}.*Ended: failed superseded")
+    assert fio_processes(str(folder)) == []
+    assert shared.peer.wait_end(shared.send(trial(shared))).outcome is Outcome.DONE
+
+
+def test_it_looks_again_on_request_and_closes_a_run_without_changes(shared: Bench) -> None:
+    seen = len(shared.peer.hellos)
+    assert shared.peer.wait_end(shared.send(InventoryOrder(**shared.head()))).outcome is Outcome.DONE
+    assert len(shared.peer.hellos) > seen
+    closed = shared.send(CloseRunOrder(**shared.head(), run="r"))
+    assert shared.peer.wait_end(closed).outcome is Outcome.DONE
+
+
+def test_it_tells_of_a_changed_policy(shared: Bench, tmp_path: Path) -> None:
+    seen = len(shared.peer.hellos)
+    before = shared.paths.policy.read_text()
+    shared.paths.policy.write_text(before + POLICY.format(path=tmp_path).replace("scratch", "second"))
+    shared.peer.wait(lambda: len(shared.peer.hellos) > seen and len(shared.peer.hellos[-1].targets) == 2)
+    shared.paths.policy.write_text(before)
+    shared.peer.wait(lambda: len(shared.peer.hellos[-1].targets) == 1)
+
+
+def test_it_loses_and_doubles_no_sample_while_the_server_is_away(shared: Bench) -> None:
+    order = trial(shared, runtime_s=6)
+    shared.send(order)
+    await_sample(shared, order.attempt)
+    shared.peer.down()
+    time.sleep(2.5)  # the outage
+    shared.peer.up()
+    assert shared.peer.wait_end(order.attempt).outcome is Outcome.DONE
+    items = shared.peer.items(order.attempt)
+    seconds = [sample.second for sample in of(items, Sample)]
+    assert seconds == list(range(len(seconds)))
+    assert of(items, LegResult)[0].samples == len(seconds) >= 5
+
+
+def test_it_uses_little_of_the_machine_while_a_trial_streams(shared: Bench) -> None:
+    order = trial(shared, runtime_s=4)
+    shared.send(order)
+    await_sample(shared, order.attempt)
+    assert shared.process is not None
+    before, began = cpu_s(shared.process.pid), time.monotonic()
+    shared.peer.wait_end(order.attempt)
+    share = (cpu_s(shared.process.pid) - before) / (time.monotonic() - began)
+    print(f"worker process: {100 * share:.1f} % of a core")
+    assert share < 0.1  # figures are for `make bench`; this is for a loop gone wild
+
+
+# ---- with one of their own
+
+
+def test_it_reports_a_trial_during_which_it_was_killed_once(own: Bench, folder: Path) -> None:
+    order = trial(own, runtime_s=60)
+    own.send(order)
+    await_sample(own, order.attempt)
+    assert fio_processes(str(folder))
+    own.kill()
+    until(lambda: not fio_processes(str(folder)), 5, lambda: "fio outlived its worker")
+    own.start()
+    end = own.peer.wait_end(order.attempt)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "worker_died")
+    own.stop()
+    own.start()
+    own.peer.wait_end(own.send(trial(own)))
+    assert len(of(own.peer.items(order.attempt), Finished)) == 1
+
+
+def test_it_ends_its_trial_in_words_when_it_is_stopped(own: Bench, folder: Path) -> None:
+    order = trial(own, runtime_s=60)
+    own.send(order)
+    await_sample(own, order.attempt)
+    began = time.monotonic()
+    assert own.stop() == 0, own.log_text()
+    assert time.monotonic() - began < 6
+    assert own.peer.wait_end(order.attempt).code == "worker_stopped"
+    assert fio_processes(str(folder)) == []
+
+
+def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, folder: Path) -> None:
+    bench = Bench(tmp_path, POLICY.format(path=folder), broker_url="redis://unused/0")
+    queue, user = bench.queue, f"user-{bench.host}"
+    url = bench.redis.connection_pool.connection_kwargs
+    keys = f"(~{queue} ~{queue}:* ~_kombu.binding.{queue} ~_kombu.binding_permanent.{queue} {KEY_COMMANDS})"
+    bench.redis.execute_command("ACL", "SETUSER", user, *CONFINED.split(), keys)
+    broker = f"redis://{user}:secret-of-the-test@{url['host']}:{url['port']}/{url['db']}"
+    try:
+        from worker.config import load_enrolment, save_enrolment
+
+        save_enrolment(bench.paths, msgspec.structs.replace(load_enrolment(bench.paths), broker_url=broker))
+        bench.start()
+        assert bench.peer.wait_end(bench.send(trial(bench))).outcome is Outcome.DONE
+        assert bench.stop() == 0
+        assert "secret-of-the-test" not in bench.log_text()
+        assert "NOPERM" not in bench.log_text()
+    finally:
+        bench.close()
+        bench.redis.execute_command("ACL", "DELUSER", user)
+
+
+def restored(bench: Bench, attempt: str) -> list[SettingRestored]:
+    return of(bench.peer.items(attempt), SettingRestored)

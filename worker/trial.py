@@ -1,0 +1,274 @@
+"""One trial, from the guard to the results.
+
+    guard ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
+      └──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
+
+Nothing here talks to a server: everything that happens is an item given to `emit`, so the
+same trial runs under an order and from a file. Caches are dropped after the prefill, which
+would fill them again. Settings are not put back here: they stay until the run is closed.
+"""
+
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import msgspec
+
+from worker import engines, guard, inventory, policy, process, recipes
+from worker.contract.orders import TrialOrder
+from worker.contract.reports import Finished, Item, LegResult, Observed, Outcome, Phase, Sample
+from worker.contract.workload import Leg
+from worker.control import Control
+from worker.files import CompleteFiles
+from worker.journal import Journal
+from worker.place import Place
+from worker.settings import caches, session
+
+log = logging.getLogger(__name__)
+
+Emit = Callable[[Item], None]
+PREFILL_SAYS_EVERY_S = 1.0
+
+
+class TrialFailed(Exception):
+    """The trial cannot go on, for a reason with a code."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class _Stopped(Exception):
+    """Somebody called the control's `stop`; its reason says the rest."""
+
+
+class Bench(msgspec.Struct, frozen=True):
+    """What a trial works with on this host."""
+
+    state: Path
+    policy: Path
+    journal: Journal
+    files: CompleteFiles
+
+
+class Trial:
+    def __init__(self, order: TrialOrder, bench: Bench, emit: Emit, control: Control) -> None:
+        self._order = order
+        self._bench = bench
+        self._emit = emit
+        self._control = control
+
+    def run(self) -> Finished:
+        """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
+        try:
+            with ExitStack() as held:
+                self._steps(held)
+            return finished(Outcome.DONE)
+        except _Stopped:
+            return self._stopped()
+        except EXPECTED as error:
+            log.warning("The trial failed: %s: %s", error.code, error)
+            return self._stopped() if self._control.reason else finished(Outcome.FAILED, error.code, in_words(error))
+
+    def _stopped(self) -> Finished:
+        reason = self._control.reason
+        assert reason is not None
+        log.warning("The trial was stopped: %s: %s", reason.code, reason.message)
+        return finished(reason.outcome, reason.code, reason.message)
+
+    def _steps(self, held: ExitStack) -> None:
+        self._enter("guard")
+        allowed = policy.load(self._bench.policy)
+        places = self._admit(allowed, held)
+        self._enter("settings")
+        self._settle(allowed, places)
+        for leg in self._order.legs:
+            self._prefill(leg, places[leg.number])
+        if self._order.drop_caches:
+            caches.drop_caches()
+        self._observe(places)
+        self._enter("run")
+        self._run_legs(places)
+
+    def _enter(self, phase: str, detail: str = "") -> None:
+        if self._control.stopped.is_set():
+            raise _Stopped
+        self._emit(Phase(at=time.time(), name=phase, detail=detail))
+
+    def _admit(self, allowed: policy.Policy, held: ExitStack) -> dict[int, Place]:
+        """Every leg's place. Legs at the same target share one: a device can be held only once."""
+        places: dict[int, Place] = {}
+        for legs in _by_target(self._order.legs):
+            place = held.enter_context(guard.admit(_strictest(legs), allowed, self._order.armed_serials))
+            places.update((leg.number, place) for leg in legs)
+        return places
+
+    def _settle(self, allowed: policy.Policy, places: Mapping[int, Place]) -> None:
+        try:
+            records = session.settle(self._order.settings, self._order.run, places, allowed, self._bench.journal)
+        except session.SettingFailed as error:
+            for record in error.records:
+                self._emit(record)
+            raise
+        for record in records:
+            self._emit(record)
+
+    def _observe(self, places: Mapping[int, Place]) -> None:
+        facts: dict[str, str] = {}
+        for leg in self._order.legs:
+            facts.update(inventory.observed_facts(places[leg.number], leg))
+        self._emit(Observed(at=time.time(), facts=facts))
+
+    # ---- prefill
+
+    def _prefill(self, leg: Leg, place: Place) -> None:
+        work = leg.workload
+        names = recipes.render(leg).files
+        if place.cwd_fd is not None and work.pattern.writes:
+            for name in names:
+                self._bench.files.forget_other_content(place.cwd_fd, name, work.buffers)
+        if recipes.render_prefill(leg) is None or self._is_filled(leg, place, names):
+            return
+        self._enter("prefill", f"leg {leg.number}: writing {_amount(leg)}")
+        with self._remembering(leg, place, names), self._scope(f"{leg.number}.prefill") as scope:
+            engines.prefill(
+                leg,
+                place,
+                scope=scope,
+                cancelled=self._control.stopped,
+                silence_limit_s=self._order.silence_limit_s,
+                total_limit_s=self._order.total_limit_s,
+                on_progress=self._prefill_progress(leg),
+            )
+
+    def _is_filled(self, leg: Leg, place: Place, names: tuple[str, ...]) -> bool:
+        fd, size = place.cwd_fd, leg.workload.size_bytes
+        if fd is None or size is None or not names:
+            return False
+        return all(self._bench.files.holds(fd, name, size=size, content=leg.workload.buffers) for name in names)
+
+    @contextmanager
+    def _remembering(self, leg: Leg, place: Place, names: tuple[str, ...]) -> Iterator[None]:
+        """Complete files are remembered as such only if what is inside ends well."""
+        fd, size = place.cwd_fd, leg.workload.size_bytes
+        if fd is None or size is None:
+            yield
+            return
+        for name in names:
+            self._bench.files.forget(fd, name)
+        yield
+        for name in names:
+            self._bench.files.add(fd, name, size=size, content=leg.workload.buffers)
+
+    def _prefill_progress(self, leg: Leg) -> Callable[[float], None]:
+        said_at = time.monotonic()
+
+        def say(percent: float) -> None:
+            nonlocal said_at
+            if time.monotonic() - said_at >= PREFILL_SAYS_EVERY_S:
+                said_at = time.monotonic()
+                words = f"leg {leg.number}: writing {_amount(leg)}"
+                self._emit(Phase(at=time.time(), name="prefill", detail=words, percent=min(100.0, percent)))
+
+        return say
+
+    # ---- the measured part
+
+    def _run_legs(self, places: Mapping[int, Place]) -> None:
+        """All legs at once, a thread each but for the first. One that fails stops the others."""
+        others = [
+            threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
+            for leg in self._order.legs[1:]
+        ]
+        for thread in others:
+            thread.start()
+        self._run_leg(self._order.legs[0], places[self._order.legs[0].number])
+        for thread in others:
+            thread.join()
+        if self._control.reason:
+            raise _Stopped
+
+    def _run_leg(self, leg: Leg, place: Place) -> None:
+        """Never raises: what goes wrong becomes the reason why the whole trial stops."""
+        try:
+            self._emit(self._measure(leg, place))
+        except EXPECTED as error:
+            self._control.fail(error.code, self._leg_words(leg, in_words(error)))
+        except Exception as error:
+            log.exception("Leg %d met a fault of the worker.", leg.number)
+            self._control.fail("internal_error", self._leg_words(leg, in_words(error)))
+
+    def _measure(self, leg: Leg, place: Place) -> LegResult:
+        def on_sample(sample: Sample) -> None:
+            self._emit(sample)
+
+        with self._scope(str(leg.number)) as scope:
+            return engines.run_leg(
+                leg,
+                place,
+                scope=scope,
+                cancelled=self._control.stopped,
+                silence_limit_s=self._order.silence_limit_s,
+                total_limit_s=self._order.total_limit_s,
+                on_started=self._emit,
+                on_sample=on_sample,
+            )
+
+    def _leg_words(self, leg: Leg, words: str) -> str:
+        return words if len(self._order.legs) == 1 else f"Leg {leg.number}: {words}"
+
+    @contextmanager
+    def _scope(self, name: str) -> Iterator[process.Scope]:
+        scope = process.open_scope(self._bench.state, f"{self._order.attempt}.{name}")
+        try:
+            yield scope
+        finally:
+            scope.close()
+
+
+EXPECTED = (
+    TrialFailed,
+    recipes.RecipeError,
+    engines.LegFailed,
+    guard.GuardRefused,
+    session.SettingFailed,
+    policy.PolicyError,
+)
+
+
+def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
+    return Finished(at=time.time(), outcome=outcome, code=code, message=clip(message, 60_000))
+
+
+def in_words(error: Exception) -> str:
+    """The error's message, and what fio said last."""
+    words = str(error) or type(error).__name__
+    stderr = getattr(error, "stderr", "").strip()
+    return f"{words}\n{stderr[-4000:]}" if stderr and stderr not in words else words
+
+
+def clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"
+
+
+def _by_target(legs: tuple[Leg, ...]) -> list[list[Leg]]:
+    groups: dict[tuple[str, str], list[Leg]] = {}
+    for leg in legs:
+        groups.setdefault((leg.target.stable_id, leg.target.path), []).append(leg)
+    return list(groups.values())
+
+
+def _strictest(legs: list[Leg]) -> Leg:
+    """The leg that asks for most: what is allowed to it is allowed to the others."""
+    return max(legs, key=lambda leg: (leg.workload.pattern.writes, (leg.workload.size_bytes or 0) * leg.workload.files))
+
+
+def _amount(leg: Leg) -> str:
+    size = leg.workload.size_bytes
+    what = f"{leg.workload.files} file(s)" if recipes.render(leg).files else "the device"
+    return f"{what} of {size} bytes" if size else what
