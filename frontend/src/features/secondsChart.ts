@@ -1,10 +1,10 @@
 /** Per-second charts on one time axis: IOPS, MB/s, latency percentiles, the device's queue and utilisation. */
 
 import type { ChartDataset, ChartOptions, ScatterDataPoint } from "chart.js";
-import annotation from "chartjs-plugin-annotation";
+import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
 import { timeTicks } from "../lib/axis";
-import { Chart, download, follow } from "../lib/charts";
+import { Chart, download, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
@@ -217,14 +217,16 @@ export class SecondsChart {
     if (empty) empty.hidden = span !== null;
     this.root.classList.toggle("is-empty", span === null);
     if (!span) return;
-    const from = this.windowS === null ? Math.max(0, span.from - 1) : Math.max(0, span.to - this.windowS);
+    const begin = span.from - 1;
+    const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
     const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 5) };
     this.charts.forEach((chart) => {
       const panel = PANELS.find((each) => each.id === chart.canvas.id);
-      if (!panel || !chart.options.scales?.x) return;
+      const options = given(chart as Chart);
+      if (!panel || !options.scales?.x || !options.plugins) return;
       chart.data.datasets = this.series(panel, from);
-      Object.assign(chart.options.scales.x, shown);
-      chart.options.plugins = { ...chart.options.plugins, annotation: { annotations: this.boundaries(shown, panel) } };
+      Object.assign(options.scales.x, shown);
+      options.plugins.annotation = { annotations: this.boundaries(shown, panel) };
       chart.update("none");
     });
     this.readOut();
@@ -242,7 +244,7 @@ export class SecondsChart {
     });
   }
 
-  private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, object> {
+  private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
     const starts = this.store.starts().filter((start) => start.at >= shown.min && start.at <= shown.max);
     if (starts.length > MOST_BOUNDARIES) return {};
     const label = panel.id === "seconds-iops" && starts.length <= 24;
@@ -295,7 +297,7 @@ function dataset(line: Line, samples: readonly LiveSample[], direction: string, 
   };
 }
 
-function boundary(start: { at: number; trial: number }, labelled: boolean): object {
+function boundary(start: { at: number; trial: number }, labelled: boolean): AnnotationOptions {
   return {
     type: "line",
     scaleID: "x",

@@ -3,27 +3,17 @@
 import {
   CategoryScale,
   Chart,
-  Legend,
+  type ChartOptions,
   LinearScale,
   LineController,
   LineElement,
   LogarithmicScale,
   PointElement,
-  type ScaleOptionsByType,
   Tooltip,
 } from "chart.js";
 import { themed } from "./colours";
 
-Chart.register(
-  CategoryScale,
-  Legend,
-  LinearScale,
-  LineController,
-  LineElement,
-  LogarithmicScale,
-  PointElement,
-  Tooltip,
-);
+Chart.register(CategoryScale, LinearScale, LineController, LineElement, LogarithmicScale, PointElement, Tooltip);
 Chart.defaults.animation = false;
 Chart.defaults.maintainAspectRatio = false;
 Chart.defaults.font.size = 11;
@@ -32,18 +22,28 @@ export { Chart };
 
 const charts = new Set<Chart>();
 
+/** What was given to the chart, not the resolver that Chart.js puts around it. */
+export function given(chart: Chart): ChartOptions {
+  chart.config.options ??= {};
+  return chart.config.options;
+}
+
+interface Coloured {
+  ticks?: object;
+  grid?: object;
+  title?: object;
+}
+
 function paint(chart: Chart): void {
   const text = themed("--ss-chart-text");
   const grid = themed("--ss-chart-grid");
-  for (const scale of Object.values(chart.options.scales ?? {})) {
-    if (!scale) continue;
-    scale.ticks = { ...scale.ticks, color: text };
-    scale.grid = { ...scale.grid, color: grid };
-    const titled = scale as Partial<ScaleOptionsByType<"linear">>;
-    if (titled.title) titled.title.color = text;
+  for (const scale of Object.values(given(chart).scales ?? {})) {
+    const coloured = scale as Coloured | undefined;
+    if (!coloured) continue;
+    coloured.ticks = Object.assign(coloured.ticks ?? {}, { color: text });
+    coloured.grid = Object.assign(coloured.grid ?? {}, { color: grid });
+    coloured.title = Object.assign(coloured.title ?? {}, { color: text });
   }
-  const legend = chart.options.plugins?.legend;
-  if (legend) legend.labels = { ...legend.labels, color: text };
 }
 
 /** Gives the chart the page's colours now and whenever the theme changes. */

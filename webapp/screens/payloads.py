@@ -1,0 +1,113 @@
+"""What pages send to their scripts. `frontend/src/payloads/` checks the same shapes when reading;
+the examples in `frontend/tests/vectors/` are read by the tests of both sides.
+"""
+
+import msgspec
+
+
+class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of everything that a script of ours reads. No field has a default: every one is always sent."""
+
+
+class LiveSample(Payload, frozen=True, kw_only=True):
+    """One direction of one second of a leg."""
+
+    host: str
+    trial: int  # index in the run
+    attempt: int
+    leg: int
+    second: int
+    at_s: float  # end of the interval, since the run began
+    direction: str
+    iops: float
+    bytes_per_s: float
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    queue_depth: float | None
+    utilisation_percent: float | None
+
+
+class LiveValue(Payload, frozen=True, kw_only=True):
+    """What a finished trial measured in one direction."""
+
+    direction: str
+    iops: float
+    bytes_per_s: float
+    mean_ns: float
+    p99_ns: int | None
+
+
+class LiveCell(Payload, frozen=True, kw_only=True):
+    """One trial in the grid of the plan."""
+
+    trial: int
+    state: str
+    state_label: str
+    reason: str
+    values: tuple[LiveValue, ...]
+
+
+class LiveNow(Payload, frozen=True, kw_only=True):
+    """What one host is doing for this run."""
+
+    host: str
+    target: str
+    trial: int
+    attempt: int
+    what: str
+    phase: str
+
+
+class LiveRun(Payload, frozen=True, kw_only=True):
+    """`cells` and `samples` are what is new after the cursor that was sent; `more`: ask again at once."""
+
+    number: int
+    state: str
+    state_label: str
+    ended: bool
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    lost: int
+    elapsed_s: float | None
+    seconds_left: float | None
+    now: tuple[LiveNow, ...]
+    cells: tuple[LiveCell, ...]
+    samples: tuple[LiveSample, ...]
+    cursor: str  # to be sent back as it is
+    more: bool
+
+
+class CompareLevel(Payload, frozen=True, kw_only=True):
+    """One place on the x axis; `value` is None where the level is no number."""
+
+    text: str
+    value: float | None
+
+
+class ComparePoint(Payload, frozen=True, kw_only=True):
+    """`low` and `high` bound the mean's 95 % confidence interval; None with fewer than two repeats."""
+
+    level: int  # index into `levels`
+    mean: float
+    low: float | None
+    high: float | None
+    n: int
+
+
+class CompareSeries(Payload, frozen=True, kw_only=True):
+    name: str
+    is_baseline: bool
+    points: tuple[ComparePoint, ...]
+
+
+class CompareChart(Payload, frozen=True, kw_only=True):
+    """`shown_as` names the formatter of the values: iops, bytes_per_s, latency (ns), percent or number."""
+
+    x_label: str
+    levels: tuple[CompareLevel, ...]
+    metric_label: str
+    shown_as: str
+    series: tuple[CompareSeries, ...]

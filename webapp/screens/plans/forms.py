@@ -1,0 +1,34 @@
+"""Which targets a plan is to run on, and the serials typed for those that it overwrites."""
+
+from django import forms
+from django.db.models import QuerySet
+
+from webapp.hosts.models import HostState, Target
+
+
+def usable_targets() -> QuerySet[Target]:
+    """Targets that are there now and that their host's policy allows."""
+    usable = Target.objects.filter(in_policy=True, present=True, host__state=HostState.ACTIVE)
+    return usable.select_related("host")
+
+
+class TargetsForm(forms.Form):
+    """`?target=<id>&target=<id>`: what the preview is made for."""
+
+    target = forms.ModelMultipleChoiceField(queryset=Target.objects.none(), required=False)
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]
+        field = self.fields["target"]
+        if isinstance(field, forms.ModelMultipleChoiceField):
+            field.queryset = usable_targets()
+
+
+class StartForm(TargetsForm):
+    """`serial` comes once for each device that is overwritten, in any order."""
+
+    note = forms.CharField(required=False, max_length=2000)
+
+    def serials(self) -> tuple[str, ...]:
+        typed: list[str] = self.data.getlist("serial") if hasattr(self.data, "getlist") else []
+        return tuple(text.strip() for text in typed if text.strip())

@@ -1,0 +1,49 @@
+"""A plan read out as a sentence, one for each part."""
+
+from collections.abc import Mapping, Sequence
+
+from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.factors import FACTORS, FactorKind
+from webapp.plans.grids import factor_texts
+from webapp.screens import points
+
+# Said in this order; what a sentence calls each. {} takes the levels.
+_PHRASES: Mapping[str, str] = {
+    "pattern": "{}",
+    "read_percent": "{} reads",
+    "block_size": "{}",
+    "block_split": "split {}",
+    "engine": "{}",
+    "numjobs": "{} jobs",
+    "iodepth": "queue depth {}",
+    "runtime": "{} each",
+    "amount": "{} each",
+}
+_MOST_LISTED = 4
+
+
+def _joined(texts: Sequence[str]) -> str:
+    if len(texts) > _MOST_LISTED:
+        return f"{texts[0]} to {texts[-1]} ({len(texts)} levels)"
+    return ", ".join(texts)
+
+
+def _levels_in_words(factor: str, text: str) -> str:
+    """The levels as people read them; as they were typed where they are not understood."""
+    known = FACTORS.get(factor)
+    if known is None:
+        return text
+    try:
+        return _joined([known.format(level) for level in levels.parse(known, text)])
+    except levels.LevelError:
+        return text
+
+
+def part_in_words(document: PlanDocument, part: Part) -> str:
+    """`random read, random write · 4 KiB · queue depth 1, 32 · 3 s each`."""
+    said = factor_texts(document, part)
+    phrases = [phrase.format(_levels_in_words(name, said[name])) for name, phrase in _PHRASES.items() if name in said]
+    settings = [name for name in said if name in FACTORS and FACTORS[name].kind is FactorKind.SETTING]
+    phrases += [f"{points.label(name)} {_levels_in_words(name, said[name])}" for name in settings]
+    return " · ".join(phrases)

@@ -1,0 +1,55 @@
+"""Points of a plan in words: `randread · 4 KiB · QD 32`."""
+
+from collections.abc import Iterable, Mapping
+
+from webapp.plans.factors import FACTORS
+
+Point = Mapping[str, object]
+
+# What a workload is called by, in this order; the rest is said only where it varies.
+_NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "engine")
+_SHORT = {"numjobs": "{} jobs", "iodepth": "QD {}"}
+
+
+def label(factor: str) -> str:
+    known = FACTORS.get(factor)
+    return known.label if known else factor
+
+
+def level(factor: str, value: object) -> str:
+    """One level as people read it, unit included."""
+    known = FACTORS.get(factor)
+    return known.format(value) if known else str(value)
+
+
+def levels(point: Point, names: Iterable[str]) -> list[str]:
+    """Levels of the named factors; a dash where the point does not have one."""
+    return [level(name, point[name]) if name in point else "–" for name in names]
+
+
+def _short(factor: str, value: object) -> str:
+    return _SHORT.get(factor, "{}").format(level(factor, value))
+
+
+def in_words(point: Point) -> str:
+    """The main factors of a point in one line; a single thread is not worth saying."""
+    named = [name for name in _NAMED_BY if name in point and not (name == "numjobs" and point[name] == 1)]
+    return " · ".join(_short(name, point[name]) for name in named)
+
+
+def varying(all_points: Iterable[Point]) -> tuple[str, ...]:
+    """Names of the factors that take more than one level, in the order of the table of factors."""
+    seen: dict[str, set[str]] = {}
+    for point in all_points:
+        for name, value in point.items():
+            seen.setdefault(name, set()).add(repr(value))
+    names = [name for name, values in seen.items() if len(values) > 1]
+    order = {name: index for index, name in enumerate(FACTORS)}
+    return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
+
+
+def sort_key(value: object) -> tuple[int, float, str]:
+    """Numbers by size before texts by alphabet."""
+    if isinstance(value, bool | int | float):
+        return 0, float(value), ""
+    return 1, 0.0, str(value)

@@ -1,0 +1,90 @@
+"""The grid of a run's plan: a row a point and target, a column a repeat."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.runs.models import Run, Trial
+from webapp.screens import formatting, points
+from webapp.screens.payloads import LiveCell
+
+
+@dataclass(frozen=True)
+class GridCell:
+    trial: int
+    state: str
+    title: str
+    text: str  # IOPS by direction, or the state in words
+
+
+@dataclass(frozen=True)
+class GridRow:
+    part: str
+    target: str
+    levels: tuple[str, ...]
+    cells: tuple[GridCell | None, ...]
+
+
+@dataclass(frozen=True)
+class Grid:
+    factors: tuple[str, ...]  # labels of the factors that vary
+    fixed: tuple[tuple[str, str], ...]  # label and level of those that do not
+    repeats: tuple[int, ...]
+    several_parts: bool
+    several_targets: bool
+    rows: tuple[GridRow, ...]
+
+
+def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> Grid:
+    """Rows in the order of the plan's parts, then by level; `trials` with their target and host."""
+    names = points.varying(trial.point for trial in trials)
+    repeats = tuple(sorted({trial.repeat for trial in trials}))
+    by_row: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in trials:
+        by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
+    shown = {cell.trial: _cell(cell) for cell in cells}
+    groups = sorted(by_row.values(), key=lambda group: _place(run, group[0], names))
+    return Grid(
+        factors=tuple(points.label(name) for name in names),
+        fixed=_fixed(trials, names),
+        repeats=repeats,
+        several_parts=len({trial.part for trial in trials}) > 1,
+        several_targets=len({trial.target_id for trial in trials}) > 1,
+        rows=tuple(_row(group, names, repeats, shown) for group in groups),
+    )
+
+
+def _place(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
+    parts = [part["name"] for part in run.version.document.get("parts", [])]
+    part = parts.index(trial.part) if trial.part in parts else len(parts)
+    levels = tuple(points.sort_key(trial.point.get(name)) for name in names)
+    return part, levels, trial.host.slug, trial.target.slug
+
+
+def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    point = trials[0].point if trials else {}
+    return tuple((points.label(n), points.level(n, v)) for n, v in point.items() if n not in varying)
+
+
+def _row(
+    group: Sequence[Trial], names: Sequence[str], repeats: Sequence[int], shown: Mapping[int, GridCell]
+) -> GridRow:
+    first = group[0]
+    by_repeat = {trial.repeat: shown.get(trial.index) for trial in group}
+    return GridRow(
+        part=first.part,
+        target=f"{first.host.slug}/{first.target.slug}",
+        levels=tuple(points.levels(first.point, names)),
+        cells=tuple(by_repeat.get(repeat) for repeat in repeats),
+    )
+
+
+def _cell(cell: LiveCell) -> GridCell:
+    """As `features/runGrid.ts` shows it with IOPS chosen."""
+    title = f"Trial {cell.trial + 1}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
+    return GridCell(cell.trial, cell.state, title, _text(cell))
+
+
+def _text(cell: LiveCell) -> str:
+    if cell.state == "done":
+        return " / ".join(formatting.iops(value.iops) for value in cell.values) or "no result"
+    return "·" if cell.state == "planned" else cell.state_label

@@ -1,0 +1,205 @@
+"""What is new in a run since a cursor: the payload of its live page.
+
+On one host attempts follow one another and their seconds are committed in order, so the
+position of a reader is, for each host, the newest attempt it has seen and the last second
+of each leg of it. Changes of state are found by time with an overlap, since a transaction
+may commit after one that began later; telling a page the same state twice does no harm.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from webapp.results.models import Result, Sample
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial
+from webapp.runs.selectors import progress
+from webapp.screens import points
+from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
+
+SAMPLES_AT_ONCE = 3_000
+SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
+OVERLAP = timedelta(seconds=30)
+ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
+
+
+class BadCursor(ValueError):
+    """Not a cursor that this server gave out."""
+
+
+@dataclass(frozen=True)
+class Position:
+    """The last second seen of one leg."""
+
+    attempt: UUID
+    leg: int
+    second: int
+
+
+@dataclass(frozen=True)
+class Cursor:
+    moves_until: datetime | None = None
+    positions: tuple[Position, ...] = ()
+
+    @classmethod
+    def read(cls, text: str) -> "Cursor":
+        if not text:
+            return cls()
+        try:
+            positions, _, until_ms = text.rpartition("@")
+            parts = [part.split(".") for part in positions.split(",") if part]
+            return cls(
+                datetime.fromtimestamp(int(until_ms) / 1000, UTC),
+                tuple(Position(UUID(hex=attempt), int(leg), int(second)) for attempt, leg, second in parts),
+            )
+        except (ValueError, OverflowError, OSError) as error:
+            raise BadCursor("The cursor is not one of this server's. Reload the page.") from error
+
+    def write(self) -> str:
+        until_ms = int((self.moves_until or timezone.now()).timestamp() * 1000)
+        return f"{','.join(f'{p.attempt.hex}.{p.leg}.{p.second}' for p in self.positions)}@{until_ms}"
+
+
+def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
+    """State, cells and samples that are new after a cursor. Raises BadCursor."""
+    cursor = Cursor.read(after)
+    asked_at = timezone.now()
+    rows, more = _new_samples(run, cursor) if with_samples else ([], False)
+    state = progress(run)
+    return LiveRun(
+        number=run.number,
+        state=run.state,
+        state_label=run.get_state_display(),
+        ended=run.state in ENDED,
+        total=state.total,
+        done=state.done,
+        failed=state.failed,
+        cancelled=state.cancelled,
+        lost=state.lost,
+        elapsed_s=state.elapsed_s,
+        seconds_left=state.seconds_left,
+        now=_now(run),
+        cells=_cells(run, cursor),
+        samples=live_samples(run, rows),
+        cursor=Cursor(asked_at, _positions(cursor, rows)).write(),
+        more=more,
+    )
+
+
+def _unseen(run: Run, cursor: Cursor) -> QuerySet[Sample]:
+    """Samples of the run after the cursor, in the order in which each host made them."""
+    samples = Sample.objects.filter(attempt__run=run)
+    seen = Attempt.objects.in_bulk([position.attempt for position in cursor.positions])
+    for attempt in seen.values():
+        legs = [position for position in cursor.positions if position.attempt == attempt.id]
+        samples = samples.exclude(attempt__host=attempt.host_id, attempt__created_at__lt=attempt.created_at)
+        for position in legs:
+            samples = samples.exclude(attempt=attempt, leg=position.leg, second__lte=position.second)
+    return samples.order_by("attempt__created_at", "attempt_id", "second", "leg", "direction")
+
+
+def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
+    """At most SAMPLES_AT_ONCE rows, whole seconds only, and whether there are more."""
+    unseen = _unseen(run, cursor).select_related("attempt__trial", "attempt__host").defer("latency")
+    start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
+    rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
+    if len(rows) <= SAMPLES_AT_ONCE:
+        return rows, False
+    cut = rows[-1]
+    return [row for row in rows if (row.attempt_id, row.second) != (cut.attempt_id, cut.second)], True
+
+
+def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
+    """The cursor moved on: per host the newest attempt and the last second of each of its legs."""
+    newest: dict[UUID, UUID] = {}
+    last: dict[tuple[UUID, int], int] = {(p.attempt, p.leg): p.second for p in cursor.positions}
+    for row in rows:
+        newest[row.attempt.host_id] = row.attempt_id
+        last[row.attempt_id, row.leg] = row.second
+    hosts = dict(Attempt.objects.filter(id__in={attempt for attempt, _ in last}).values_list("id", "host_id"))
+    return tuple(
+        Position(attempt, leg, second)
+        for (attempt, leg), second in last.items()
+        if attempt in hosts and newest.get(hosts[attempt], attempt) == attempt
+    )
+
+
+def live_samples(run: Run, rows: Iterable[Sample]) -> tuple[LiveSample, ...]:
+    """Rows as the charts want them; rates by fio's own runtime of the interval."""
+    began = run.started_at or run.created_at
+    return tuple(_live_sample(row, began) for row in rows if row.attempt.trial is not None)
+
+
+def _live_sample(row: Sample, began: datetime) -> LiveSample:
+    seconds = (row.runtime_ms or row.interval_ms) / 1000
+    return LiveSample(
+        host=row.attempt.host.slug,
+        trial=row.attempt.trial.index if row.attempt.trial else 0,
+        attempt=row.attempt.number,
+        leg=row.leg,
+        second=row.second,
+        at_s=round((row.at - began).total_seconds(), 3),
+        direction=row.direction,
+        iops=row.ios / seconds,
+        bytes_per_s=row.bytes / seconds,
+        p50_ns=row.p50_ns,
+        p99_ns=row.p99_ns,
+        p999_ns=row.p999_ns,
+        queue_depth=row.queue_depth,
+        utilisation_percent=row.utilisation_percent,
+    )
+
+
+def _now(run: Run) -> tuple[LiveNow, ...]:
+    active = Attempt.objects.filter(run=run, kind=AttemptKind.TRIAL, state__in=ACTIVE_ATTEMPT_STATES)
+    return tuple(
+        LiveNow(
+            host=attempt.host.slug,
+            target=attempt.trial.target.slug,
+            trial=attempt.trial.index,
+            attempt=attempt.number,
+            what=points.in_words(attempt.trial.point),
+            phase=attempt.phase or attempt.get_state_display(),
+        )
+        for attempt in active.select_related("host", "trial__target").order_by("host__slug")
+        if attempt.trial is not None
+    )
+
+
+def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
+    trials = Trial.objects.filter(run=run)
+    if cursor.moves_until is not None:
+        moved = Q(moves__at__gt=cursor.moves_until - OVERLAP)
+        trials = trials.filter(moved).distinct()
+    return live_cells(list(trials.order_by("index")))
+
+
+def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
+    """Cells of trials, with what the finished ones measured."""
+    values: dict[UUID, list[LiveValue]] = {}
+    measured = Result.objects.filter(trial__in=trials).order_by("direction").defer("latency", "point")
+    for result in measured:
+        values.setdefault(result.trial_id, []).append(_live_value(result))
+    return tuple(
+        LiveCell(
+            trial=trial.index,
+            state=trial.state,
+            state_label=trial.get_state_display(),
+            reason=trial.reason,
+            values=tuple(values.get(trial.id, ())),
+        )
+        for trial in trials
+    )
+
+
+def _live_value(result: Result) -> LiveValue:
+    return LiveValue(
+        direction=result.direction,
+        iops=result.iops,
+        bytes_per_s=result.bytes_per_s,
+        mean_ns=result.latency_mean_ns,
+        p99_ns=result.p99_ns,
+    )

@@ -1,0 +1,21 @@
+"""What a run's page asks for once a second."""
+
+import msgspec
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import get_object_or_404
+from django.views.decorators.cache import never_cache
+
+from webapp.runs.models import Run
+from webapp.screens.access import page
+from webapp.screens.runs.live import BadCursor, live_run
+
+
+@never_cache
+@page
+def live(request: HttpRequest, number: int) -> HttpResponse:
+    run = get_object_or_404(Run, number=number)
+    try:
+        payload = live_run(run, request.GET.get("after", ""))
+    except BadCursor as error:
+        return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=400)
+    return HttpResponse(msgspec.json.encode(payload), content_type="application/json")

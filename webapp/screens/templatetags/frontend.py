@@ -1,0 +1,85 @@
+"""`{% entry "run" %}`: the script and style tags of one entry of the front end's build."""
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+from django import template
+from django.conf import settings
+from django.templatetags.static import static
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+NOT_BUILT = "The front end is not built, so this page has no style and no charts. Run `make frontend` and reload."
+
+
+class UnknownEntry(LookupError):
+    """The build has no such entry: it is older than the page that asks for it."""
+
+
+def _read_manifest() -> dict[str, Any] | None:
+    """Vite's manifest, or None before the first build."""
+    path = Path(settings.FRONTEND_BUILD) / "manifest.json"
+    if not path.is_file():
+        return None
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    return manifest
+
+
+_cached_manifest = functools.cache(_read_manifest)
+
+
+def _manifest() -> dict[str, Any] | None:
+    return _read_manifest() if settings.DEBUG else _cached_manifest()
+
+
+def _chunk(manifest: dict[str, Any], name: str) -> dict[str, Any]:
+    chunk: dict[str, Any] | None = manifest.get(f"src/entries/{name}.ts")
+    if chunk is None:
+        raise UnknownEntry(f"The front end's build has no entry {name!r}. Build it again: `make frontend`.")
+    return chunk
+
+
+def _all_of(manifest: dict[str, Any], chunk: dict[str, Any], key: str) -> list[str]:
+    """Values of `key` in the chunk and in everything it imports, each once, imports first."""
+    found: list[str] = []
+    for name in chunk.get("imports", []):
+        found += _all_of(manifest, manifest[name], key)
+    values = chunk.get(key, [])
+    found += [values] if isinstance(values, str) else values
+    return list(dict.fromkeys(found))
+
+
+@register.simple_tag
+def entry(name: str) -> SafeString:
+    """Style sheets, preloads of what the entry imports, and the entry itself as a module."""
+    manifest = _manifest()
+    if manifest is None:
+        return SafeString("")
+    chunk = _chunk(manifest, name)
+    sheets = [(static(path),) for path in _all_of(manifest, chunk, "css")]
+    modules = [(static(path),) for path in _all_of(manifest, chunk, "file") if path != chunk["file"]]
+    return format_html(
+        '{}{}<script type="module" src="{}"></script>',
+        format_html_join("", '<link rel="stylesheet" href="{}">', sheets),
+        format_html_join("", '<link rel="modulepreload" href="{}">', modules),
+        static(chunk["file"]),
+    )
+
+
+@register.simple_tag
+def blocking_entry(name: str) -> SafeString:
+    """An entry that runs before anything is painted. It must import nothing."""
+    manifest = _manifest()
+    if manifest is None:
+        return SafeString("")
+    return format_html('<script src="{}"></script>', static(_chunk(manifest, name)["file"]))
+
+
+@register.simple_tag
+def frontend_problem() -> str:
+    """What to do about a front end that is not there; "" if it is."""
+    return NOT_BUILT if _manifest() is None else ""

@@ -1,0 +1,27 @@
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+
+from webapp.screens import formatting
+
+VECTORS = json.loads((Path(settings.BASE_DIR) / "frontend/tests/vectors/format.json").read_text())
+FORMATTERS: dict[str, Callable[[float], str]] = {
+    "significant": formatting.significant,
+    "iops": formatting.iops,
+    "bytes": formatting.bytes_decimal,
+    "bytesPerSecond": formatting.bytes_per_s,
+    "binaryBytes": formatting.bytes_binary,
+    "latency": formatting.latency,
+    "duration": formatting.duration,
+    "ratio": formatting.ratio,
+    "percent": formatting.percent,
+}
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_it_says_what_the_script_side_says(name: str) -> None:
+    examples = [tuple(example) for example in VECTORS[name]]
+    assert [(value, FORMATTERS[name](value)) for value, _ in examples] == examples

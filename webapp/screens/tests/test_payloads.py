@@ -1,0 +1,26 @@
+"""The examples that the scripts' checks read are exactly what the server writes."""
+
+import json
+from pathlib import Path
+
+import msgspec
+import pytest
+from django.conf import settings
+
+from webapp.screens.payloads import CompareChart, LiveRun, Payload
+
+VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
+EXAMPLES: list[tuple[str, type[Payload]]] = [("live.json", LiveRun), ("compare.json", CompareChart)]
+
+
+@pytest.mark.parametrize(("name", "kind"), EXAMPLES)
+def test_it_writes_the_example_that_the_scripts_read(name: str, kind: type[Payload]) -> None:
+    text = (VECTORS / name).read_text()
+    assert json.loads(msgspec.json.encode(msgspec.json.decode(text, type=kind))) == json.loads(text)
+
+
+@pytest.mark.parametrize(("name", "kind"), EXAMPLES)
+def test_it_refuses_a_field_that_is_not_in_the_struct(name: str, kind: type[Payload]) -> None:
+    text = json.dumps({**json.loads((VECTORS / name).read_text()), "extra": 1})
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.json.decode(text, type=kind)
