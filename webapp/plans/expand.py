@@ -1,0 +1,169 @@
+"""A plan's document and its targets -> trials, in the order they will run. Pure.
+
+A **block** is one repeat of everything: all points of all parts on all targets once. Blocks follow one
+another, so that a drift of the host meets every point alike.
+
+Randomised, inside a block:
+
+    part            in the order of the plan
+      target        shuffled
+        costly factors (settings, then size of files), slowest first: the levels of each are shuffled,
+                    and trials that share them stay together, so a scheduler is set once a block and level
+          points    shuffled
+
+Each block is shuffled anew, all from one recorded seed. Listed, inside a block: parts and targets as given,
+then the factors in the same order of cost, the slowest outermost, each with its levels as they are written.
+
+fio's random offsets are seeded with the number of the repeat: equal repeats of different points meet the same
+offsets, different repeats others; and the job text does not depend on the seed of the order.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from webapp.plans.document import Order, Part, PlanDocument
+from webapp.plans.factors import FACTORS
+from webapp.plans.fitness import Fitness, TargetFacts, unset_elsewhere
+from webapp.plans.grids import PartGrid, part_grid
+from webapp.plans.points import Point, combinations, point_key, settings_of, workload_of
+from worker.contract.workload import TargetKind, Workload
+
+__all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
+
+MOST_TRIALS = 10_000
+_KIND_WORDS = {
+    TargetKind.BLOCK: ("block devices", "a block device"),
+    TargetKind.DIRECTORY: ("directories", "a directory"),
+    TargetKind.FILE: ("files", "a file"),
+}
+
+
+@dataclass(frozen=True)
+class PlannedTrial:
+    index: int  # place in the order, from 0
+    block: int  # from 1
+    repeat: int  # from 1; the same as `block`
+    part: str
+    target_id: str
+    point: Point
+    point_key: str
+    workload: Workload
+    settings: dict[str, str]
+    drop_caches: bool
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """A plan with `problems` must not be started. `skipped` says which part is left out where."""
+
+    trials: tuple[PlannedTrial, ...]
+    skipped: tuple[str, ...]
+    problems: tuple[str, ...]
+    targets: tuple[TargetFacts, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """One point on one target: a trial in every block."""
+
+    part_number: int
+    part: Part
+    target: TargetFacts
+    point: Point
+    key: str = field(default="")
+
+
+def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
+    """All trials of a plan on `targets`. Never raises for what a person wrote: that is in `problems`."""
+    grids = [part_grid(document, part) for part in document.parts]
+    skipped = tuple(_left_out(grid.part, target) for grid in grids for target in targets if not _runs(grid, target))
+    problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
+    total = document.repeats * sum(grid.count for grid in grids for target in targets if _runs(grid, target))
+    if total > MOST_TRIALS:
+        problems.append(f"{total:,} trials are more than a run may have ({MOST_TRIALS:,}). Take levels or repeats out.")
+    if problems:
+        return Expansion((), skipped, tuple(problems), tuple(targets))
+    cells, unfit = _cells(grids, targets)
+    unfit += unset_elsewhere([(grid.part, tuple(grid.levels)) for grid in grids], targets)
+    if not cells and not unfit:
+        unfit = ["There is nothing to run: no part of this plan runs on the chosen targets."]
+    trials = _numbered(document, cells, seed)
+    return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets))
+
+
+def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
+    parts = Counter(part.name for part in document.parts)
+    chosen = Counter(target.id for target in targets)
+    problems = [f"Two parts are called {name}. Give each its own name." for name, n in parts.items() if n > 1]
+    if not targets:
+        problems.append("No target is chosen.")
+    if any(n > 1 for n in chosen.values()):
+        problems.append("A target is chosen twice.")
+    return problems
+
+
+def _runs(grid: PartGrid, target: TargetFacts) -> bool:
+    return target.kind in grid.part.on
+
+
+def _left_out(part: Part, target: TargetFacts) -> str:
+    names = [words[0] for kind, words in _KIND_WORDS.items() if kind in part.on]
+    only = " and ".join(names) or "nothing"
+    return f"Part {part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}."
+
+
+def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[list[_Cell], list[str]]:
+    """Every point that can run, and in words why the others cannot."""
+    fitness = Fitness()
+    cells, problems = [], []
+    for number, grid in enumerate(grids):
+        points = [(point, point_key(point)) for point in combinations(grid.levels)]
+        for target in targets:
+            if not _runs(grid, target):
+                continue
+            found = [(point, key, fitness.problems(point, target)) for point, key in points]
+            cells += [_Cell(number, grid.part, target, point, key) for point, key, wrong in found if not wrong]
+            problems += [f"Part {grid.part.name}: {text}" for _, _, wrong in found for text in wrong]
+    return cells, problems
+
+
+def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
+    chance = random.Random(seed)  # noqa: S311 - an order of trials, no secret
+    trials: list[PlannedTrial] = []
+    for block in range(1, document.repeats + 1):
+        ordered = _shuffled(cells, chance) if document.order is Order.RANDOMISED else cells
+        trials += [_trial(cell, len(trials) + place, block) for place, cell in enumerate(ordered)]
+    return tuple(trials)
+
+
+def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
+    """Sorted by random ranks: one for each part's targets and costly levels, and one for each cell."""
+    ranks: dict[tuple[object, ...], float] = {}
+
+    def rank(*what: object) -> float:
+        return ranks.setdefault(what, chance.random())
+
+    return sorted(cells, key=lambda cell: _place(cell, rank))
+
+
+def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
+    part = cell.part_number
+    costly = [rank(part, name, level) for name, level in cell.point.items() if FACTORS[name].cost]
+    return part, rank(part, cell.target.id), *costly, rank(part, cell.target.id, "point", cell.key)
+
+
+def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
+    return PlannedTrial(
+        index=index,
+        block=block,
+        repeat=block,
+        part=cell.part.name,
+        target_id=cell.target.id,
+        point=cell.point,
+        point_key=cell.key,
+        workload=workload_of(cell.point, seed=block),
+        settings=settings_of(cell.point),
+        drop_caches=bool(cell.point["drop_caches"]),
+    )

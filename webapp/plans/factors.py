@@ -1,0 +1,145 @@
+"""The table of factors: everything a trial depends on and that a plan may vary.
+
+A factor's stored values are those of `Trial.point` and `Result.point`. Options of the workload go into
+`contract.workload.Workload`; settings of the block queue have the kernel's own names and are kept as text.
+To add a factor, add a row here; `workload.py` says where an option of the workload goes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import StrEnum
+
+from webapp.plans.values import (
+    BlockSplit,
+    Choice,
+    Count,
+    Duration,
+    Size,
+    Switch,
+    Token,
+    Value,
+    ValueRefused,
+    Values,
+    number_token,
+)
+from worker.contract.workload import MIB, Buffers, Engine, Pattern, Sync, SyncDepth
+
+__all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]
+
+
+class FactorKind(StrEnum):
+    WORKLOAD = "workload"
+    SETTING = "setting"  # of the host: applied, read back, put back at the end
+
+
+@dataclass(frozen=True)
+class Factor:
+    """`cost` orders the factors of a randomised run: the higher, the more slowly it changes; 0 is shuffled freely."""
+
+    name: str
+    label: str
+    values: Values
+    unit: str = ""  # of the stored values: B, s, %, …
+    kind: FactorKind = FactorKind.WORKLOAD
+    cost: int = 0
+    default: Value = None
+    help: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        return self.values.numeric
+
+    def parse(self, text: str) -> Value:
+        """A typed value as it is stored. Raises ValueRefused."""
+        return self.values.parse(text)
+
+    def format(self, value: object) -> str:
+        """A stored value as people read it; what is no value of this factor is shown as it is."""
+        if value is None or isinstance(value, str | int | bool):
+            return self.values.format(value)
+        return str(value)
+
+    def write(self, value: Value) -> str:
+        """A stored value as `parse` reads it."""
+        return self.values.write(value)
+
+
+def _setting(name: str, label: str, values: Values, *, cost: int, unit: str = "", text: str = "") -> Factor:
+    return Factor(name=name, label=label, values=values, unit=unit, kind=FactorKind.SETTING, cost=cost, help=text)
+
+
+_WORKLOAD = (
+    Factor("pattern", "Pattern", Choice(tuple(Pattern)), help="fio's rw"),
+    Factor("read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="of a mixed pattern"),
+    Factor("block_size", "Block size", Size(high=16 * MIB), unit="B", default=4096),
+    Factor("block_split", "Block sizes", BlockSplit(), help="several at once, instead of one block size: 4k/60:8k/40"),
+    Factor("engine", "Engine", Choice(tuple(Engine)), default=Engine.IO_URING.value),
+    Factor("fixedbufs", "Fixed buffers", Switch(), default=False, help="io_uring: buffers registered once"),
+    Factor("registerfiles", "Registered files", Switch(), default=False, help="io_uring: files registered once"),
+    Factor("hipri", "Polled completions", Switch(), default=False, help="io_uring: needs poll queues of the device"),
+    Factor("sqthread_poll", "Submission thread", Switch(), default=False, help="io_uring: a kernel thread submits"),
+    Factor("nonvectored", "Non-vectored", Switch(), default=False, help="io_uring: read and write, not readv, writev"),
+    Factor("numjobs", "Jobs", Count(1, 1024), default=1, help="processes or threads, each with the queue depth"),
+    Factor("iodepth", "Queue depth", Count(1, 4096), default=1, help="of each job"),
+    Factor(
+        "sync_depth",
+        "Depth without a queue",
+        Choice(tuple(SyncDepth), {"refuse": "refused", "threads": "as threads"}),
+        default=SyncDepth.REFUSE.value,
+        help="what an engine without a queue does at depths above 1: refuse, or one thread for each unit of depth",
+    ),
+    Factor("direct", "Direct", Switch(), default=True, help="O_DIRECT: past the page cache"),
+    Factor("sync", "Open flags", Choice(tuple(Sync)), default=Sync.NONE.value, help="O_SYNC or O_DSYNC"),
+    Factor("fsync_every", "fsync every", Count(0, 2**31, " writes"), default=0, help="0 is never"),
+    Factor("end_fsync", "fsync at the end", Switch(), default=False),
+    Factor(
+        "size",
+        "Size",
+        Size(whole="whole device"),
+        unit="B",
+        cost=20,
+        help="of each file, or of the part of a device that is used; `whole` for a whole device",
+    ),
+    Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory"),
+    Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
+    Factor("amount", "Amount", Size(multiple=1), unit="B", help="moved by one trial over all jobs, instead of a time"),
+    Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="before measuring begins"),
+    Factor("prefill", "Written first", Switch(), cost=10, default=True, help="files are written whole before use"),
+    Factor(
+        "buffers",
+        "Data",
+        Choice(tuple(Buffers)),
+        cost=10,
+        default=Buffers.INCOMPRESSIBLE.value,
+        help="what is written: incompressible, one random buffer repeated, zeroes",
+    ),
+    Factor("drop_caches", "Caches dropped", Switch(), default=False, help="the host's page cache, before each trial"),
+)
+
+_SETTINGS = (
+    _setting("scheduler", "I/O scheduler", Token(), cost=100),
+    _setting("nr_requests", "Queue size", number_token(), cost=90, text="requests that the block queue holds"),
+    _setting("wbt_lat_usec", "Write-back throttle", number_token(" µs", negative=True), cost=80, unit="µs"),
+    _setting("read_ahead_kb", "Read-ahead", number_token(" KiB"), cost=70, unit="KiB"),
+    _setting("max_sectors_kb", "Largest request", number_token(" KiB"), cost=70, unit="KiB"),
+    _setting("rq_affinity", "Completion CPU", number_token(), cost=60, text="0 any, 1 same group, 2 same CPU"),
+    _setting("nomerges", "No merges", number_token(), cost=60, text="0 merge, 1 simple only, 2 never"),
+)
+
+FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_SETTINGS)}
+
+# Given one, the other does not apply: which of them a part names decides.
+ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"))
+
+
+def by_cost(names: Iterable[str]) -> tuple[str, ...]:
+    """Slowest first, then in the order of the table. Names that are unknown come last, by alphabet."""
+    place = {name: index for index, name in enumerate(FACTORS)}
+    known = sorted((n for n in names if n in FACTORS), key=lambda n: (-FACTORS[n].cost, place[n]))
+    return (*known, *sorted(n for n in names if n not in FACTORS))
+
+
+def closest(name: str) -> str:
+    """The known factor that was probably meant, or nothing."""
+    return next(iter(get_close_matches(name, FACTORS, n=1, cutoff=0.6)), "")

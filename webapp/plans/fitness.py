@@ -1,0 +1,108 @@
+"""Whether a point can run on a target: the recipe's rules, the host's policy, the space there is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from webapp.plans.document import Part
+from webapp.plans.factors import FACTORS, FactorKind
+from webapp.plans.points import Point, settings_of, workload_of
+from webapp.plans.values import Size
+from worker.contract.workload import TargetKind, Workload
+from worker.recipes import workload_problems
+
+_ALL = "*"
+
+
+@dataclass(frozen=True)
+class TargetFacts:
+    """What expansion needs to know of a target. `size_bytes` 0 is unknown; for a directory it is the free space."""
+
+    id: str
+    kind: TargetKind
+    path: str
+    stable_id: str
+    serial: str
+    size_bytes: int
+    settings_allowed: tuple[str, ...]
+    destroy: bool
+    name: str = ""  # for people: host/target
+    host_id: str = ""  # trials of different hosts run side by side
+
+    @property
+    def shown(self) -> str:
+        return self.name or self.path
+
+
+@dataclass(frozen=True)
+class Fitness:
+    """Remembers what it has found about equal workloads: most points differ only in what makes no difference here."""
+
+    _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
+
+    def problems(self, point: Point, target: TargetFacts) -> list[str]:
+        """Why the point cannot run there; each a sentence."""
+        try:
+            workload = workload_of(point, seed=1)
+        except msgspec.ValidationError as error:
+            return [f"{error}."]
+        return [
+            *self._workload_problems(workload, target.kind),
+            *_space_problems(workload, target),
+            *_destroy_problems(workload, target),
+            *_settings_problems(settings_of(point), target),
+        ]
+
+    def _workload_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+        key = (workload, kind)
+        if key not in self._known:
+            self._known[key] = tuple(f"{problem}." for problem in workload_problems(workload, kind))
+        return self._known[key]
+
+
+def _space_problems(workload: Workload, target: TargetFacts) -> list[str]:
+    """A directory needs room for its files, a device must be as large as the part of it that is used."""
+    needed = (workload.size_bytes or 0) * (workload.files if target.kind is TargetKind.DIRECTORY else 1)
+    if not target.size_bytes or needed <= target.size_bytes:
+        return []
+    there = "free" if target.kind is TargetKind.DIRECTORY else "there"
+    return [f"{Size().format(needed)} are needed on {target.shown}, {target.size_bytes / 2**30:.2f} GiB are {there}."]
+
+
+def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
+    if target.kind is not TargetKind.BLOCK or target.destroy or not workload.pattern.writes:
+        return []
+    return [
+        f"{workload.pattern} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
+        "Take the writing pattern out, or ask the host's administrator."
+    ]
+
+
+def _settings_problems(settings: dict[str, str], target: TargetFacts) -> list[str]:
+    if _ALL in target.settings_allowed:
+        return []
+    return [
+        f"`{name}` may not be changed on {target.shown}: its host's policy does not list it under `settings`."
+        for name in settings
+        if name not in target.settings_allowed
+    ]
+
+
+def unset_elsewhere(parts: Sequence[tuple[Part, tuple[str, ...]]], targets: Sequence[TargetFacts]) -> list[str]:
+    """A setting holds until the run ends, so a part that leaves it open would run under what another part left."""
+    problems = []
+    for target in targets:
+        here = [(part, {n for n in names if _is_setting(n)}) for part, names in parts if target.kind in part.on]
+        for name in sorted(set().union(*(names for _, names in here))):
+            open_in = [part.name for part, names in here if name not in names]
+            problems += [
+                f"Part {part}: another part sets `{name}` on {target.shown}, this one leaves it open and would run "
+                f"under whatever is left. Name `{name}` here too."
+                for part in open_in
+            ]
+    return problems
+
+
+def _is_setting(name: str) -> bool:
+    return FACTORS[name].kind is FactorKind.SETTING

@@ -1,0 +1,80 @@
+"""From the texts of a plan's parts to grids of levels, with everything that is wrong said in words."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from webapp.plans import levels
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.factors import ALTERNATIVES, FACTORS, closest
+from webapp.plans.points import with_defaults
+from webapp.plans.values import Value
+from worker.contract.workload import Pattern, TargetKind
+
+
+@dataclass(frozen=True)
+class PartGrid:
+    """A part, its levels (slowest factor first), and what is wrong with its text."""
+
+    part: Part
+    levels: dict[str, tuple[Value, ...]]
+    problems: tuple[str, ...]
+
+    @property
+    def count(self) -> int:
+        return 0 if self.problems else math.prod(len(values) for values in self.levels.values())
+
+
+def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
+    """Factor name -> levels as typed; what the part says wins, also over the alternative of what it says."""
+    overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
+    return {name: text for name, text in document.common.items() if name not in overruled} | part.factors
+
+
+def part_grid(document: PlanDocument, part: Part) -> PartGrid:
+    texts = factor_texts(document, part)
+    parsed, problems = _parsed(texts)
+    problems += _contradictions(texts) + _missing(parsed, texts) + _unknown_kinds(part)
+    said = tuple(f"Part {part.name}: {problem}" for problem in problems)
+    return PartGrid(part, {} if said else with_defaults(parsed, drop_caches=document.drop_caches), said)
+
+
+def _parsed(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[str]]:
+    parsed: dict[str, tuple[Value, ...]] = {}
+    problems = []
+    for name, text in texts.items():
+        if name not in FACTORS:
+            problems.append(_no_such_factor(name))
+            continue
+        try:
+            parsed[name] = levels.parse(FACTORS[name], text)
+        except levels.LevelError as error:
+            problems.append(str(error))
+    return parsed, problems
+
+
+def _no_such_factor(name: str) -> str:
+    meant = closest(name)
+    return f"there is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"
+
+
+def _contradictions(texts: Mapping[str, str]) -> list[str]:
+    return [
+        f"`{one}` and `{other}` exclude each other; take one of them out."
+        for one, other in ALTERNATIVES
+        if one in texts and other in texts
+    ]
+
+
+def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[str]:
+    if "pattern" not in texts:
+        return ["it does not say which `pattern`, e.g. `randread, randwrite`."]
+    mixed = any(Pattern(str(value)).mixed for value in parsed.get("pattern", ()))
+    if "read_percent" in texts and "pattern" in parsed and not mixed:
+        return ["`read_percent` says nothing here: no pattern of this part mixes reads and writes."]
+    return []
+
+
+def _unknown_kinds(part: Part) -> list[str]:
+    kinds = [kind for kind in part.on if kind not in set(TargetKind)]
+    return [f"`on` names {', '.join(kinds)}; there are block, directory and file."] if kinds else []

@@ -1,0 +1,88 @@
+"""Points: one combination of levels, as a flat JSON object from factor name to stored value.
+
+A point carries every factor that applies, those left at their default too, so that results of plans that
+were written differently can be found and compared. Settings are in it only where the plan sets them.
+Left out are: `read_percent` of patterns that do not mix, `block_size` where `block_split` is given,
+`runtime` where `amount` is given.
+"""
+
+import hashlib
+import itertools
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind, by_cost
+from webapp.plans.values import BlockSplit, Value
+from worker.contract.workload import BlockShare, Pattern, Workload
+
+Point = dict[str, Value]
+Grid = Mapping[str, tuple[Value, ...]]
+
+URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
+# Where a factor is called otherwise in the contract.
+_FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
+    "ramp": "ramp_s"
+}
+_ELSEWHERE = {*URING, "block_split", "drop_caches"}
+
+
+def with_defaults(grid: Grid, *, drop_caches: bool) -> dict[str, tuple[Value, ...]]:
+    """The grid with every factor that a part leaves out, at its default; slowest factors first."""
+    replaced = {default for default, instead in ALTERNATIVES if instead in grid}
+    optional = {instead for _, instead in ALTERNATIVES}
+    defaults: dict[str, tuple[Value, ...]] = {
+        name: (drop_caches if name == "drop_caches" else factor.default,)
+        for name, factor in FACTORS.items()
+        if factor.kind is FactorKind.WORKLOAD and name not in replaced | optional | {"pattern"}
+    }
+    full = defaults | dict(grid)
+    return {name: full[name] for name in by_cost(full)}
+
+
+def combinations(grid: Grid) -> Iterator[Point]:
+    """All points of a full factorial grid, each once; the first factor changes slowest."""
+    seen = set()
+    for levels in itertools.product(*grid.values()):
+        point = applicable(dict(zip(grid, levels, strict=True)))
+        if (key := point_key(point)) not in seen:
+            seen.add(key)
+            yield point
+
+
+def applicable(point: Point) -> Point:
+    """The point without what says nothing there: the share of reads of a pattern that does not mix."""
+    if Pattern(str(point["pattern"])).mixed:
+        return point
+    return {name: value for name, value in point.items() if name != "read_percent"}
+
+
+def point_key(point: Mapping[str, Value]) -> str:
+    """SHA-256 of the point's canonical JSON (keys sorted, no blanks), in hex."""
+    return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()
+
+
+def workload_of(point: Point, *, seed: int) -> Workload:
+    """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
+
+    `seed` is of fio's random offsets.
+    """
+    fields: dict[str, object] = {
+        _FIELDS.get(name, name): value
+        for name, value in point.items()
+        if FACTORS[name].kind is FactorKind.WORKLOAD and name not in _ELSEWHERE
+    }
+    fields["uring"] = {name: point[name] for name in URING if name in point}
+    fields["block_split"] = block_shares(point.get("block_split"))
+    return msgspec.convert(fields | {"seed": seed}, Workload)
+
+
+def block_shares(value: Value) -> tuple[BlockShare, ...]:
+    """The parts of a stored block split."""
+    shares = BlockSplit().shares(value)
+    return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)
+
+
+def settings_of(point: Point) -> dict[str, str]:
+    """Kernel name -> wanted text, of the settings in a point."""
+    return {name: str(value) for name, value in point.items() if FACTORS[name].kind is FactorKind.SETTING}

@@ -1,0 +1,77 @@
+"""Reads about plans, and the facts of targets that expansion asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypedDict
+
+from django.db.models import Count, Max, QuerySet
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Target
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.models import Plan, PlanVersion
+from worker.contract.workload import TargetKind, TargetRef
+
+if TYPE_CHECKING:
+    from django_stubs_ext import WithAnnotations
+
+
+class PlanCounts(TypedDict):
+    latest: int
+    run_count: int
+
+
+def plans_list() -> QuerySet[WithAnnotations[Plan, PlanCounts]]:
+    """Plans that are not deleted, by title, with `latest` (number of the newest version) and `run_count`."""
+    annotated = Plan.objects.annotate(latest=Max("versions__number"), run_count=Count("versions__runs", distinct=True))
+    return annotated.filter(deleted_at=None)
+
+
+def version_of(slug: str, number: int | None = None) -> PlanVersion:
+    """A version of a plan, the newest where no number is given. Raises Refusal plan_unknown."""
+    versions = PlanVersion.objects.select_related("plan", "created_by").filter(plan__slug=slug)
+    if number is not None:
+        versions = versions.filter(number=number)
+    found = versions.order_by("-number").first()
+    if found is None:
+        wanted = slug if number is None else f"{slug} version {number}"
+        raise Refusal("plan_unknown", f"There is no plan {wanted}.")
+    return found
+
+
+def facts_of(target: Target) -> TargetFacts:
+    """What expansion needs to know of a target; its host must have been fetched with it."""
+    return TargetFacts(
+        id=str(target.id),
+        kind=TargetKind(target.kind),
+        path=target.path,
+        stable_id=target.stable_id,
+        serial=target.serial,
+        size_bytes=target.size_bytes,
+        settings_allowed=tuple(target.settings_allowed),
+        destroy=target.destroy,
+        name=str(target),
+        host_id=str(target.host_id),
+    )
+
+
+def reference_of(target: Target) -> TargetRef:
+    """The target as an order names it."""
+    return TargetRef(
+        id=target.slug,
+        kind=TargetKind(target.kind),
+        path=target.path,
+        stable_id=target.stable_id,
+        serial=target.arming_serial,
+    )
+
+
+def targets_named(names: Sequence[str]) -> list[Target]:
+    """Targets by `host/target`, in the order asked for. Raises Refusal target_unknown naming the missing ones."""
+    hosts = {name.partition("/")[0] for name in names}
+    known = {str(t): t for t in Target.objects.select_related("host").filter(host__slug__in=hosts, in_policy=True)}
+    missing = [name for name in names if name not in known]
+    if missing:
+        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Targets are named host/target.")
+    return [known[name] for name in names]

@@ -1,0 +1,59 @@
+import pytest
+
+from webapp.plans.estimate import FASTEST_IOPS, Estimate, estimate
+from webapp.plans.expand import expand
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.tests.helpers import device, directory, document, part
+
+MIB = 1024**2
+
+
+def of(*targets: TargetFacts, repeats: int = 1, **factors: str) -> Estimate:
+    expansion = expand(document(part("main", factors), repeats=repeats), targets, seed=1)
+    assert expansion.problems == ()
+    return estimate(expansion)
+
+
+def test_it_adds_times_ramps_overhead_and_files_written_first() -> None:
+    made = of(directory(), repeats=2, ramp="2s", iodepth="1, 2")
+    assert made.trials == 4
+    assert made.seconds == pytest.approx(4 * (3 + 2 + 0.4) + 64 * MIB / 200e6)
+    assert made.unknown_trials == 0
+
+
+def test_hosts_work_side_by_side() -> None:
+    one = of(device())
+    two = of(device(), device(id="b", host_id="host-b", name="b/loop"))
+    assert one.seconds == two.seconds == pytest.approx(3.4)
+    assert of(device(), device(id="b", name="a/loop2")).seconds == pytest.approx(6.8)
+
+
+def test_it_does_not_guess_the_time_of_an_amount() -> None:
+    made = of(device(), amount="1G")
+    assert made.unknown_trials == 1
+    assert made.seconds == pytest.approx(0.4)
+
+
+def test_it_bounds_what_is_written() -> None:
+    assert of(device()).bytes_written_max == 0
+    assert of(device(), pattern="randwrite").bytes_written_max == 3 * FASTEST_IOPS * 4096
+    assert of(device(), pattern="write", block_size="1M").bytes_written_max == 3 * 15.75e9
+    assert of(device(), pattern="randrw", read_percent="75", amount="1M").bytes_written_max == MIB // 4
+    assert of(directory()).bytes_written_max == 64 * MIB
+
+
+def test_files_of_one_size_are_shared_and_a_device_needs_no_space() -> None:
+    made = of(directory(), size="1M, 4M", files="1, 3", block_size="4k, 8k")
+    assert made.space_bytes == 3 * MIB + 12 * MIB
+    assert of(device()).space_bytes == 0
+
+
+def test_files_that_are_not_written_first_still_need_space() -> None:
+    made = of(directory(), prefill="off", pattern="write", amount="1M")
+    assert made.space_bytes == 64 * MIB
+    assert made.bytes_written_max == MIB
+
+
+def test_it_names_the_settings_that_change() -> None:
+    made = of(device(), scheduler="none, mq-deadline", nr_requests="64")
+    assert made.settings_changed == ("a/loop: Queue size", "a/loop: I/O scheduler")

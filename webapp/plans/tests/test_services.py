@@ -1,0 +1,116 @@
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from webapp.core.errors import Refusal
+from webapp.core.models import AuditEntry, Role, User
+from webapp.plans import services
+from webapp.plans.document import read
+from webapp.plans.estimate import estimate
+from webapp.plans.expand import expand
+from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.selectors import plans_list, version_of
+from webapp.plans.services import create_plan, delete_plan, load_builtin_plans, save_version, undelete_plan
+from webapp.plans.tests.helpers import device, directory, document, part
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def operator() -> User:
+    return User.objects.create(username="olga", role=Role.OPERATOR)
+
+
+def test_it_makes_a_plan_with_a_first_version(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    version = version_of("test")
+    assert (plan.slug, plan.title, version.number, version.created_by) == ("test", "Test", 1, operator)
+    assert read(version.document) == document(part())
+    assert AuditEntry.objects.filter(action="plan.create", subject="test", user=operator).count() == 1
+
+
+def test_it_numbers_slugs_made_from_titles_and_refuses_a_taken_one(operator: User) -> None:
+    slugs = [create_plan(document=document(part()), by=operator).slug for _ in range(3)]
+    assert slugs == ["test", "test-2", "test-3"]
+    with pytest.raises(Refusal) as caught:
+        create_plan(document=document(part()), by=operator, slug="test-2")
+    assert caught.value.code == "plan_exists"
+    with pytest.raises(Refusal) as caught:
+        create_plan(document=document(part()), by=operator, slug="No Slug")
+    assert caught.value.code == "slug_refused"
+    assert create_plan(document=document(part(), title="Ü ✓"), by=operator).slug == "u"
+    assert create_plan(document=document(part(), title="✓"), by=operator).slug == "plan"
+
+
+def test_saving_makes_the_next_version_and_leaves_the_old_one(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    saved = save_version(plan=plan, document=document(part(), title="New", repeats=5), by=operator)
+    assert saved.number == 2
+    assert version_of("test").plan.title == "New"
+    assert read(version_of("test", 1).document).repeats == 2
+
+
+def test_saving_what_is_there_already_makes_no_version(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    assert save_version(plan=plan, document=document(part()), by=operator).number == 1
+    assert PlanVersion.objects.count() == 1
+
+
+def test_a_deleted_plan_keeps_its_versions_and_comes_back(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    delete_plan(plan=plan, by=operator)
+    delete_plan(plan=plan, by=operator)
+    assert not plans_list().exists()
+    assert version_of("test").number == 1
+    undelete_plan(plan=plan, by=operator)
+    assert [(p.slug, p.latest, p.run_count) for p in plans_list()] == [("test", 1, 0)]
+    assert AuditEntry.objects.filter(action="plan.delete").count() == 1
+
+
+def test_an_unknown_plan_is_refused_by_name() -> None:
+    with pytest.raises(Refusal) as caught:
+        version_of("nothing", 3)
+    assert (caught.value.code, caught.value.message) == ("plan_unknown", "There is no plan nothing version 3.")
+
+
+def test_builtin_plans_are_loaded_once_and_again_only_when_their_text_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, operator: User
+) -> None:
+    monkeypatch.setattr(services, "BUILTIN", tmp_path)
+    file = tmp_path / "mine.yaml"
+    file.write_text("title: A\nparts: [{name: a, factors: {pattern: read}}]")
+    load_builtin_plans()
+    load_builtin_plans()
+    plan = Plan.objects.get(slug="mine")
+    assert plan.versions.count() == 1
+    save_version(plan=plan, document=document(part()), by=operator)
+    load_builtin_plans()
+    assert version_of("mine").created_by == operator
+    file.write_text("title: B\nparts: [{name: a, factors: {pattern: write}}]")
+    load_builtin_plans()
+    assert (version_of("mine").number, version_of("mine").plan.title) == (3, "B")
+
+
+def test_a_deleted_builtin_plan_stays_deleted() -> None:
+    for plan in load_builtin_plans():
+        delete_plan(plan=plan, by=None)
+    load_builtin_plans()
+    assert not plans_list().exists()
+
+
+def test_every_builtin_plan_can_run_on_a_directory_or_a_device() -> None:
+    for plan in load_builtin_plans():
+        made = expand(read(version_of(plan.slug).document), [directory()], seed=1)
+        assert made.problems == (), plan.slug
+        assert made.trials, plan.slug
+
+
+def test_the_first_look_takes_under_three_minutes_on_a_directory_and_a_device() -> None:
+    load_builtin_plans()
+    made = expand(read(version_of("first-look").document), [directory(), device(destroy=False)], seed=1)
+    assert made.problems == ()
+    assert Counter(trial.target_id for trial in made.trials) == {"dir": 36, "loop": 6}
+    assert estimate(made).seconds < 150
+    assert all(trial.workload.prefill for trial in made.trials)
+    assert Counter(t.point["engine"] for t in made.trials if t.target_id == "dir") == {"io_uring": 18, "psync": 18}

@@ -1,0 +1,244 @@
+"""Kinds of values that factors have: how a person types one, how it is stored, how it is shown.
+
+Sizes are binary in and out (k, K, KiB are 1024 bytes), as in fio's default of kb_base=1024.
+Stored are plain JSON values: bytes, seconds and counts as integers, switches as booleans, names as text.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+Value = str | int | bool | None
+
+_SIZE_UNITS = {"": 1, "b": 1} | {
+    text: 1024**power for power, letter in enumerate("kmgtp", start=1) for text in (letter, f"{letter}b", f"{letter}ib")
+}
+_TIME_UNITS = {"": 1, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_NUMBER_UNIT = re.compile(r"([0-9]{1,19})(\.[0-9]{1,6})?\s*([a-z]*)", re.IGNORECASE | re.ASCII)
+
+
+class ValueRefused(ValueError):
+    """A text that is no value of this kind; says what would be."""
+
+
+class Values(Protocol):
+    """A kind of values."""
+
+    @property
+    def numeric(self) -> bool: ...  # has an order and differences, can be the x axis of a chart
+
+    def parse(self, text: str) -> Value: ...  # raises ValueRefused
+
+    def format(self, value: Value) -> str: ...  # as people read it
+
+    def write(self, value: Value) -> str: ...  # as `parse` reads it
+
+
+def _scaled(text: str, units: Mapping[str, int], example: str) -> int:
+    """`1.5M` as a whole number of the base unit."""
+    match = _NUMBER_UNIT.fullmatch(text.strip())
+    unit = units.get(match[3].lower()) if match else None
+    if match is None or unit is None:
+        raise ValueRefused(f"`{text.strip()}` is not understood; write it like {example}")
+    fraction = match[2] or ""
+    places: int = 10 ** max(0, len(fraction) - 1)
+    scaled = int(match[1] + fraction[1:]) * unit
+    if scaled % places:
+        raise ValueRefused(f"`{text.strip()}` is not a whole number")
+    return scaled // places
+
+
+def _in_range(value: int, low: int, high: int, shown: "Values") -> int:
+    if not low <= value <= high:
+        raise ValueRefused(f"{shown.format(value)} is outside {shown.format(low)} to {shown.format(high)}")
+    return value
+
+
+@dataclass(frozen=True)
+class Size:
+    """Bytes. With `whole`, None is a value too: all there is."""
+
+    low: int = 512
+    high: int = 2**60
+    multiple: int = 512
+    whole: str = ""  # what None is called; "" where None is not allowed
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        if self.whole and text.strip().lower() in ("whole", self.whole):
+            return None
+        value = _in_range(_scaled(text, _SIZE_UNITS, "`512`, `4k` or `1M`"), self.low, self.high, self)
+        if value % self.multiple:
+            raise ValueRefused(f"{self.format(value)} is not a multiple of {self.format(self.multiple)}")
+        return value
+
+    def format(self, value: Value) -> str:
+        if not isinstance(value, int):
+            return self.whole
+        unit, name = _largest_divisor(value)
+        return f"{value // unit} {name}"
+
+    def write(self, value: Value) -> str:
+        if not isinstance(value, int):
+            return "whole"
+        unit, name = _largest_divisor(value)
+        return f"{value // unit}{name[0].replace('K', 'k') if unit > 1 else ''}"
+
+
+def _largest_divisor(value: int) -> tuple[int, str]:
+    """The largest binary unit that leaves a whole number: 1536 KiB, not 1.5 MiB."""
+    names = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+    fits = [power for power in range(len(names)) if value and value % 1024**power == 0]
+    power = fits[-1] if fits else 0
+    return 1024**power, names[power]
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Seconds: `3s`, `10m`, `1h`, or a plain number of seconds."""
+
+    low: int = 0
+    high: int = 30 * 86400
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        return _in_range(_scaled(text, _TIME_UNITS, "`3s`, `10m` or `1h`"), self.low, self.high, self)
+
+    def format(self, value: Value) -> str:
+        seconds = int(value or 0)
+        for unit, name in ((3600, "h"), (60, "min")):
+            if seconds and seconds % unit == 0:
+                return f"{seconds // unit} {name}"
+        return f"{seconds} s"
+
+    def write(self, value: Value) -> str:
+        return f"{int(value or 0)}s"
+
+
+@dataclass(frozen=True)
+class Count:
+    """A whole number; `suffix` is shown after it."""
+
+    low: int = 0
+    high: int = 2**31
+    suffix: str = ""
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        plain = text.strip().removesuffix(self.suffix.strip()).strip() if self.suffix else text.strip()
+        if not re.fullmatch(r"[0-9]{1,19}", plain, re.ASCII):
+            raise ValueRefused(f"`{text.strip()}` is not a whole number")
+        return _in_range(int(plain), self.low, self.high, self)
+
+    def format(self, value: Value) -> str:
+        return f"{value}{self.suffix}"
+
+    def write(self, value: Value) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a fixed set of names."""
+
+    names: tuple[str, ...]
+    shown: Mapping[str, str] = field(default_factory=dict)  # where the name says too little
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        if text.strip() not in self.names:
+            raise ValueRefused(f"`{text.strip()}` is none of {', '.join(self.names)}")
+        return text.strip()
+
+    def format(self, value: Value) -> str:
+        return self.shown.get(str(value), str(value))
+
+    def write(self, value: Value) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """On or off."""
+
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        word = text.strip().lower()
+        if word in ("on", "yes", "true", "1"):
+            return True
+        if word in ("off", "no", "false", "0"):
+            return False
+        raise ValueRefused(f"`{text.strip()}` is neither on nor off")
+
+    def format(self, value: Value) -> str:
+        return "on" if value else "off"
+
+    def write(self, value: Value) -> str:
+        return self.format(value)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A value of the kernel's own, kept as it is written: `none`, `mq-deadline`, `128`."""
+
+    pattern: str = r"[A-Za-z0-9_.:+-]{1,60}"
+    example: str = "`none` or `mq-deadline`"
+    unit: str = ""
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        if not re.fullmatch(self.pattern, text.strip(), re.ASCII):
+            raise ValueRefused(f"`{text.strip()}` is not understood; write it like {self.example}")
+        return text.strip()
+
+    def format(self, value: Value) -> str:
+        return f"{value}{self.unit}"
+
+    def write(self, value: Value) -> str:
+        return str(value)
+
+
+def number_token(unit: str = "", *, negative: bool = False) -> Token:
+    """A setting whose values are whole numbers; kept as text, as the kernel's files hold it."""
+    return Token(
+        pattern=r"-?(0|[1-9][0-9]{0,9})" if negative else r"0|[1-9][0-9]{0,9}",
+        example="`128`",
+        unit=unit,
+        numeric=True,
+    )
+
+
+@dataclass(frozen=True)
+class BlockSplit:
+    """fio's bssplit: `4k/60:8k/40`; the shares add up to 100 %. Kept in that form, sizes as short as they can be."""
+
+    block: Size = Size(high=16 * 1024 * 1024)
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        parts = [self._part(part) for part in text.strip().split(":")]
+        if len(parts) > 64:
+            raise ValueRefused("a split has at most 64 parts")
+        total = sum(percent for _, percent in parts)
+        if total != 100:
+            raise ValueRefused(f"the shares of `{text.strip()}` add up to {total} %, not 100 %")
+        return ":".join(f"{self.block.write(size)}/{percent}" for size, percent in parts)
+
+    def _part(self, text: str) -> tuple[Value, int]:
+        size, slash, percent = text.partition("/")
+        if not slash or not re.fullmatch(r"[1-9][0-9]{0,2}", percent.strip(), re.ASCII):
+            raise ValueRefused(f"`{text.strip()}` is not understood; write a split like `4k/60:8k/40`")
+        return self.block.parse(size), int(percent)
+
+    def shares(self, value: Value) -> tuple[tuple[int, int], ...]:
+        """(bytes, percent) of each part of a stored split."""
+        parts = [self._part(part) for part in str(value).split(":")] if value else []
+        return tuple((int(size or 0), percent) for size, percent in parts)
+
+    def format(self, value: Value) -> str:
+        return ", ".join(f"{percent} % {self.block.format(size)}" for size, percent in self.shares(value))
+
+    def write(self, value: Value) -> str:
+        return str(value)

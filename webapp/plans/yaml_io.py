@@ -1,0 +1,98 @@
+"""Plans as YAML files, to be kept beside other things and carried from one installation to another.
+
+The keys are those of `document.PlanDocument`; what is at its default is left out on export. Comments are not kept:
+a plan's `note` is the place for words. Every scalar is read as the text it is, so `on`, `no` and `60:40` stay
+what they look like.
+"""
+
+import msgspec
+import yaml
+
+from webapp.core.errors import Refusal
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.factors import by_cost
+
+MOST_BYTES = 256 * 1024
+HEAD = "# A plan of Sweetspot.\n"
+
+
+class PlanFileRefused(Refusal):
+    """The file is no plan; the text says where."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__("plan_file_refused", message)
+
+
+class _Loader(yaml.BaseLoader):
+    """Texts, lists and maps only, and no aliases: a file of a few bytes must not become gigabytes."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.AliasEvent):
+            line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
+            raise PlanFileRefused(f"Line {line}: aliases (`*name`) are not read.")
+        node: yaml.Node | None = super().compose_node(parent, index)
+        return node
+
+
+def import_plan(text: str) -> PlanDocument:
+    """Read a plan from YAML (JSON is YAML too). Raises PlanFileRefused; what the levels say is not looked at."""
+    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+        raise PlanFileRefused(f"The file is over the limit of {MOST_BYTES // 1024} KiB.")
+    try:
+        data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a BaseLoader makes nothing but texts, lists and maps
+    except yaml.YAMLError as error:
+        raise PlanFileRefused(f"The file is not YAML: {' '.join(str(error).split())}.") from error
+    except (RecursionError, ValueError) as error:
+        raise PlanFileRefused("The file is not YAML of any plan.") from error
+    return _document(data)
+
+
+def _document(data: object) -> PlanDocument:
+    try:
+        return msgspec.convert(_joined(data), PlanDocument, strict=False)
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise PlanFileRefused(f"This is no plan: {error}.") from error
+
+
+def _joined(data: object) -> object:
+    """Levels may be written as a list too: [4k, 8k] is `4k, 8k`."""
+    if not isinstance(data, dict):
+        return data
+    parts = data.get("parts")
+    read = dict(data) | ({"common": _levels(data["common"])} if "common" in data else {})
+    if isinstance(parts, list):
+        read["parts"] = [p | {"factors": _levels(p.get("factors"))} if isinstance(p, dict) else p for p in parts]
+    return read
+
+
+def _levels(factors: object) -> object:
+    if not isinstance(factors, dict):
+        return factors
+    return {name: ", ".join(map(str, text)) if isinstance(text, list) else text for name, text in factors.items()}
+
+
+def export_plan(document: PlanDocument) -> str:
+    """The YAML that `import_plan` reads back as the same document."""
+    plain: dict[str, object] = {
+        name: value for name, value in msgspec.to_builtins(document).items() if value != _default(PlanDocument, name)
+    }
+    plain["parts"] = [_part(part) for part in document.parts]
+    if document.common:
+        plain["common"] = _sorted(document.common)
+    ordered = {name: plain[name] for name in ("title", "note", "repeats", "order", "common", "parts") if name in plain}
+    return HEAD + yaml.safe_dump(ordered | plain, sort_keys=False, allow_unicode=True, width=100)
+
+
+def _part(part: Part) -> dict[str, object]:
+    shown: dict[str, object] = {"name": part.name}
+    if part.on != _default(Part, "on"):
+        shown["on"] = list(part.on)
+    return shown | {"factors": _sorted(part.factors)}
+
+
+def _sorted(factors: dict[str, str]) -> dict[str, str]:
+    return {name: factors[name] for name in by_cost(factors)}
+
+
+def _default(kind: type[msgspec.Struct], name: str) -> object:
+    return next(field.default for field in msgspec.structs.fields(kind) if field.name == name)
