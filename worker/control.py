@@ -19,7 +19,7 @@ class Control:
     def __init__(self, attempt: str) -> None:
         self.attempt = attempt
         self.stopped = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may come in between and stop, too
         self._reason: StopReason | None = None
 
     @property

@@ -52,7 +52,7 @@ class Executor:
         self._on_crash = on_crash
         self._idle_restore_s = idle_restore_s
         self._controls: dict[str, Control] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that takes orders
         self._worked_at = time.monotonic()
         self._idle_done = True
         self._wake = threading.Event()
@@ -148,7 +148,7 @@ class Executor:
             self._put_back_if_forgotten()
 
     def _work(self, order: AnyOrder) -> None:
-        with about(order.attempt), self._greeter.quiet:
+        with about(order.attempt), self._greeter.kept_away():
             self._bench.journal.begin(order.attempt)
             self._idle_done = False
             log.info("Begun.")

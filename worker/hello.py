@@ -1,14 +1,15 @@
 """The host's own facts for the server: at start, every minute while idle, and when the policy changes.
 
 Looking at the hardware takes a moment and a little CPU, so it is only done while no trial
-runs: whoever works holds `quiet`, and the greeter never waits for it.
+runs and none has just ended: whoever works keeps the greeter away.
 """
 
 import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
 LOOK_EVERY_S = 2.0
+IDLE_S = 3.0  # so long after an order the next one is not expected within moments
 
 
 class Greeter:
@@ -33,7 +35,8 @@ class Greeter:
     def __init__(
         self, paths: Paths, enrolment: Enrolment, client: Client, *, unfinished: Callable[[], tuple[str, ...]]
     ) -> None:
-        self.quiet = threading.Lock()
+        self._quiet = threading.Lock()
+        self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus ours
         self.public_keys = read_keys(enrolment.public_keys)
         self._paths = paths
@@ -52,6 +55,15 @@ class Greeter:
 
     def stop(self) -> None:
         self._stopping.set()
+
+    @contextmanager
+    def kept_away(self) -> Iterator[None]:
+        """No look at the hardware inside; one that is under way is waited for."""
+        with self._quiet:
+            try:
+                yield
+            finally:
+                self._worked_at = time.monotonic()
 
     def server_now(self) -> float:
         """Unix time by the server's clock, by which orders expire."""
@@ -108,19 +120,21 @@ class Greeter:
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_S):
             due = time.monotonic() - self._greeted_at >= EVERY_S or self._policy_state() != self._policy_seen
-            if due and self.quiet.acquire(blocking=False):
+            if due and time.monotonic() - self._worked_at >= IDLE_S:
                 self.greet_if_possible()
 
     def greet_if_possible(self) -> None:
-        """Greet; trouble goes to the log, once for each kind. Called with `quiet` held, which is given back.
+        """Greet unless an order is being worked on; trouble goes to the log, once for each kind.
 
-        It is held while looking only: a server that does not answer keeps no trial waiting.
+        The greeter is in the way of orders while looking only: a server that does not answer keeps none waiting.
         """
+        if not self._quiet.acquire(blocking=False):
+            return
         try:
             try:
                 message = self._look()
             finally:
-                self.quiet.release()
+                self._quiet.release()
             self._deliver(message)
             self._trouble = ""
         except (Unreachable, Refused) as error:

@@ -69,7 +69,6 @@ class Service:
     def _start(self) -> None:
         self._executor.recover()
         self._reporter.start()
-        self._greeter.quiet.acquire()
         self._greeter.greet_if_possible()
         self._greeter.start()
         self._executor.start()

@@ -54,6 +54,7 @@ class Peer:
         self.bad_words: tuple[bytes, ...] = ()  # a report that holds one of these is refused as a whole
         self.lose_answers = 0  # so many reports are committed and then not answered
         self.token = TOKEN
+        self.lease_s = 900.0
         self.changed = threading.Condition()
         self._server: _Server | None = None
         self.port = 0
@@ -154,7 +155,7 @@ class Peer:
             attempt=name,
             confirmed_seq=len(self.batches.get(name, [])),
             cancel=name in self.cancel,
-            lease_until=time.time() + 900,
+            lease_until=time.time() + self.lease_s,
             refusal=refusal,
         )
 

@@ -20,7 +20,6 @@ from worker.contract.reports import (
     Outcome,
     Phase,
     Sample,
-    SettingRestored,
 )
 from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
 from worker.tests.service import Bench, cpu_s, fio_processes, until
@@ -291,7 +290,7 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
     queue, user = bench.queue, f"user-{bench.host}"
     url = bench.redis.connection_pool.connection_kwargs
     keys = f"(~{queue} ~{queue}:* ~_kombu.binding.{queue} ~_kombu.binding_permanent.{queue} {KEY_COMMANDS})"
-    bench.redis.execute_command("ACL", "SETUSER", user, *CONFINED.split(), keys)
+    bench.redis.execute_command("ACL", "SETUSER", user, *CONFINED.split(), keys)  # type: ignore[no-untyped-call]
     broker = f"redis://{user}:secret-of-the-test@{url['host']}:{url['port']}/{url['db']}"
     try:
         from worker.config import load_enrolment, save_enrolment
@@ -304,8 +303,4 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
         assert "NOPERM" not in bench.log_text()
     finally:
         bench.close()
-        bench.redis.execute_command("ACL", "DELUSER", user)
-
-
-def restored(bench: Bench, attempt: str) -> list[SettingRestored]:
-    return of(bench.peer.items(attempt), SettingRestored)
+        bench.redis.execute_command("ACL", "DELUSER", user)  # type: ignore[no-untyped-call]

@@ -1,0 +1,123 @@
+"""Settings through the worker's process, on a loop device made for it: put back whatever happens."""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
+from worker.contract.reports import Outcome, Sample, SettingRecord, SettingRestored
+from worker.contract.workload import Engine, Pattern, TargetRef, Workload
+from worker.tests.service import Bench, until
+from worker.tests.test_service import of
+
+pytestmark = [
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and block settings need root"),
+]
+
+POLICY = """\
+[[target]]
+id = "loop"
+kind = "block"
+path = "{path}"
+settings = ["read_ahead_kb"]
+"""
+
+
+@pytest.fixture
+def device(tmp_path: Path) -> Iterator[Path]:
+    image = tmp_path / "image"
+    image.write_bytes(b"\xa5" * (16 << 20))
+    found = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True)
+    device = Path(found.stdout.strip())
+    yield device
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.fixture
+def bench(tmp_path: Path, device: Path) -> Iterator[Bench]:
+    bench = Bench(tmp_path, POLICY.format(path=device))
+    bench.start()
+    yield bench
+    bench.close()
+
+
+def read_ahead(device: Path) -> str:
+    return Path(f"/sys/block/{device.name}/queue/read_ahead_kb").read_text().strip()
+
+
+def trial(bench: Bench, value: str, *, runtime_s: int) -> TrialOrder:
+    bench.peer.wait(lambda: bool(bench.peer.hellos))
+    (found,) = bench.peer.hellos[-1].targets
+    assert found.present, found.problem
+    target = TargetRef(id="1", kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+    workload = Workload(pattern=Pattern.RANDREAD, engine=Engine.PSYNC, runtime_s=runtime_s)
+    return bench.trial(target, workload, SettingWish(name="read_ahead_kb", value=value))
+
+
+def restored(bench: Bench, attempt: str) -> list[tuple[str, str, bool]]:
+    items = of(bench.peer.items(attempt), SettingRestored)
+    return [(item.name, item.observed, item.restored) for item in items]
+
+
+def test_it_settles_settings_keeps_them_for_the_run_and_puts_them_back_at_its_end(bench: Bench, device: Path) -> None:
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=1)
+    assert bench.peer.wait_end(bench.send(order)).outcome is Outcome.DONE, bench.log_text()
+    (record,) = of(bench.peer.items(order.attempt), SettingRecord)
+    assert (record.before, record.asked, record.observed) == (before, "64", "64")
+    assert read_ahead(device) == "64"
+    closing = CloseRunOrder(**bench.head(), run=order.run)
+    assert bench.peer.wait_end(bench.send(closing)).outcome is Outcome.DONE
+    assert restored(bench, closing.attempt) == [("read_ahead_kb", before, True)]
+    assert read_ahead(device) == before
+
+
+def test_it_puts_settings_back_at_the_start_after_it_was_killed(bench: Bench, device: Path) -> None:
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=60)
+    bench.send(order)
+    bench.peer.wait(lambda: bool(of(bench.peer.items(order.attempt), Sample)))
+    bench.kill()
+    assert read_ahead(device) == "64"
+    bench.start()
+    assert bench.peer.wait_end(order.attempt).code == "worker_died"
+    assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
+    assert read_ahead(device) == before
+
+
+def test_it_puts_settings_back_when_it_is_stopped(bench: Bench, device: Path) -> None:
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=60)
+    bench.send(order)
+    bench.peer.wait(lambda: bool(of(bench.peer.items(order.attempt), Sample)))
+    assert bench.stop() == 0
+    assert read_ahead(device) == before
+    assert bench.peer.wait_end(order.attempt).code == "worker_stopped"
+    assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
+
+
+def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:
+    order = trial(bench, "64", runtime_s=1)
+    wish = SettingWish(name="nr_requests", value="32")
+    attempt = bench.send(bench.trial(order.legs[0].target, order.legs[0].workload, wish))
+    assert bench.peer.wait_end(attempt).code == "setting_not_allowed"
+
+
+def test_it_puts_settings_back_when_the_server_forgets_the_run(tmp_path: Path, device: Path) -> None:
+    bench = Bench(tmp_path, POLICY.format(path=device))
+    bench.peer.lease_s = 1.0
+    try:
+        bench.start(SWEETSPOT_WORKER_IDLE_RESTORE_S="2")
+        before = read_ahead(device)
+        assert bench.peer.wait_end(bench.send(trial(bench, "64", runtime_s=1))).outcome is Outcome.DONE
+        assert read_ahead(device) == "64"
+        began = time.monotonic()
+        until(lambda: read_ahead(device) == before, 15, bench.log_text)
+        assert time.monotonic() - began > 1.5
+    finally:
+        bench.close()
