@@ -55,6 +55,12 @@ test("the nearest second of every line is read at a time, and none far away", ()
   expect(store.at(60)).toEqual([]);
 });
 
+test("the device's line holds each second once, whatever its directions", () => {
+  const store = new SampleStore();
+  store.add([sample(0), sample(0, { direction: "write" }), sample(0, { direction: "write", trial: 1, at_s: 9 })]);
+  expect(store.deviceLine("storage1").map((each) => each.at_s)).toEqual([1, 9]);
+});
+
 test("starts of attempts are in order of time, each once", () => {
   const store = new SampleStore();
   store.add([sample(0, { trial: 1, at_s: 10 }), sample(0), sample(1), sample(0, { direction: "write" })]);

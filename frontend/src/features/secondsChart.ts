@@ -54,7 +54,7 @@ const PANELS: readonly Panel[] = [
 ];
 
 const AXIS_WIDTH = 66;
-const RIGHT_WIDTH = 40;
+const RIGHT_WIDTH = 48;
 const MOST_BOUNDARIES = 80;
 const TABLE_ROWS = 300;
 
@@ -95,7 +95,7 @@ export class SecondsChart {
       normalized: true,
       spanGaps: false,
       elements: { point: { radius: 0, hitRadius: 0 }, line: { borderWidth: 1.5 } },
-      layout: { padding: { right: last ? 0 : RIGHT_WIDTH, top: 6 } },
+      layout: { padding: { right: last ? 0 : RIGHT_WIDTH, top: panel.id === "seconds-iops" ? 14 : 6 } },
       scales: {
         x: {
           type: "linear",
@@ -219,14 +219,14 @@ export class SecondsChart {
     if (!span) return;
     const begin = span.from - 1;
     const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
-    const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 5) };
+    const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 3) };
     this.charts.forEach((chart) => {
       const panel = PANELS.find((each) => each.id === chart.canvas.id);
       const options = given(chart as Chart);
       if (!panel || !options.scales?.x || !options.plugins) return;
       chart.data.datasets = this.series(panel, from);
       Object.assign(options.scales.x, shown);
-      options.plugins.annotation = { annotations: this.boundaries(shown, panel) };
+      options.plugins.annotation = { clip: false, annotations: this.boundaries(shown, panel) };
       chart.update("none");
     });
     this.readOut();
@@ -234,14 +234,13 @@ export class SecondsChart {
   }
 
   private series(panel: Panel, from: number): Series[] {
-    return this.store.hosts.flatMap((host, index) => {
-      const directions = this.store.directions(host);
-      return panel.lines.flatMap((line) =>
-        (line.ofDevice ? directions.slice(0, 1) : directions).map((direction) =>
-          dataset(line, this.store.line(host, direction), direction, index, from),
-        ),
-      );
-    });
+    return this.store.hosts.flatMap((host, index) =>
+      panel.lines.flatMap((line) => {
+        if (line.ofDevice) return [dataset(line, this.store.deviceLine(host), "", index, from)];
+        const directions = this.store.directions(host);
+        return directions.map((each) => dataset(line, this.store.line(host, each), each, index, from));
+      }),
+    );
   }
 
   private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
@@ -308,8 +307,8 @@ function boundary(start: { at: number; trial: number }, labelled: boolean): Anno
       display: labelled,
       content: `#${start.trial + 1}`,
       position: "start",
-      xAdjust: 12,
-      yAdjust: -4,
+      xAdjust: 8,
+      yAdjust: -13,
       padding: 1,
       font: { size: 9, weight: "normal" },
       backgroundColor: "transparent",

@@ -61,6 +61,17 @@ export class SampleStore {
     return this.lines.get(`${host}\t${direction}`) ?? [];
   }
 
+  /** What the device did, each second once: both directions of a second carry the same figures. */
+  deviceLine(host: string): readonly LiveSample[] {
+    const seconds = new Map<string, LiveSample>();
+    for (const direction of this.directions(host)) {
+      for (const sample of this.line(host, direction)) {
+        seconds.set(`${sample.trial}/${sample.attempt}/${sample.leg}/${sample.second}`, sample);
+      }
+    }
+    return [...seconds.values()].sort((a, b) => a.at_s - b.at_s);
+  }
+
   /** First and last second held, or null while there is none. */
   span(): { from: number; to: number } | null {
     const all = [...this.lines.values()].filter((line) => line.length > 0);

@@ -13,11 +13,11 @@ from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.preview import Preview, job_of, preview
 from webapp.runs.services import StartRefused, start_run
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
-from webapp.screens.plans.preview import Preview, job_of, preview
 from webapp.screens.plans.sentence import part_in_words
 from webapp.screens.runs.views import listed_runs
 
@@ -99,7 +99,7 @@ def _preview_context(request: HttpRequest, made: Preview, chosen: Sequence[Targe
             for trial in shown.object_list
         ],
         "planned_pages": shown,
-        "job": job_of(trials[index], targets) if trials else None,
+        "job": job_of(trials[index], targets[trials[index].target_id]) if trials else None,
     }
 
 

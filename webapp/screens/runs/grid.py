@@ -33,6 +33,10 @@ class Grid:
     several_targets: bool
     rows: tuple[GridRow, ...]
 
+    @property
+    def columns(self) -> int:
+        return len(self.factors) + len(self.repeats) + self.several_targets
+
 
 def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> Grid:
     """Rows in the order of the plan's parts, then by level; `trials` with their target and host."""

@@ -83,7 +83,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         seconds_left=state.seconds_left,
         now=_now(run),
         cells=_cells(run, cursor),
-        samples=live_samples(run, rows),
+        samples=live_samples(rows, run.started_at or run.created_at),
         cursor=Cursor(asked_at, _positions(cursor, rows)).write(),
         more=more,
     )
@@ -127,9 +127,8 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
     )
 
 
-def live_samples(run: Run, rows: Iterable[Sample]) -> tuple[LiveSample, ...]:
-    """Rows as the charts want them; rates by fio's own runtime of the interval."""
-    began = run.started_at or run.created_at
+def live_samples(rows: Iterable[Sample], began: datetime) -> tuple[LiveSample, ...]:
+    """Rows as the charts want them, times since `began`; rates by fio's own runtime of the interval."""
     return tuple(_live_sample(row, began) for row in rows if row.attempt.trial is not None)
 
 

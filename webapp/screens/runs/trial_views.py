@@ -1,8 +1,11 @@
 """One trial: what was asked, what was really there, what came of it."""
 
+from datetime import timedelta
+
 import msgspec
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
 
 from webapp.results.models import LegRun, Result, Sample
 from webapp.runs.models import SettingChange, Trial
@@ -17,9 +20,12 @@ def _trial(number: int, index: int) -> Trial:
 
 
 def _samples(trial: Trial) -> list[object]:
+    """The seconds of all its attempts, from the first one on."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__created_at", "second", "leg", "direction")
-    plain: list[object] = msgspec.to_builtins(live_samples(trial.run, ordered[:SAMPLES_AT_FIRST]))
+    shown = list(ordered[:SAMPLES_AT_FIRST])
+    began = shown[0].at - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
+    plain: list[object] = msgspec.to_builtins(live_samples(shown, began))
     return plain
 
 

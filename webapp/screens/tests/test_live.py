@@ -1,0 +1,148 @@
+"""What a run's page is told: everything once the cursor has moved over it, whatever happens in between."""
+
+import random
+from datetime import timedelta
+from unittest.mock import patch
+
+import msgspec
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.results.models import Sample
+from webapp.runs.models import Move, Run, Trial
+from webapp.screens.payloads import LiveRun
+from webapp.screens.runs import live
+from webapp.screens.tests import factories
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    target = factories.make_target(factories.make_host())
+    return factories.make_run(factories.make_version(), [target], repeats=1)
+
+
+def trial(run: Run, index: int) -> Trial:
+    return run.trials.select_related("run", "host", "target").get(index=index)
+
+
+def seconds(payload: LiveRun) -> list[tuple[int, int]]:
+    return [(sample.trial, sample.second) for sample in payload.samples]
+
+
+def test_it_answers_with_the_payload_that_the_script_checks(operator: Client, run: Run) -> None:
+    factories.finish_trial(trial(run, 0))
+    response = operator.get("/runs/1/live/")
+    payload = msgspec.json.decode(response.content, type=LiveRun)
+    assert seconds(payload) == [(0, 0), (0, 1), (0, 2)]
+    assert payload.cells[0].state == "done"
+    assert payload.cells[0].values[0].direction == "read"
+    assert "no-store" in response["Cache-Control"]
+
+
+def test_it_gives_each_second_once_as_the_cursor_moves(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    noise = random.Random(1)
+    factories.add_seconds(attempt, 2, noise)
+    first = live.live_run(run)
+    assert seconds(first) == [(0, 0), (0, 1)]
+    assert live.live_run(run, first.cursor).samples == ()
+    factories.add_seconds(attempt, 2, noise, first=2)
+    assert seconds(live.live_run(run, first.cursor)) == [(0, 2), (0, 3)]
+
+
+def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> None:
+    began = timezone.now() - timedelta(minutes=1)
+    factories.finish_trial(trial(run, 0), began, seconds=2)
+    before = live.live_run(run)
+    factories.finish_trial(trial(run, 1), began + timedelta(seconds=5), seconds=2)
+    factories.finish_trial(trial(run, 2), began + timedelta(seconds=10), seconds=2)
+    after = live.live_run(run, before.cursor)
+    assert seconds(after) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+
+
+def test_it_hands_out_whole_seconds_in_pages_and_loses_none(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    factories.add_seconds(attempt, 7, random.Random(1))
+    Sample.objects.bulk_create(_other_direction(sample) for sample in Sample.objects.all())
+    got, cursor, pages, more = [], "", 0, True
+    with patch.object(live, "SAMPLES_AT_ONCE", 5):
+        while more:
+            page = live.live_run(run, cursor)
+            got += [(sample.second, sample.direction) for sample in page.samples]
+            cursor, more, pages = page.cursor, page.more, pages + 1
+    assert got == [(second, direction) for second in range(7) for direction in ("read", "write")]
+    assert pages > 2
+
+
+def _other_direction(sample: Sample) -> Sample:
+    return Sample(
+        attempt_id=sample.attempt_id, leg=0, second=sample.second, direction="write", at=sample.at, interval_ms=1000,
+        ios=1, bytes=4096, runtime_ms=1000, latency=b"",
+    )  # fmt: skip
+
+
+def test_it_follows_two_hosts_whose_reports_come_at_different_times(db: None) -> None:
+    targets = [factories.make_target(factories.make_host(slug)) for slug in ("a", "b")]
+    run = factories.make_run(factories.make_version(), targets, repeats=1)
+    noise = random.Random(1)
+    early = factories.start_trial(trial(run, 0), timezone.now() - timedelta(seconds=30))
+    factories.add_seconds(early, 1, noise)
+    on_b = run.trials.filter(target=targets[1]).select_related("run", "host", "target").first()
+    assert on_b is not None
+    late = factories.start_trial(on_b, timezone.now() - timedelta(seconds=20))
+    factories.add_seconds(late, 2, noise)
+    first = live.live_run(run)
+    factories.add_seconds(early, 2, noise, first=1)
+    assert {(s.host, s.second) for s in live.live_run(run, first.cursor).samples} == {("a", 1), ("a", 2)}
+
+
+def test_it_starts_far_back_but_not_without_end(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    factories.add_seconds(attempt, 10, random.Random(1))
+    with patch.object(live, "SAMPLES_AT_FIRST", 4):
+        assert seconds(live.live_run(run)) == [(0, 6), (0, 7), (0, 8), (0, 9)]
+
+
+def test_it_tells_only_cells_that_may_have_changed(run: Run) -> None:
+    first = live.live_run(run)
+    assert len(first.cells) == run.trial_count
+    factories.finish_trial(trial(run, 3), timezone.now())
+    assert [cell.trial for cell in live.live_run(run, first.cursor).cells] == [3]
+
+
+def test_it_repeats_changes_whose_transaction_may_have_been_late(run: Run) -> None:
+    factories.finish_trial(trial(run, 0), timezone.now() - timedelta(seconds=10))
+    cursor = live.live_run(run).cursor
+    assert [cell.trial for cell in live.live_run(run, cursor).cells] == [0]
+    Move.objects.update(at=timezone.now() - timedelta(hours=1))
+    assert live.live_run(run, cursor).cells == ()
+
+
+def test_it_says_what_runs_now_and_why_a_trial_failed(run: Run) -> None:
+    factories.fail_trial(trial(run, 0), reason="fio said nothing for 60 s.")
+    factories.start_trial(trial(run, 1))
+    payload = live.live_run(run)
+    assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 1, "run")]
+    assert payload.cells[0].reason == "fio said nothing for 60 s."
+    assert payload.failed == 1
+
+
+def test_it_knows_when_a_run_has_ended(run: Run) -> None:
+    assert not live.live_run(run).ended
+    factories.finish_run(run)
+    payload = live.live_run(run)
+    assert payload.ended
+    assert payload.done == run.trial_count
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "a.b.c@1", "0f.0.0@1", "@", "@99999999999999999999", "é@1"])
+def test_it_refuses_a_cursor_that_is_not_its_own(operator: Client, run: Run, cursor: str) -> None:
+    response = operator.get("/runs/1/live/", {"after": cursor})
+    assert response.status_code == 400
+    assert response.json()["code"] == "bad_cursor"
+
+
+def test_it_survives_a_cursor_of_an_attempt_that_is_not_there(run: Run) -> None:
+    factories.finish_trial(trial(run, 0))
+    assert len(live.live_run(run, f"{'0' * 32}.0.5@1700000000000").samples) == 3
