@@ -1,0 +1,86 @@
+"""Numbers for people. `frontend/src/lib/format.ts` says the same in TypeScript; one file of examples holds both."""
+
+from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+
+NOTHING = "–"
+_COUNTS = ((1, ""), (10**3, "k"), (10**6, "M"), (10**9, "G"))
+_BYTES = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
+_BINARY_BYTES = ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB"))
+_NANOSECONDS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s"))
+
+
+def _rounded(magnitude: float) -> Decimal:
+    """To three significant digits, halves up, of the exact value of the double: what JavaScript's toPrecision does."""
+    exact = Decimal(magnitude)
+    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=ROUND_HALF_UP)
+
+
+def significant(value: float) -> str:
+    """Three significant digits, never an exponent, thousands grouped: 0.0123, 45.6, 1,230, 12,300."""
+    if value == 0:
+        return "0"
+    rounded = _rounded(abs(value))
+    decimals = max(0, 2 - rounded.adjusted())
+    return f"{'−' if value < 0 else ''}{rounded:,.{decimals}f}"
+
+
+def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
+    """In the largest unit that leaves at least 1 after rounding."""
+    if value is None:
+        return NOTHING
+    magnitude = abs(value)
+    fits = [step for step in steps if magnitude and _rounded(magnitude / step[0]) >= 1] or [steps[0]]
+    factor, unit = fits[-1]
+    return f"{significant(value / factor)} {unit}".rstrip()
+
+
+def iops(value: float | None) -> str:
+    """As fio writes them: 812, 45.6k, 1.23M."""
+    return _with_unit(value, _COUNTS).replace(" ", "")
+
+
+def bytes_decimal(value: float | None) -> str:
+    """Amounts and drive capacities: 45.6 kB, 1.92 TB."""
+    return _with_unit(value, _BYTES)
+
+
+def bytes_per_s(value: float | None) -> str:
+    return NOTHING if value is None else f"{bytes_decimal(value)}/s"
+
+
+def bytes_binary(value: float | None) -> str:
+    """Block and memory sizes: 512 B, 4 KiB, 1.5 MiB."""
+    number, _, unit = _with_unit(value, _BINARY_BYTES).partition(" ")
+    return f"{number.rstrip('0').rstrip('.') if '.' in number else number} {unit}".rstrip()
+
+
+def latency(value_ns: float | None) -> str:
+    return _with_unit(value_ns, _NANOSECONDS)
+
+
+def duration(value_s: float | None) -> str:
+    """3 s, 2 min 05 s, 1 h 03 min, 2 d 4 h; whole seconds."""
+    if value_s is None:
+        return NOTHING
+    seconds = max(0, int(value_s))
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    if seconds < 86400:
+        return f"{seconds // 3600} h {seconds % 3600 // 60:02} min"
+    return f"{seconds // 86400} d {seconds % 86400 // 3600} h"
+
+
+def ratio(value: float | None) -> str:
+    """To a baseline: ×2.60. Always two decimals below 10."""
+    if value is None:
+        return NOTHING
+    if value < 9.995:
+        return f"×{Decimal(value).quantize(Decimal('0.01'), rounding=ROUND_HALF_UP)}"
+    return f"×{significant(value)}"
+
+
+def percent(value: float | None) -> str:
+    return NOTHING if value is None else f"{significant(value)} %"

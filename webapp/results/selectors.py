@@ -1,0 +1,70 @@
+"""Reads of what was measured."""
+
+import zlib
+from collections.abc import Iterable
+
+from django.db.models import Q, QuerySet
+
+from webapp.core.errors import Refusal
+from webapp.results.filters import ResultFilter
+from webapp.results.models import LegRun, Result, Sample
+from webapp.runs.models import Attempt, Trial, TrialState
+
+VALID = Q(invalid=False, trial__state=TrialState.DONE)
+
+
+def filtered(asked: ResultFilter) -> QuerySet[Result]:
+    """Results, latest first, with run, host, target and trial fetched along; histograms are left in the database."""
+    results = Result.objects.select_related("run__version__plan", "trial", "host", "target__host").defer("latency")
+    return results.filter(conditions(asked))
+
+
+def conditions(asked: ResultFilter) -> Q:
+    """The filter as a condition on results."""
+    condition = Q() if asked.invalid else VALID
+    named = {
+        "run__number__in": asked.runs,
+        "host__slug__in": asked.hosts,
+        "run__version__plan__slug__in": asked.plans,
+        "direction__in": asked.directions,
+    }
+    condition &= Q(**{lookup: values for lookup, values in named.items() if values})
+    if asked.targets:
+        condition &= _any(
+            Q(host__slug=h, target__slug=t) for h, _, t in (name.partition("/") for name in asked.targets)
+        )
+    for name, levels in asked.factors.items():
+        # `@>` is what the GIN index on points answers
+        condition &= _any(Q(point__contains={name: level}) for level in levels)
+    return condition
+
+
+def _any(conditions: Iterable[Q]) -> Q:
+    either = Q(pk__in=[])
+    for condition in conditions:
+        either |= condition
+    return either
+
+
+def trial_with(trial_id: str) -> Trial:
+    """A trial with its run, host and target. Raises Refusal trial_unknown."""
+    found = Trial.objects.select_related("run", "host", "target__host").filter(pk=trial_id).first()
+    if found is None:
+        raise Refusal("trial_unknown", f"There is no trial {trial_id}.")
+    return found
+
+
+def current_attempt(trial: Trial) -> Attempt | None:
+    """The newest try at a trial."""
+    return trial.attempts.order_by("-number").first()
+
+
+def series(attempt: Attempt, *, after: int = -1) -> QuerySet[Sample]:
+    """Seconds of an attempt that come after second `after`, in order; histograms are left in the database."""
+    samples = Sample.objects.filter(attempt=attempt, second__gt=after).defer("latency")
+    return samples.order_by("second", "leg", "direction")
+
+
+def fio_json(leg: LegRun) -> str:
+    """fio's last dump of a leg, as printed; "" where there is none."""
+    return zlib.decompress(bytes(leg.fio_json)).decode() if leg.fio_json else ""
