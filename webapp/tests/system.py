@@ -1,0 +1,232 @@
+"""The whole system for a test: gunicorn on a loopback port, real workers, the test's own database and Redis.
+
+The periodic tick, which beat starts in production, is called by `System.until`, so a test
+sees each step of it and needs no further process.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from django.conf import settings
+from django.db import connection
+
+from webapp.hosts.models import Host, Target
+from webapp.hosts.services import issue_enrolment_token
+from webapp.plans.document import PlanDocument
+from webapp.plans.services import create_plan
+from webapp.runs.models import OPEN_RUN_STATES, Run
+from webapp.runs.services import start_run
+from webapp.runs.tasks import tick
+
+ROOT = Path(__file__).parents[2]
+TICK_EVERY_S = 1.0
+START_LIMIT_S = 30.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def database_url() -> str:
+    """The test's database, as a child process can reach it."""
+    facts = connection.settings_dict
+    query = f"?host={quote(facts['HOST'], safe='')}" + (f"&port={facts['PORT']}" if facts["PORT"] else "")
+    return f"postgres://{quote(facts['USER'])}:{quote(facts['PASSWORD'])}@/{facts['NAME']}{query}"
+
+
+def await_true(condition: Callable[[], object], *, limit_s: float, what: str) -> None:
+    until = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < until, f"{what}: not within {limit_s:.0f} s"
+        time.sleep(0.05)
+
+
+class Process:
+    """One child with its log."""
+
+    def __init__(self, command: Sequence[str], log: Path, environment: dict[str, str]) -> None:
+        self.log = log
+        self.child = subprocess.Popen(
+            list(command), cwd=ROOT, env=environment, stdout=log.open("ab"), stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def ended(self) -> bool:
+        return self.child.poll() is not None
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait(10)
+
+    def stop(self, limit_s: float = 30) -> None:
+        self.child.terminate()
+        try:
+            self.child.wait(limit_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise
+
+
+class Web:
+    """gunicorn over the test's database."""
+
+    def __init__(self, folder: Path) -> None:
+        self._log = folder / "web.log"
+        self._port = free_port()
+        self.url = f"http://127.0.0.1:{self._port}"
+        self.environment = {
+            **os.environ,
+            "SWEETSPOT_DATABASE_URL": database_url(),
+            "SWEETSPOT_PUBLIC_URL": self.url,
+            "SWEETSPOT_REDIS_URL": settings.REDIS_URL,
+            "SWEETSPOT_DEBUG": "0",
+        }
+        self._process: Process | None = None
+
+    def start(self) -> None:
+        command = [
+            sys.executable, "-m", "gunicorn", "webapp.wsgi", "--bind", f"127.0.0.1:{self._port}",
+            "--worker-class", "gthread", "--threads", "8", "--log-level", "warning",
+        ]  # fmt: skip
+        self._process = Process(command, self._log, self.environment)
+        await_true(self._answers, limit_s=START_LIMIT_S, what="gunicorn answers")
+
+    def _answers(self) -> bool:
+        assert self._process
+        assert not self._process.ended(), self._log.read_text()
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def stop(self) -> None:
+        if self._process and not self._process.ended():
+            self._process.stop()
+
+    def kill(self) -> None:
+        assert self._process
+        self._process.kill()
+
+
+class StorageHost:
+    """A worker with a state directory and a policy of its own."""
+
+    def __init__(self, folder: Path, web: Web, slug: str, policy: str, wrap: Callable[[list[str]], list[str]]) -> None:
+        self.slug = slug
+        self._state = folder / slug
+        self._policy = folder / f"{slug}.policy.toml"
+        self._policy.write_text(policy)
+        self._policy.chmod(0o600)
+        self._log = folder / f"{slug}.log"
+        self._web = web
+        self._wrap = wrap
+        self.process: Process | None = None
+
+    def _command(self, *arguments: str) -> list[str]:
+        base = [sys.executable, "-m", "worker", "--state", str(self._state), "--policy", str(self._policy)]
+        return self._wrap([*base, *arguments])
+
+    def run(self, *arguments: str) -> str:
+        done = subprocess.run(
+            self._command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def enrol(self) -> None:
+        token = issue_enrolment_token(by=None, slug=self.slug)
+        self.run("enrol", "--server", self._web.url, "--token", token)
+
+    def start(self) -> None:
+        since = time.time()
+        self.process = Process(self._command("start"), self._log, dict(os.environ))
+        await_true(lambda: self._greeted(since), limit_s=START_LIMIT_S, what=f"{self.slug} says hello")
+
+    def _greeted(self, since: float) -> bool:
+        assert self.process
+        assert not self.process.ended(), self.log
+        seen = self.host.last_seen_at
+        return seen is not None and seen.timestamp() >= since and bool(self.host.capabilities)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text() if self._log.exists() else ""
+
+    @property
+    def host(self) -> Host:
+        return Host.objects.get(slug=self.slug)
+
+    def target(self, slug: str) -> Target:
+        return Target.objects.get(host__slug=self.slug, slug=slug)
+
+    def kill(self) -> None:
+        assert self.process
+        self.process.kill()
+
+    def stop(self) -> None:
+        if self.process and not self.process.ended():
+            self.process.stop()
+
+
+class System:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.web = Web(folder)
+        self.hosts: list[StorageHost] = []
+
+    def add_host(
+        self, slug: str, policy: str, *, wrap: Callable[[list[str]], list[str]] = lambda command: command
+    ) -> StorageHost:
+        """Enrol a worker through the real HTTP path and start it."""
+        host = StorageHost(self.folder, self.web, slug, policy, wrap)
+        self.hosts.append(host)
+        host.enrol()
+        host.start()
+        return host
+
+    def start_run(self, document: PlanDocument, *targets: Target, armed: Sequence[str] = ()) -> Run:
+        plan = create_plan(document=document, by=None)
+        version = plan.versions.get()
+        return start_run(version=version, targets=targets, by=None, armed=tuple(armed))
+
+    def until(self, condition: Callable[[], object], *, limit_s: float, what: str) -> None:
+        """Wait for it while the periodic task does its work."""
+        due = 0.0
+        until = time.monotonic() + limit_s
+        while not condition():
+            now = time.monotonic()
+            assert now < until, f"{what}: not within {limit_s:.0f} s\n" + "\n".join(h.log[-3000:] for h in self.hosts)
+            if now >= due:
+                tick()
+                due = now + TICK_EVERY_S
+            time.sleep(0.05)
+
+    def until_ended(self, run: Run, *, limit_s: float) -> Run:
+        def ended() -> bool:
+            run.refresh_from_db()
+            return run.state not in OPEN_RUN_STATES
+
+        self.until(ended, limit_s=limit_s, what=f"run {run.number} ends")
+        return run
+
+    def get(self, path: str, *, token: str = "") -> Any:
+        request = urllib.request.Request(self.web.url + path)
+        if token:
+            request.add_header("Authorization", f"Bearer {token}")
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return json.load(answer)
+
+    def close(self) -> None:
+        for host in self.hosts:
+            host.stop()
+        self.web.stop()

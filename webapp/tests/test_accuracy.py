@@ -1,0 +1,66 @@
+"""Numbers against ground truth: loop devices that the kernel's throttle holds to a known speed."""
+
+import os
+import secrets
+from pathlib import Path
+
+import pytest
+
+from webapp.plans.document import Part, PlanDocument
+from webapp.results.models import Result
+from webapp.runs.models import RunState
+from webapp.tests.drives import loop_device, throttle
+from webapp.tests.system import System
+
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and throttles need root"),
+]
+
+BLOCK = """
+[[target]]
+id = "{id}"
+kind = "block"
+path = "{path}"
+stable_id = "loop:{image}"
+destroy = true
+"""
+SPEEDS = {"slow": 500, "middle": 3000, "fast": 5000}  # IOPS
+WITHIN = 0.02
+
+
+def test_it_measures_drives_of_known_speed_within_2_percent(system: System, tmp_path: Path) -> None:
+    plan = PlanDocument(
+        title="Known speeds",
+        parts=(
+            Part(name="read", factors={"pattern": "randread", "iodepth": "16"}),
+            Part(name="write", factors={"pattern": "randwrite", "iodepth": "16"}),
+        ),
+        common={"block_size": "4k", "runtime": "3s", "ramp": "1s"},
+        repeats=1,
+    )
+    with (
+        throttle(f"sweetspot-test-{secrets.token_hex(4)}") as limits,
+        loop_device(tmp_path, "slow") as slow,
+        loop_device(tmp_path, "middle") as middle,
+        loop_device(tmp_path, "fast") as fast,
+    ):
+        devices = {"slow": slow, "middle": middle, "fast": fast}
+        for name, device in devices.items():
+            limits.limit(device, iops=SPEEDS[name])
+        policy = "".join(
+            BLOCK.format(id=name, path=device, image=tmp_path / f"{name}.img") for name, device in devices.items()
+        )
+        storage = system.add_host("storage1", policy, wrap=limits.command)
+        targets = [storage.target(name) for name in devices]
+        run = system.start_run(plan, *targets, armed=[t.arming_serial for t in targets])
+        system.until_ended(run, limit_s=120)
+        assert run.state == RunState.DONE, [(t.state, t.reason) for t in run.trials.all()]
+        storage.stop()
+
+    measured = {(r.target.slug, r.direction): r.iops for r in Result.objects.filter(run=run).select_related("target")}
+    expected = {(name, way): SPEEDS[name] for name in devices for way in ("read", "write")}
+    assert measured == pytest.approx(expected, rel=WITHIN)
+    for way in ("read", "write"):
+        assert sorted(devices, key=lambda name: measured[name, way]) == ["slow", "middle", "fast"]

@@ -1,0 +1,120 @@
+"""From a plan to numbers in PostgreSQL, with nothing in between replaced."""
+
+import json
+import zlib
+
+import pytest
+
+from webapp.core.services import create_api_token
+from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
+from webapp.results.models import LegRun, Result, Sample
+from webapp.runs.models import Attempt, AttemptKind, Run, RunState, SettingChange, TargetLock, Trial
+from webapp.tests.people import operator
+from webapp.tests.system import StorageHost, System
+
+pytestmark = [pytest.mark.pipeline]
+
+SMALL = {"size": "16M", "runtime": "2s", "pattern": "randread", "block_size": "4k", "iodepth": "4"}
+
+
+def plan(*, repeats: int = 1, retries: int = 1, drop_caches: bool = False, **factors: str) -> PlanDocument:
+    return PlanDocument(
+        title="Pipeline",
+        parts=(Part(name="main", factors={**SMALL, **factors}),),
+        repeats=repeats,
+        retries=retries,
+        drop_caches=drop_caches,
+    )
+
+
+def scratch(storage: StorageHost) -> Target:
+    return storage.target("scratch")
+
+
+def assert_whole(run: Run) -> None:
+    """Every trial has exactly one result a direction, and its samples add up to it."""
+    for trial in run.trials.all():
+        legs = LegRun.objects.filter(attempt__trial=trial, attempt__state="done")
+        assert legs.count() == 1, trial
+        leg = legs.get()
+        samples = Sample.objects.filter(attempt=leg.attempt).order_by("second")
+        seconds = sorted({sample.second for sample in samples})
+        assert seconds == list(range(leg.samples_sent)), "a second is missing or doubled"
+        for result in Result.objects.filter(leg_run=leg):
+            assert sum(s.ios for s in samples if s.direction == result.direction) == result.ios
+            assert sum(s.bytes for s in samples if s.direction == result.direction) == result.bytes
+
+
+def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> None:
+    run = system.start_run(plan(pattern="randread, randrw", read_percent="70", repeats=2), scratch(storage))
+    system.until_ended(run, limit_s=60)
+
+    trials = list(run.trials.all())
+    assert run.state == RunState.DONE, [(t.state, t.reason) for t in trials]
+    assert [t.state for t in trials] == ["done"] * 4
+    assert_whole(run)
+    for result in Result.objects.filter(run=run):
+        assert result.iops == pytest.approx(result.ios * 1000 / result.runtime_ms, rel=0.01)
+        assert result.bytes == result.ios * 4096
+        assert 0 < result.latency_min_ns <= result.p50_ns <= result.latency_max_ns * 1.01
+        assert result.latency_kind == "lat"
+    leg = LegRun.objects.filter(attempt__run=run).first()
+    assert leg is not None
+    final = json.loads(zlib.decompress(leg.fio_json))
+    assert final["fio version"] == leg.fio_version
+    assert "ioengine=io_uring" in leg.job_text
+    assert leg.configuration.facts
+    assert not TargetLock.objects.exists()
+    assert run.attempts.get(kind=AttemptKind.CLOSE_RUN).state == "done"
+
+
+def test_it_says_by_name_what_this_host_cannot_do(system: System, storage: StorageHost) -> None:
+    """hipri needs poll queues, which no target here has: the trial fails by name or is refused before it starts."""
+    run = system.start_run(plan(hipri="true", pattern="randread"), scratch(storage))
+    system.until_ended(run, limit_s=60)
+    trial = run.trials.get()
+    assert trial.state == "failed"
+    assert trial.reason_code == "uring_feature_missing"
+    assert "hipri" in trial.reason
+    assert not Result.objects.exists()
+    assert run.state == RunState.FAILED
+
+
+def test_it_cancels_a_running_trial(system: System, storage: StorageHost) -> None:
+    from webapp.runs.services import cancel_run
+
+    run = system.start_run(plan(runtime="60s", repeats=3), scratch(storage))
+    system.until(lambda: Sample.objects.exists(), limit_s=30, what="samples stream")
+    cancel_run(run=run, by=None)
+    system.until_ended(run, limit_s=20)
+    assert run.state == RunState.CANCELLED
+    assert {t.state for t in run.trials.all()} == {"cancelled"}
+    assert not Attempt.objects.filter(state__in=["dispatched", "accepted", "running"]).exists()
+
+
+def test_its_api_shows_the_run_to_a_token_and_to_nobody_else(system: System, storage: StorageHost) -> None:
+    import urllib.error
+
+    run = system.start_run(plan(), scratch(storage))
+    system.until_ended(run, limit_s=60)
+    token = create_api_token(user=operator(), name="test")
+    trials = system.get(f"/api/v1/runs/{run.number}/trials", token=token)
+    assert json.dumps(trials).count('"done"') >= 1
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        system.get(f"/api/v1/runs/{run.number}")
+    assert refused.value.code == 401
+    assert system.get("/api/v1/openapi.json")["paths"]
+
+
+def test_it_removes_nothing_of_a_failed_attempt(system: System, storage: StorageHost) -> None:
+    """A trial whose worker is killed keeps the samples it had sent, and is tried again."""
+    run = system.start_run(plan(runtime="6s", retries=1), scratch(storage))
+    system.until(lambda: Sample.objects.count() >= 2, limit_s=30, what="two samples")
+    storage.kill()
+    before = Sample.objects.count()
+    storage.start()
+    system.until_ended(run, limit_s=60)
+    assert Sample.objects.count() >= before
+    assert Trial.objects.get(run=run).attempts.count() >= 1
+    assert not SettingChange.objects.filter(restoring=True, restored=False).exists()
