@@ -1,0 +1,148 @@
+"""A scope holds one child program and all that it starts, and ends with nothing of it left."""
+
+import contextlib
+import hashlib
+import logging
+import os
+import re
+import time
+from pathlib import Path
+from typing import Self
+
+import msgspec
+
+from worker.process import cgroups, warden
+from worker.process.child import Child, start
+
+log = logging.getLogger(__name__)
+
+RECORDS = "scopes"
+KILL_LIMIT_S = 5.0
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """On disk while a scope is open, so that a later start of the worker finds what this one left."""
+
+    marker: str
+    cgroup: str = ""
+    kind: str = ""
+
+
+class Scope:
+    """Use `open_scope`. Not shared between threads, but `kill` may be called from any."""
+
+    def __init__(self, name: str, record_path: Path, record: _Record) -> None:
+        self.name = name
+        self._record_path = record_path
+        self._marker = record.marker
+        self._cgroup = _cgroup_of(record)
+        self._child: Child | None = None
+
+    @property
+    def isolation(self) -> str:
+        return self._cgroup.kind if self._cgroup else "process tree"
+
+    def spawn(
+        self,
+        argv: tuple[str, ...],
+        *,
+        cwd_fd: int | None = None,
+        stdin_text: str | None = None,
+        pass_fds: tuple[int, ...] = (),
+    ) -> Child:
+        """Start the program inside the scope. Its standard input is `stdin_text`, or empty."""
+        if self._child is not None:
+            raise RuntimeError(f"Scope {self.name} has a child already.")
+        kill_file = self._cgroup.kill_file if self._cgroup else None
+        prologue = (self._marker, str(self._cgroup.procs) if self._cgroup else "-", str(kill_file or "-"))
+        self._child = start(prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds)
+        return self._child
+
+    def kill(self) -> bool:
+        """Kill everything in the scope; whether nothing was left within a few seconds."""
+        if self._child:
+            self._child.hang_up()
+        gone = self._cgroup.kill() if self._cgroup else True
+        return _kill_marked(self._marker) and gone if not self._cgroup or not gone else gone
+
+    def close(self) -> None:
+        """Kill what is left and take the scope away. Safe to call twice."""
+        gone = self.kill()
+        if self._child:
+            self._child.close()
+        if not gone:
+            log.error("Something in scope %s cannot be killed; it waits for its device.", self.name)
+            return  # the record stays: the next start tries again
+        if self._cgroup:
+            self._cgroup.remove()
+        self._record_path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def open_scope(state_dir: Path, name: str) -> Scope:
+    """A new scope; its record lies in `state_dir` until it is closed. Names are letters, digits, `.`, `_` and `-`."""
+    if not re.fullmatch(r"[0-9A-Za-z_.-]{1,120}", name):
+        raise ValueError(f"{name!r} is no name for a scope.")
+    marker = f"{_marker_of(state_dir)}/{name}"
+    records = state_dir / RECORDS
+    records.mkdir(mode=0o700, parents=True, exist_ok=True)
+    cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
+    record = _Record(marker, str(cgroup.path) if cgroup else "", cgroup.kind if cgroup else "")
+    path = records / f"{name}.json"
+    path.write_bytes(msgspec.json.encode(record))
+    return Scope(name, path, record)
+
+
+def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
+    """Kill what an earlier worker with this state directory left running; names of the scopes it had open.
+
+    Call at start, before anything else runs, while the state directory is held by this process alone.
+    """
+    names = []
+    for path in sorted((state_dir / RECORDS).glob("*.json")):
+        names.append(path.stem)
+        with contextlib.suppress(msgspec.DecodeError):
+            Scope(path.stem, path, msgspec.json.decode(path.read_bytes(), type=_Record)).close()
+        path.unlink(missing_ok=True)
+    _kill_marked(_marker_of(state_dir))
+    return tuple(names)
+
+
+def isolation() -> str:
+    """How children are kept together on this host: cgroup2 | cgroup1 | process tree."""
+    cgroup = cgroups.create(f"try.{os.getpid()}.{time.monotonic_ns()}")
+    if cgroup is None:
+        return "process tree"
+    cgroup.remove()
+    return cgroup.kind
+
+
+def _cgroup_of(record: _Record) -> cgroups.Cgroup | None:
+    return cgroups.Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
+
+
+def _digest(state_dir: Path) -> str:
+    return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
+
+
+def _marker_of(state_dir: Path) -> str:
+    return f"sweetspot-{_digest(state_dir)}"
+
+
+def _kill_marked(marker: str) -> bool:
+    """Kill every process that carries the mark, its children's children too; whether none was left in time."""
+    give_up_at = time.monotonic() + KILL_LIMIT_S
+    while True:
+        left = [pid for pid in warden.marked(marker) if not warden.ended(pid)]
+        if not left:
+            return True
+        for pid in left:
+            warden.kill(pid)
+        if time.monotonic() > give_up_at:
+            return False
+        time.sleep(0.005)

@@ -1,0 +1,204 @@
+"""The fio job-file options that Sweetspot understands, each with the factor that it sets.
+
+An allowlist: what is not named here is refused by name, whatever a newer fio may add.
+`read` turns an option's text into stored values by factor name; a value that Sweetspot
+cannot run as fio would raises OptionRefused. `""` as text means the option stood alone.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+import msgspec
+
+from worker.contract.workload import Buffers, Engine, Pattern, Sync
+
+Stored = str | int | bool
+Values = Mapping[str, Stored]
+
+
+class OptionRefused(ValueError):
+    """The option is known, this value of it is not taken. The text says why."""
+
+
+class Meaning(StrEnum):
+    """How the reader of a whole job has to take the values."""
+
+    VALUE = "value"  # as they are
+    PER_JOB = "per job"  # of each job: multiply by the number of jobs
+    OVER_FILES = "over files"  # of all files of a job together: divide by the number of files
+    IGNORED = "ignored"  # changes nothing that Sweetspot measures, or is always so here
+
+
+class Option(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    factor: str = ""  # the factor it sets; "" if none
+    read: Callable[[str], Values]
+    aliases: tuple[str, ...] = ()
+    meaning: Meaning = Meaning.VALUE
+    note: str = ""  # what to tell a person about it
+
+
+_SIZE = re.compile(r"([0-9]+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
+_TIME = re.compile(r"([0-9]+)\s*(d|h|m|s|)", re.IGNORECASE | re.ASCII)
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def _size(text: str) -> int:
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise OptionRefused(f"{text!r} is not a size in bytes like 4k, 1m or 16g")
+    return int(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ")
+
+
+def _seconds(text: str) -> int:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
+        raise OptionRefused(f"{text!r} is not a time in whole seconds like 30, 30s or 5m")
+    return int(match[1]) * _SECONDS[match[2].lower()]
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,10}", text.strip()):
+        raise OptionRefused(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _switch(text: str) -> bool:
+    if text.strip() not in ("", "0", "1"):
+        raise OptionRefused(f"{text!r} is neither 0 nor 1")
+    return text.strip() != "0"
+
+
+def _of(factor: str, read: Callable[[str], Stored]) -> Callable[[str], Values]:
+    return lambda text: {factor: read(text)}
+
+
+def _pattern(text: str) -> Values:
+    name = {"rw": "readwrite"}.get(text.strip(), text.strip())
+    if name not in tuple(Pattern):
+        raise OptionRefused(f"the pattern {text!r} is not one of {', '.join(Pattern)}")
+    return {"pattern": name}
+
+
+def _engine(text: str) -> Values:
+    if text.strip() not in tuple(Engine):
+        raise OptionRefused(f"the engine {text!r} is not one of {', '.join(Engine)}")
+    return {"engine": text.strip()}
+
+
+def _percent(text: str) -> int:
+    value = _count(text)
+    if value > 100:
+        raise OptionRefused(f"{value} is more than 100 %")
+    return value
+
+
+def _sync(text: str) -> Values:
+    name = {"0": "none", "": "sync", "1": "sync"}.get(text.strip(), text.strip())
+    if name not in tuple(Sync):
+        raise OptionRefused(f"{text!r} is not one of {', '.join(Sync)}")
+    return {"sync": name}
+
+
+def _block_size(text: str) -> Values:
+    sizes = {_size(part) for part in text.split(",") if part.strip()}
+    if len(sizes) != 1:
+        raise OptionRefused(f"{text!r} gives reads and writes block sizes of their own, or a range: give one")
+    return {"block_size": sizes.pop()}
+
+
+def _block_split(text: str) -> Values:
+    if not re.fullmatch(r"[0-9]+[kKmM]?/[0-9]+(:[0-9]+[kKmM]?/[0-9]+)*", text.strip()):
+        raise OptionRefused(
+            f"{text!r} is not a split like 4k/60:64k/40, one for all directions, with every share given"
+        )
+    return {"block_split": text.strip().lower()}
+
+
+def _buffers_if(on: Buffers, *, when: bool = True) -> Callable[[str], Values]:
+    return lambda text: {"buffers": on.value} if _switch(text) is when else {}
+
+
+def _always(*allowed: str, why: str) -> Callable[[str], Values]:
+    def read(text: str) -> Values:
+        if text.strip() not in allowed:
+            raise OptionRefused(f"{text!r} cannot be had: {why}")
+        return {}
+
+    return read
+
+
+def _anything(_text: str) -> Values:
+    return {}
+
+
+def _ignored(name: str, note: str, *aliases: str) -> Option:
+    return Option(name=name, read=_anything, aliases=aliases, meaning=Meaning.IGNORED, note=note)
+
+
+def _fixed(name: str, *allowed: str, why: str, aliases: tuple[str, ...] = ()) -> Option:
+    return Option(name=name, read=_always(*allowed, why=why), aliases=aliases, meaning=Meaning.IGNORED, note=why)
+
+
+def _simple(name: str, factor: str, read: Callable[[str], Stored], *aliases: str) -> Option:
+    return Option(name=name, factor=factor, read=_of(factor, read), aliases=aliases)
+
+
+_OPTIONS = (
+    Option(name="rw", factor="pattern", read=_pattern, aliases=("readwrite",)),
+    _simple("rwmixread", "read_percent", _percent),
+    _simple("rwmixwrite", "read_percent", lambda text: 100 - _percent(text)),
+    Option(name="bs", factor="block_size", read=_block_size, aliases=("blocksize",)),
+    Option(name="bssplit", factor="block_split", read=_block_split),
+    Option(name="ioengine", factor="engine", read=_engine),
+    *(_simple(n, n, _switch) for n in ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")),
+    _simple("numjobs", "numjobs", _count),
+    _simple("iodepth", "iodepth", _count),
+    _simple("direct", "direct", _switch),
+    _simple("buffered", "direct", lambda text: not _switch(text)),
+    Option(name="sync", factor="sync", read=_sync),
+    _simple("fsync", "fsync_every", _count),
+    _simple("end_fsync", "end_fsync", _switch),
+    Option(
+        name="size",
+        factor="size",
+        read=_of("size", _size),
+        meaning=Meaning.OVER_FILES,
+        note="fio's size is over all files of a job, Sweetspot's is of each file",
+    ),
+    _simple("filesize", "size", _size),
+    _simple("nrfiles", "files", _count, "nr_files"),
+    _simple("runtime", "runtime", _seconds, "timeout"),
+    _simple("ramp_time", "ramp", _seconds),
+    Option(
+        name="io_size",
+        factor="amount",
+        read=_of("amount", _size),
+        aliases=("io_limit",),
+        meaning=Meaning.PER_JOB,
+        note="fio's io_size is of each job, Sweetspot's amount is over all jobs",
+    ),
+    Option(name="refill_buffers", factor="buffers", read=_buffers_if(Buffers.INCOMPRESSIBLE)),
+    Option(name="zero_buffers", factor="buffers", read=_buffers_if(Buffers.ZEROES)),
+    Option(name="scramble_buffers", factor="buffers", read=_buffers_if(Buffers.REPEATED, when=False)),
+    _fixed("time_based", "", "1", why="a run with a runtime lasts for all of it"),
+    _fixed("norandommap", "", "1", why="random offsets are drawn independently"),
+    _fixed("group_reporting", "", "1", why="the jobs of a leg are reported together"),
+    _fixed("allow_file_create", "0", "1", why="only the files of a directory target are ever created"),
+    _ignored("filename", "the target is chosen when a run is started"),
+    _ignored("directory", "the target is chosen when a run is started"),
+    _ignored("description", "kept out of the measurement"),
+    _ignored("name", "the section's name"),
+    _ignored("randrepeat", "the seed belongs to the plan"),
+    _ignored("randseed", "the seed belongs to the plan"),
+    _ignored("thread", "jobs are processes, fio's default"),
+    _ignored("stonewall", "trials run one after the other", "wait_for_previous"),
+    _ignored("invalidate", "always on"),
+    _ignored("lat_percentiles", "latency is fio's total latency"),
+    _ignored("clat_percentiles", "latency is fio's total latency"),
+    _ignored("percentile_list", "the whole histogram is kept"),
+    _ignored("exitall_on_error", "always on"),
+)
+
+ALLOWED: Mapping[str, Option] = {name: option for option in _OPTIONS for name in (option.name, *option.aliases)}

@@ -1,0 +1,93 @@
+"""What is wrong with a workload that types cannot say. Each rule yields words a person can act on."""
+
+from collections.abc import Iterator
+
+from worker.contract.workload import Engine, SyncDepth, TargetKind, Workload
+
+MAX_JOBS = 1024
+
+
+def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+    """Everything that keeps the workload from running on a target of this kind; () if nothing does."""
+    own = (problem for rule in RULES for problem in rule(workload))
+    with_target = (problem for rule in TARGET_RULES for problem in rule(workload, kind))
+    return (*own, *with_target)
+
+
+def parts_of(work: Workload) -> int:
+    """Into how many parts each file or device is shared out: one a job for sequential patterns, else all use all."""
+    return 1 if work.pattern.random else work.threads
+
+
+def _mix(work: Workload) -> Iterator[str]:
+    if work.pattern.mixed and work.read_percent is None:
+        yield f"pattern {work.pattern} needs read_percent"
+    if not work.pattern.mixed and work.read_percent is not None:
+        yield f"read_percent is for mixed patterns, not for {work.pattern}: leave it out"
+
+
+def _stop(work: Workload) -> Iterator[str]:
+    if work.runtime_s is None and work.amount_bytes is None:
+        yield "nothing ends it: give a runtime or an amount"
+    if work.runtime_s is not None and work.amount_bytes is not None:
+        yield "runtime and amount are both given: leave one out"
+    if work.ramp_s and work.amount_bytes is not None:
+        yield "a ramp needs a runtime: with an amount, what the ramp moves would be missing from it"
+
+
+def _depth(work: Workload) -> Iterator[str]:
+    if work.engine is Engine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
+        yield (
+            f"engine psync has one I/O in flight a thread, depth {work.iodepth} cannot be: "
+            "take depth 1, or sync_depth=threads for one thread each"
+        )
+    if work.engine is Engine.LIBAIO and work.iodepth > 1 and not work.direct:
+        yield "libaio is asynchronous only with direct I/O: switch direct on, or take io_uring, or depth 1"
+    if work.threads > MAX_JOBS:
+        yield f"{work.threads} threads are over the limit of {MAX_JOBS}"
+
+
+def _uring(work: Workload) -> Iterator[str]:
+    wanted = work.uring.wanted()
+    if wanted and work.engine is not Engine.IO_URING:
+        yield f"{', '.join(wanted)} need engine io_uring, not {work.engine}"
+    if work.uring.hipri and not work.direct:
+        yield "hipri polls the device and needs direct I/O"
+
+
+def _split(work: Workload) -> Iterator[str]:
+    total = sum(share.percent for share in work.block_split)
+    if work.block_split and total != 100:
+        yield f"the shares of block_split add up to {total} %, not 100 %"
+    sizes = [share.block_bytes for share in work.block_split]
+    if len(set(sizes)) < len(sizes):
+        yield "block_split names a block size twice"
+
+
+def _size(work: Workload, kind: TargetKind) -> Iterator[str]:
+    parts = parts_of(work)
+    if work.size_bytes is None:
+        if kind is TargetKind.DIRECTORY:
+            yield "a directory target needs the size of its files"
+        elif parts > 100:
+            yield f"{parts} sequential threads share out the target in parts of less than 1 %: give a size"
+        return
+    block_bytes = max((share.block_bytes for share in work.block_split), default=work.block_bytes)
+    if work.size_bytes < block_bytes:
+        yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
+    elif work.size_bytes < block_bytes * parts:
+        yield f"size {work.size_bytes} gives {parts} sequential threads less than a block of {block_bytes} bytes each"
+
+
+def _files(work: Workload, kind: TargetKind) -> Iterator[str]:
+    if work.files > 1 and kind is not TargetKind.DIRECTORY:
+        yield f"{work.files} files need a directory target, this is a {kind}"
+
+
+def _seed(work: Workload) -> Iterator[str]:
+    if work.seed == 0:
+        yield "seed 0 makes fio give every job the same offsets: take another"
+
+
+RULES = (_mix, _stop, _depth, _uring, _split, _seed)
+TARGET_RULES = (_size, _files)

@@ -1,0 +1,168 @@
+"""The job text, and that fio takes it for what we mean."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from worker.contract.workload import (
+    MIB,
+    BlockShare,
+    Buffers,
+    Engine,
+    Leg,
+    Pattern,
+    Sync,
+    SyncDepth,
+    TargetKind,
+    TargetRef,
+    UringOptions,
+    Workload,
+)
+from worker.recipes import RecipeError, path_problem, render, render_prefill, workload_problems
+from worker.recipes.fio_options import ALLOWED, OptionRefused
+
+
+def leg(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Leg:
+    given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": MIB, "runtime_s": 1} | workload
+    return Leg(
+        number=0,
+        target=TargetRef(id="t", kind=kind, path=path, stable_id="s"),
+        workload=Workload(**given),
+    )
+
+
+def options(text: str) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in text.splitlines()[1:])
+
+
+def test_it_renders_one_option_a_line_in_a_stable_order() -> None:
+    work = leg(
+        pattern=Pattern.RANDRW, read_percent=70, files=2, iodepth=32, uring=UringOptions(fixedbufs=True), ramp_s=2
+    )
+    assert render(work).job_text == (
+        "[sweetspot]\nfilename=sweetspot.1048576.0:sweetspot.1048576.1\nsize=2m\nrw=randrw\nrwmixread=70\nbs=4k\n"
+        "norandommap=1\nrandseed=1\nioengine=io_uring\nfixedbufs=1\niodepth=32\nnumjobs=1\ndirect=1\n"
+        "refill_buffers=1\nruntime=1s\ntime_based=1\nramp_time=2s\nlat_percentiles=1\nclat_percentiles=0\n"
+        "group_reporting=1\nexitall_on_error=1\n"
+    )
+
+
+def test_it_names_only_options_that_are_allowed_in_job_files_or_ours() -> None:
+    ours = {"offset_increment", "fadvise_hint", "fallocate", "lat_percentiles", "clat_percentiles"}
+    work = leg(pattern=Pattern.WRITE, numjobs=2, direct=False, prefill=False, end_fsync=True, sync=Sync.DSYNC)
+    assert set(options(render(work).job_text)) <= set(ALLOWED) | ours
+
+
+def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
+    asked: dict[str, Any] = {"engine": Engine.PSYNC, "iodepth": 8, "numjobs": 2}
+    assert "psync" in workload_problems(leg(**asked).workload, TargetKind.DIRECTORY)[0]
+    told = options(render(leg(**asked, sync_depth=SyncDepth.THREADS)).job_text)
+    assert (told["numjobs"], told["iodepth"]) == ("16", "1")
+
+
+@pytest.mark.parametrize(
+    "path", ["/a\nrw=write", "/a;b", "/a#b", "/${HOME}", "/$ncpus", "/a\\b", "/a`b`", "/a/-", "/a "]
+)
+def test_it_refuses_a_path_that_fio_would_change(path: str) -> None:
+    assert path_problem(path)
+    with pytest.raises(RecipeError, match="target cannot be given to fio"):
+        render(leg(TargetKind.BLOCK, path))
+
+
+def test_it_escapes_colons(tmp_path: Path) -> None:
+    (tmp_path / "a:b").write_bytes(bytes(MIB))
+    text = render(leg(TargetKind.FILE, str(tmp_path / "a:b"), amount_bytes=4096, runtime_s=None, engine=Engine.PSYNC,
+                      direct=False)).job_text  # fmt: skip
+    assert "filename=a\\:b\n" in text
+    run_fio(text, tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["a:b"]
+
+
+def run_fio(text: str, cwd: Path) -> Any:
+    command = ("fio", "--output-format=json+", "--eta=never", "-")
+    done = subprocess.run(command, input=text, cwd=cwd, capture_output=True, text=True, timeout=20, check=False)
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout[done.stdout.index("{") :])["jobs"][0]
+
+
+def test_it_writes_every_file_whole_before_use(tmp_path: Path) -> None:
+    recipe = render_prefill(leg(size_bytes=3 * MIB // 2, files=3))
+    assert recipe is not None
+    run_fio(recipe.job_text, tmp_path)
+    assert [(tmp_path / name).stat().st_size for name in recipe.files] == [3 * MIB // 2] * 3
+    assert all((tmp_path / name).stat().st_blocks * 512 >= 3 * MIB // 2 for name in recipe.files)
+
+
+@pytest.mark.parametrize("kind", [TargetKind.BLOCK, TargetKind.FILE])
+def test_it_never_prefills_a_device_or_a_file(kind: TargetKind) -> None:
+    assert render_prefill(leg(kind, "/dev/x")) is None
+
+
+@pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
+def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, pattern: Pattern) -> None:
+    work = leg(pattern=pattern, numjobs=3, files=2, amount_bytes=MIB, runtime_s=None, block_bytes=64 * 1024,
+               engine=Engine.PSYNC, direct=False)  # fmt: skip
+    job = run_fio(render(work).job_text, tmp_path)
+    assert job["write"]["io_bytes"] == 18 * 64 * 1024  # 16 blocks for 3 jobs: 6 each
+    assert {p.stat().st_size for p in tmp_path.iterdir()} <= {MIB, MIB - MIB % (3 * 64 * 1024)}
+
+
+def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
+    work = leg(pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, engine=Engine.PSYNC, prefill=False)
+    run_fio(render(work).job_text, tmp_path)
+    (file,) = tmp_path.iterdir()
+    assert file.stat().st_blocks * 512 == MIB  # each wrote its own quarter; all at the start would leave three holes
+
+
+def test_it_takes_all_of_the_amount_types_and_buffers() -> None:
+    for kind, line in zip(Buffers, ("refill_buffers=1", "scramble_buffers=0", "zero_buffers=1"), strict=True):
+        assert line in render(leg(pattern=Pattern.WRITE, buffers=kind)).job_text
+
+
+def test_it_asks_for_completion_latency_only_where_there_is_no_total() -> None:
+    job = options(render(leg(uring=UringOptions(sqthread_poll=True))).job_text)
+    assert (job["lat_percentiles"], job["clat_percentiles"]) == ("0", "1")
+
+
+PROBLEMS: list[tuple[dict[str, Any], str]] = [
+    ({"pattern": Pattern.RANDRW}, "needs read_percent"),
+    ({"read_percent": 5}, "is for mixed patterns"),
+    ({"runtime_s": None}, "nothing ends it"),
+    ({"amount_bytes": 4096}, "both given"),
+    ({"amount_bytes": 4096, "runtime_s": None, "ramp_s": 1}, "a ramp needs a runtime"),
+    ({"engine": Engine.LIBAIO, "iodepth": 4, "direct": False}, "libaio is asynchronous only"),
+    ({"engine": Engine.PSYNC, "uring": UringOptions(hipri=True)}, "need engine io_uring"),
+    ({"uring": UringOptions(hipri=True), "direct": False}, "needs direct"),
+    ({"block_split": (BlockShare(block_bytes=4096, percent=60),)}, "add up to 60"),
+    ({"block_bytes": 2 * MIB}, "smaller than a block"),
+    ({"pattern": Pattern.READ, "numjobs": 512}, "less than a block"),
+    ({"size_bytes": None}, "needs the size"),
+    ({"seed": 0}, "seed 0"),
+    ({"engine": Engine.PSYNC, "numjobs": 512, "iodepth": 4, "sync_depth": SyncDepth.THREADS}, "over the limit"),
+]
+
+
+@pytest.mark.parametrize(("workload", "words"), PROBLEMS)
+def test_it_says_what_is_wrong_with_a_workload(workload: dict[str, Any], words: str) -> None:
+    assert any(words in problem for problem in workload_problems(leg(**workload).workload, TargetKind.DIRECTORY))
+    with pytest.raises(RecipeError, match="This workload cannot run"):
+        render(leg(**workload))
+
+
+def test_it_has_several_files_only_in_directories() -> None:
+    assert "directory" in workload_problems(leg(files=2).workload, TargetKind.BLOCK)[0]
+
+
+def test_it_reads_allowed_options_back_to_factors() -> None:
+    assert ALLOWED["blocksize"].read("64k") == {"block_size": 65536}
+    assert ALLOWED["rwmixwrite"].read("30") == {"read_percent": 70}
+    assert ALLOWED["buffered"].read("1") == {"direct": False}
+    assert ALLOWED["runtime"].read("2m") == {"runtime": 120}
+    for refused in ("include", "exec_prerun", "mem", "ioscheduler", "filename_format"):
+        assert refused not in ALLOWED
+    for name, value in (("ioengine", "external:/x.so"), ("norandommap", "0"), ("bs", "4k,8k"), ("rw", "trim")):
+        with pytest.raises(OptionRefused):
+            ALLOWED[name].read(value)
