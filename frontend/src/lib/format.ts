@@ -1,4 +1,4 @@
-/** Numbers for people. `webapp/screens/formatting.py` says the same in Python; tests/vectors/format.json holds both. */
+/** Numbers for people. `webapp/core/formatting.py` says the same in Python; tests/vectors/format.json holds both. */
 
 export const NOTHING = "–";
 

@@ -8,11 +8,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import render
 
+from webapp.results.filters import FilterRefused, ResultFilter, read_filter
 from webapp.results.models import Result
+from webapp.results.selectors import filtered
 from webapp.screens import points
 from webapp.screens.access import page
-from webapp.screens.results.factors import chosen_levels, distinct_points, factor_filters
-from webapp.screens.results.forms import ResultFilterForm
+from webapp.screens.results.choices import distinct_points, factor_choices, pairs_of, place_choices, points_of
 
 PER_PAGE = 100
 _NUMBERS = (
@@ -23,31 +24,36 @@ _NUMBERS = (
 
 @page
 def results_page(request: HttpRequest) -> HttpResponse:
-    form = ResultFilterForm(request.GET)
-    base = form.results()
-    chosen = chosen_levels(request.GET)
-    all_points = distinct_points(base)
-    results = base.filter(point__contains=chosen) if chosen else base
-    shown = Paginator(results, PER_PAGE).get_page(request.GET.get("page"))
+    try:
+        asked = read_filter(pairs_of(request.GET, "page"))
+    except FilterRefused as refusal:
+        context = {"refusal": str(refusal), "choices": place_choices(ResultFilter()), "filtered": True}
+        return render(request, "screens/results.html", context, status=400)
+    return render(request, "screens/results.html", _context(request, asked))
+
+
+def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
+    all_points = points_of(asked)
     names = points.varying(all_points)
-    context = {
-        "form": form,
-        "factor_filters": factor_filters(all_points, chosen),
+    shown = Paginator(filtered(asked), PER_PAGE).get_page(request.GET.get("page"))
+    return {
+        "choices": [*place_choices(asked), *factor_choices(all_points, asked)],
+        "invalid": asked.invalid,
         "factors": [points.label(name) for name in names],
         "rows": [(result, points.levels(result.point, names)) for result in shown.object_list],
         "pages": shown,
         "filtered": bool(request.GET),
         "query": request.GET.urlencode(),
     }
-    return render(request, "screens/results.html", context)
 
 
 @page
-def results_csv(request: HttpRequest) -> StreamingHttpResponse:
+def results_csv(request: HttpRequest) -> HttpResponse | StreamingHttpResponse:
     """Plain numbers in ns, bytes and bytes/s; every factor a column."""
-    base = ResultFilterForm(request.GET).results()
-    chosen = chosen_levels(request.GET)
-    results = base.filter(point__contains=chosen) if chosen else base
+    try:
+        results = filtered(read_filter(pairs_of(request.GET, "page")))
+    except FilterRefused as refusal:
+        return HttpResponse(str(refusal), status=400, content_type="text/plain")
     names = list(dict.fromkeys(name for point in distinct_points(results) for name in point))
     response = StreamingHttpResponse(_csv_lines(results, names), content_type="text/csv")
     response["Content-Disposition"] = 'attachment; filename="sweetspot-results.csv"'

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.core import formatting
 from webapp.runs.models import Run, Trial
-from webapp.screens import formatting, points
+from webapp.screens import points
 from webapp.screens.payloads import LiveCell
 
 

@@ -7,7 +7,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from webapp.screens import formatting, points
+from webapp.core import formatting
+from webapp.screens import points
 
 register = template.Library()
 

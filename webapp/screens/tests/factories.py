@@ -169,6 +169,11 @@ def _move(trial: Trial, attempt: Attempt | None, state: str, at: datetime, code:
     Move.objects.filter(pk=move.pk).update(at=at)
 
 
+def end_attempt(attempt: Attempt) -> None:
+    """Make room on the host for the next one."""
+    Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=timezone.now())
+
+
 def direction_of(point: dict[str, Any]) -> str:
     return "read" if "read" in point["pattern"] else "write"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from django.conf import settings
 
-from webapp.screens import formatting
+from webapp.core import formatting
 
 VECTORS = json.loads((Path(settings.BASE_DIR) / "frontend/tests/vectors/format.json").read_text())
 FORMATTERS: dict[str, Callable[[float], str]] = {

@@ -33,7 +33,7 @@ def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None
         ("?factor.block_size=128k&factor.engine=psync", 4),
         ("?factor.iodepth=7", 0),
         ("?run=99", 0),
-        ("?factor.iodepth=nonsense", 24),
+        ("?target=storage1/scratch&factor.iodepth=1&factor.iodepth=8", 16),
     ],
 )
 def test_it_filters_by_what_stands_in_the_address(operator: Client, run: Run, query: str, count: int) -> None:
@@ -42,6 +42,14 @@ def test_it_filters_by_what_stands_in_the_address(operator: Client, run: Run, qu
 
 def test_it_says_so_when_no_result_fits(operator: Client, run: Run) -> None:
     assert "No result fits these filters" in operator.get("/results/?factor.iodepth=7").content.decode()
+
+
+@pytest.mark.parametrize("query", ["factor.iodepth=nonsense", "run=x", "colour=red", "target=scratch"])
+def test_it_says_which_filter_it_does_not_understand(operator: Client, run: Run, query: str) -> None:
+    for address in ("/results/", "/results.csv"):
+        response = operator.get(f"{address}?{query}")
+        assert response.status_code == 400
+        assert query.partition("=")[0].removeprefix("factor.") in response.content.decode().lower().replace(" ", "")
 
 
 def test_it_offers_filters_for_the_factors_that_vary(operator: Client, run: Run) -> None:
@@ -56,7 +64,8 @@ def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run)
     assert result is not None
     run.trials.filter(pk=result.trial_id).update(invalid_reason="A backup ran meanwhile.")
     run.results.filter(pk=result.pk).update(invalid=True)
-    page = operator.get("/results/").content.decode()
+    assert rows(operator) == 23
+    page = operator.get("/results/?invalid=1").content.decode()
     assert "not to be trusted: A backup ran meanwhile." in page
 
 

@@ -1,0 +1,143 @@
+"""The pages in Debian's Chromium: log in, watch a run live over a lost connection, compare what came of it."""
+
+import os
+import random
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.conf import settings
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+# Playwright keeps an event loop in this thread; Django would refuse to talk to the database here.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+PATIENCE_MS = 15_000
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
+        pytest.fail("The front end is not built: run `make frontend` first.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def problems() -> list[str]:
+    """What the browser's console complained about."""
+    return []
+
+
+@pytest.fixture
+def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
+    """A page of an operator who has just logged in."""
+    factories.make_user()
+    context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto("/")
+    page.get_by_label("Name").fill("olga")
+    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.wait_for_url("**/")
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    """Two trials done, the third running."""
+    target = factories.make_target(factories.make_host())
+    began = timezone.now() - timedelta(seconds=20)
+    run = factories.make_run(factories.make_version(), [target], repeats=2, started_at=began)
+    for index in (0, 1):
+        factories.finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
+    return run
+
+
+def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
+    page: Page, run: Run, problems: list[str]
+) -> None:
+    noise = random.Random(1)
+    attempt = factories.start_trial(run.trials.get(index=2), timezone.now() - timedelta(seconds=3))
+    factories.add_seconds(attempt, 2, noise)
+    page.goto("/runs/1/")
+    expect(page.locator("#now-title")).to_have_text("Trial 3 of 24")
+    expect(page.locator("#now-iops")).not_to_have_text("–")
+    page.get_by_text("The same as a table").click()
+    rows = page.locator("#seconds-table tbody tr")
+    expect(rows).to_have_count(8)
+
+    page.context.set_offline(True)
+    expect(page.locator("#page-problem")).to_contain_text("No live data")
+    factories.add_seconds(attempt, 3, noise, first=2)
+    page.context.set_offline(False)
+    expect(rows).to_have_count(11, timeout=PATIENCE_MS)
+    expect(page.locator("#page-problem")).to_be_hidden()
+
+    factories.end_attempt(attempt)
+    factories.fail_trial(run.trials.get(index=3), reason="fio said nothing for 60 s.")
+    failed = page.locator('[data-trial="3"]')
+    expect(failed).to_have_text("Failed")
+    expect(failed.locator("a")).to_have_attribute("title", "Trial 4: Failed. fio said nothing for 60 s.")
+    assert problems == []
+
+
+def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, problems: list[str]) -> None:
+    page.goto("/runs/1/")
+    expect(page.get_by_role("button", name="Cancel run")).to_be_visible()
+    factories.finish_run(run)
+    expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
+    expect(page.locator("#run-count")).to_have_text("24 of 24 trials")
+    assert problems == []
+
+
+def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
+    page.goto("/runs/1/")
+    cell = page.locator('[data-trial="0"] a')
+    expect(cell).to_contain_text("k")
+    page.get_by_role("button", name="p99", exact=True).click()
+    expect(cell).to_contain_text("µs")
+
+
+def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run) -> None:
+    page.get_by_role("button", name="Theme: as the system").click()
+    page.get_by_role("button", name="Theme: light").click()
+    page.goto("/runs/")
+    assert page.locator("html").get_attribute("data-bs-theme") == "dark"
+
+
+@pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/0/",
+                                     "/results/", "/compare/?run=1"])  # fmt: skip
+def test_it_fits_a_narrow_screen_without_scrolling_sideways(
+    page: Page, run: Run, problems: list[str], address: str
+) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.goto(address)
+    page.wait_for_load_state("networkidle" if address != "/runs/1/" and address != "/" else "load")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert problems == []
+
+
+def test_it_compares_the_runs_configurations(page: Page, run: Run, problems: list[str]) -> None:
+    factories.finish_run(run)
+    page.goto("/runs/1/")
+    page.get_by_role("link", name="Compare").last.click()
+    expect(page.locator("#compare-chart")).to_be_visible()
+    expect(page.locator("#compare-key button")).to_have_count(2)
+    expect(page.locator("#compare-table")).to_contain_text("×")
+    page.get_by_label("Metric").select_option(label="p99 latency")
+    expect(page.locator("#compare-table")).to_contain_text("µs")
+    assert "metric=" in page.url
+    assert problems == []
