@@ -48,7 +48,8 @@ def _size(text: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise OptionRefused(f"{text!r} is not a size in bytes like 4k, 1m or 16g")
-    return int(match[1]) * 1024 ** " kmgtp".index(match[2].lower() or " ")
+    unit: int = 1024 ** " kmgtp".index(match[2].lower() or " ")
+    return int(match[1]) * unit
 
 
 def _seconds(text: str) -> int:

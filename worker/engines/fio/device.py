@@ -1,0 +1,48 @@
+"""Counters of the block device under a leg, from /sys/class/block/<name>/stat (Documentation/block/stat.rst)."""
+
+import time
+from pathlib import Path
+
+import msgspec
+
+from worker.contract.reports import DeviceSample
+
+SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
+SYS_BLOCK = Path("/sys/class/block")
+
+
+class Counters(msgspec.Struct, frozen=True):
+    at_s: float  # monotonic
+    read_ios: int
+    read_sectors: int
+    write_ios: int
+    write_sectors: int
+    io_ms: int  # time with at least one I/O in flight
+    queue_ms: int  # the same, each I/O counted
+
+
+def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
+    """None where there is no such device or the name is unknown."""
+    if not device:
+        return None
+    try:
+        fields = [int(word) for word in (sys_block / device / "stat").read_text().split()]
+    except OSError:
+        return None
+    return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10])
+
+
+def sample_between(device: str, before: Counters | None, after: Counters | None) -> DeviceSample | None:
+    """The interval's utilisation (share of time with I/O in flight) and time-weighted mean queue depth."""
+    if before is None or after is None or after.at_s <= before.at_s:
+        return None
+    elapsed_ms = (after.at_s - before.at_s) * 1000
+    return DeviceSample(
+        device=device,
+        utilisation_percent=min(100.0, max(0.0, (after.io_ms - before.io_ms) * 100 / elapsed_ms)),
+        queue_depth=max(0, after.queue_ms - before.queue_ms) / elapsed_ms,
+        read_ios=max(0, after.read_ios - before.read_ios),
+        write_ios=max(0, after.write_ios - before.write_ios),
+        read_bytes=max(0, after.read_sectors - before.read_sectors) * SECTOR_BYTES,
+        write_bytes=max(0, after.write_sectors - before.write_sectors) * SECTOR_BYTES,
+    )

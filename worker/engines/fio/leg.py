@@ -1,0 +1,167 @@
+"""The measured part of a leg: fio started, followed second by second, its result taken.
+
+The final dump is not marked by fio: it is the last one before its output ends. Every dump is
+differenced when it comes, so samples are live; the final dump's difference to the one before
+is either what a run with a runtime holds back for it, or a short rest.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample
+from worker.contract.workload import Engine, Leg, TargetKind
+from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
+from worker.engines.fio.device import Counters, read_counters, sample_between
+from worker.engines.fio.difference import Differ, Interval, results_of
+from worker.engines.fio.stream import Dump
+from worker.engines.fio.version import completion_latency_problem
+from worker.engines.fio.watch import Ended, Limits, watch
+from worker.engines.kernel_log import KernelLog
+from worker.engines.probe import check_features
+from worker.engines.room import check_room
+from worker.place import Place
+from worker.process import Scope
+from worker.recipes import Recipe, RecipeError, render
+
+STDERR_KEPT = 60_000
+JSON_KEPT = 2 * 1024 * 1024
+
+
+def run_leg(
+    leg: Leg,
+    place: Place,
+    *,
+    scope: Scope,
+    cancelled: threading.Event,
+    silence_limit_s: float,
+    total_limit_s: float,
+    on_started: Callable[[LegStarted], None],
+    on_sample: Callable[[Sample], None],
+) -> LegResult:
+    """Run the leg's job at its place. Raises LegFailed; then nothing of fio is left running."""
+    check_room(leg, place)
+    check_features(leg.workload, place.device)
+    recipe = recipe_at(leg, place, render)
+    with KernelLog(place.device) as kernel_log:
+        started_at = time.time()
+        child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
+        on_started(LegStarted(at=started_at, leg=leg.number, job_text=recipe.job_text, command=recipe.command))
+        sampler = Sampler(leg, place.device, on_sample)
+        ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
+        ended_at = time.time()
+        final = final_dump(ended, leg)
+        _refuse_wrong_latency(final, ended, leg)
+        sampler.finish(final)
+        return LegResult(
+            leg=leg.number,
+            started_at=started_at,
+            ended_at=ended_at,
+            fio_version=final.version,
+            exit_code=ended.exit_code,
+            fio_json=final.text,
+            stderr=ended.stderr[-STDERR_KEPT:],
+            directions=results_of(final, sampler.kind),
+            usr_cpu_percent=final.jobs[0].usr_cpu,
+            sys_cpu_percent=final.jobs[0].sys_cpu,
+            device=sampler.whole(),
+            samples=sampler.count,
+            kernel_log=kernel_log.lines(),
+        )
+
+
+def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Recipe:
+    """The recipe with the device's name as the guard resolved and holds it."""
+    if leg.target.kind is TargetKind.BLOCK and place.path != leg.target.path:
+        leg = msgspec.structs.replace(leg, target=msgspec.structs.replace(leg.target, path=place.path))
+    try:
+        return renderer(leg)
+    except RecipeError as error:
+        raise LegFailed(error.code, str(error)) from error
+
+
+class Sampler:
+    """Turns dumps into samples, with the device's counters over the same interval."""
+
+    def __init__(self, leg: Leg, device: str, on_sample: Callable[[Sample], None]) -> None:
+        work = leg.workload
+        polled = work.engine is Engine.IO_URING and work.uring.sqthread_poll
+        self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
+        self.count = 0
+        self._leg = leg
+        self._device = device
+        self._on_sample = on_sample
+        self._differ = Differ(
+            self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
+        )
+        self._first = self._before = read_counters(device)
+
+    def take(self, dump: Dump) -> None:
+        self._emit(self._differ.feed(dump))
+
+    def finish(self, dump: Dump) -> None:
+        self._emit(self._differ.feed(dump, final=True))
+
+    def whole(self) -> DeviceSample | None:
+        """The device over the measured part."""
+        return sample_between(self._device, self._first, self._before)
+
+    def _emit(self, interval: Interval | None) -> None:
+        after = read_counters(self._device)
+        if interval is None:
+            self._forget_ramp(after)
+            return
+        sample = Sample(
+            leg=self._leg.number,
+            second=self.count,
+            at=time.time(),
+            interval_ms=interval.duration_ms,
+            directions=interval.directions,
+            device=sample_between(self._device, self._before, after),
+        )
+        self.count += 1
+        self._before = after
+        self._on_sample(sample)
+
+    def _forget_ramp(self, now: Counters | None) -> None:
+        """Until the first sample, the device's interval begins with the last dump of the ramp."""
+        if self.count == 0 and self._leg.workload.ramp_s and self._differ.ramping:
+            self._first = self._before = now
+
+
+def final_dump(ended: Ended, leg: Leg) -> Dump:
+    """fio's last dump, if the run was good; raises LegFailed with fio's words if not."""
+    dump = ended.last
+    error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
+    if ended.exit_code or error:
+        raise _failure(ended, leg, error)
+    if dump is None:
+        raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
+    if len(dump.text) > JSON_KEPT:
+        raise _failed(ended, "fio_output_bad", f"fio's result of {len(dump.text)} bytes is over the limit.")
+    return dump
+
+
+def _refuse_wrong_latency(dump: Dump, ended: Ended, leg: Leg) -> None:
+    """The version of a fio that was exchanged since it was probed; usually refused before it starts."""
+    problem = completion_latency_problem(dump.version, leg.workload)
+    if problem:
+        raise _failed(ended, "option_refused", problem)
+
+
+def _failure(ended: Ended, leg: Leg, error: int) -> LegFailed:
+    words = ended.words or "no words"
+    if error == EOPNOTSUPP and leg.workload.uring.hipri:
+        return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
+    if error:
+        return _failed(ended, "fio_error", f"fio met {errno_words(error)}: {words}")
+    return _failed(ended, code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")
+
+
+def _failed(ended: Ended, code: str, message: str) -> LegFailed:
+    text = ended.last.text if ended.last else ""
+    return LegFailed(
+        code, message, stderr=ended.stderr[-STDERR_KEPT:], fio_json=text[:JSON_KEPT], exit_code=ended.exit_code
+    )

@@ -1,0 +1,28 @@
+"""What particular versions of fio are known to get wrong."""
+
+import re
+
+from worker.contract.workload import Engine, Workload
+
+
+def version_of(text: str) -> tuple[int, int]:
+    """(3, 33) from `fio-3.33` or `fio-3.36-12-gabcd`; (0, 0) if it is not understood."""
+    match = re.search(r"(\d+)\.(\d+)", text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
+
+
+def completion_latency_problem(version: str, work: Workload) -> str:
+    """Why this fio's completion latency must not be reported, "" if it may.
+
+    With sqthread_poll it is the only latency there is. It was wrong before 3.34
+    (axboe/fio#1484), and at queue depths above 1 before 3.36 (axboe/fio pull 1594).
+    """
+    if work.engine is not Engine.IO_URING or not work.uring.sqthread_poll:
+        return ""
+    needed = (3, 34) if work.iodepth == 1 else (3, 36)
+    if version_of(version) >= needed:
+        return ""
+    return (
+        f"{version} reports a wrong completion latency for sqthread_poll at depth {work.iodepth}: "
+        f"install fio {needed[0]}.{needed[1]} or newer, or measure without sqthread_poll."
+    )

@@ -1,0 +1,163 @@
+"""What this host can run, found by running it: tiny fio jobs on a file of a temporary directory.
+
+Cached for this boot and this fio. A feature that is asked for and not there fails the leg by
+name; nothing is replaced silently by something else.
+"""
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from worker.contract.inventory import Capabilities
+from worker.contract.workload import Engine, UringOptions, Workload
+from worker.engines.errors import EOPNOTSUPP, LegFailed, last_words
+from worker.engines.fio.device import SYS_BLOCK
+from worker.engines.fio.version import completion_latency_problem
+from worker.process import isolation
+
+TRY_LIMIT_S = 20.0
+URING_OPTIONS = UringOptions.__struct_fields__
+_UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
+
+
+def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
+    """Everything a plan may ask of this host. The first call takes about a second."""
+    engines = tuple(engine.value for engine in Engine if not engine_problem(engine))
+    return Capabilities(
+        fio_version=fio_version(),
+        engines=engines,
+        uring=tuple(option for option in URING_OPTIONS if not uring_problem(option)),
+        settings=settings,
+        as_root=os.geteuid() == 0,
+        isolation=isolation(),
+    )
+
+
+def missing_features(workload: Workload, path: str) -> tuple[str, ...]:
+    """What the workload asks for and this host, or the device under `path`, does not have; in words."""
+    return tuple(words for _, words in _missing(workload, device_under(path)))
+
+
+def check_features(workload: Workload, device: str) -> None:
+    """Raises LegFailed naming everything that is missing. `device` is the kernel name, "" if unknown."""
+    missing = _missing(workload, device)
+    if missing:
+        raise LegFailed(missing[0][0], "; ".join(words for _, words in missing))
+
+
+def fio_version() -> str:
+    """As fio prints it, e.g. `fio-3.33`; "" if there is none."""
+    return _version(*_identity())
+
+
+def engine_problem(engine: Engine) -> str:
+    """Why the engine does not work here, "" if it does."""
+    return _try(*_identity(), engine.value, "")
+
+
+def uring_problem(option: str) -> str:
+    """Why this option of io_uring does not work here, "" if kernel and fio have it."""
+    return engine_problem(Engine.IO_URING) or _try(*_identity(), Engine.IO_URING.value, option)
+
+
+def _missing(work: Workload, device: str) -> list[tuple[str, str]]:
+    problem = engine_problem(work.engine)
+    if problem:
+        return [("engine_missing", f"Engine {work.engine} does not work on this host: {problem}")]
+    found = [
+        ("uring_feature_missing", f"io_uring option {option} does not work on this host: {problem}")
+        for option in work.uring.wanted()
+        if (problem := uring_problem(option))
+    ]
+    if work.uring.hipri and not polls(device):
+        found.append(("uring_feature_missing", f"hipri: {device or 'the device'} has no poll queues (queue/io_poll)."))
+    latency = completion_latency_problem(fio_version(), work)
+    return [*found, ("option_refused", latency)] if latency else found
+
+
+def polls(device: str, sys_block: Path = SYS_BLOCK) -> bool:
+    """Whether the block device has poll queues; a partition has those of its disk."""
+    here = (sys_block / device).resolve()
+    for directory in (here, here.parent) if device else ():
+        file = directory / "queue" / "io_poll"
+        if file.exists():
+            return file.read_text().strip() == "1"
+    return False
+
+
+def device_under(path: str) -> str:
+    """Kernel name of the block device that `path` is or lies on; "" if there is none of that number."""
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return ""
+    number = found.st_rdev if stat.S_ISBLK(found.st_mode) else found.st_dev
+    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    return link.resolve().name if link.exists() else ""
+
+
+def _identity() -> tuple[str, str]:
+    """This boot and this fio: what is cached holds as long as both are the same."""
+    program = shutil.which("fio") or ""
+    changed = Path(program).stat().st_mtime_ns if program else 0
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), f"{program}@{changed}"
+
+
+@lru_cache(maxsize=8)
+def _version(_boot: str, fio: str) -> str:
+    program = fio.rpartition("@")[0]
+    if not program:
+        return ""
+    done = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=TRY_LIMIT_S, check=False)
+    return done.stdout.strip()[:200]
+
+
+@lru_cache(maxsize=64)
+def _try(_boot: str, fio: str, engine: str, option: str) -> str:
+    """Read one block with the engine and the option; why that does not work, "" if it does."""
+    program = fio.rpartition("@")[0]
+    if not program:
+        return "fio is not installed"
+    job = f"[try]\nfilename=try\nsize=4k\nrw=read\nbs=4k\nioengine={engine}\n" + (f"{option}=1\n" if option else "")
+    with tempfile.TemporaryDirectory(prefix="sweetspot-try-") as directory:
+        Path(directory, "try").write_bytes(bytes(4096))
+        return _outcome(program, job, directory, polled=option == "hipri")
+
+
+def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
+    """A file that cannot be polled answers "not supported", which shows that kernel and fio know polling."""
+    try:
+        done = subprocess.run(
+            (program, "--eta=never", "-"),
+            input=job,
+            cwd=directory,
+            capture_output=True,
+            text=True,
+            timeout=TRY_LIMIT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"fio hung for {TRY_LIMIT_S:g} s when it was tried"
+    words = f"{done.stdout if done.returncode else ''}\n{done.stderr}"
+    if done.returncode == 0 or (polled and _UNSUPPORTED.search(words)):
+        return ""
+    return _disabled() or f"fio says: {_errors(words)}"
+
+
+def _disabled() -> str:
+    """io_uring may be switched off for everybody (2) or for all but a group and root (1)."""
+    switch = Path("/proc/sys/kernel/io_uring_disabled")
+    value = switch.read_text().strip() if switch.exists() else "0"
+    if value == "2" or (value == "1" and os.geteuid() != 0):
+        return f"io_uring is switched off by kernel.io_uring_disabled={value}"
+    return ""
+
+
+def _errors(words: str) -> str:
+    said = [line for line in words.splitlines() if "error" in line or "fio:" in line or "fail" in line]
+    return last_words("\n".join(said) or words, lines=3)
