@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { compareChart } from "../src/payloads/compare";
+import { compareCharts } from "../src/payloads/compare";
 import { liveRun } from "../src/payloads/live";
 import compareExample from "./vectors/compare.json";
 import liveExample from "./vectors/live.json";
@@ -23,7 +23,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
-  ["compare", compareChart, compareExample as Json],
+  ["compare", compareCharts, compareExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

@@ -103,11 +103,18 @@ class CompareSeries(Payload, frozen=True, kw_only=True):
     points: tuple[ComparePoint, ...]
 
 
-class CompareChart(Payload, frozen=True, kw_only=True):
-    """`shown_as` names the formatter of the values: iops, bytes_per_s, latency (ns), percent or number."""
+class ComparePanel(Payload, frozen=True, kw_only=True):
+    """One chart; `name` is "" where there is only one."""
+
+    name: str
+    series: tuple[CompareSeries, ...]
+
+
+class CompareCharts(Payload, frozen=True, kw_only=True):
+    """`shown_as` names the formatter of the values: iops, bytes_per_s or latency (ns)."""
 
     x_label: str
     levels: tuple[CompareLevel, ...]
     metric_label: str
     shown_as: str
-    series: tuple[CompareSeries, ...]
+    panels: tuple[ComparePanel, ...]

@@ -1,5 +1,5 @@
-/** The comparison: its chart; the table behind it comes from the server. */
+/** The comparison: its charts; the table behind it comes from the server. */
 
-import { initCompareChart } from "../features/compareChart";
+import { initCompareCharts } from "../features/compareChart";
 
-initCompareChart();
+initCompareCharts();

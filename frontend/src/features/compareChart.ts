@@ -1,6 +1,6 @@
 /** Means with their confidence intervals over the levels of one factor: lines over numbers, bars over names. */
 
-import { BarController, BarElement, type ChartConfiguration, type ChartDataset, type TooltipItem } from "chart.js";
+import { BarController, BarElement, type ChartConfiguration, type TooltipItem } from "chart.js";
 import {
   BarWithErrorBar,
   BarWithErrorBarsController,
@@ -11,8 +11,8 @@ import { log2Bounds, powersOfTwo, wantsLog2 } from "../lib/axis";
 import { Chart, download, follow, forget } from "../lib/charts";
 import { assignLooks, type Look, lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
-import { bytesPerSecond, iops, latency, percent, significant } from "../lib/format";
-import { type CompareChart, type CompareSeries, compareChart } from "../payloads/compare";
+import { bytesPerSecond, iops, latency, significant } from "../lib/format";
+import { type CompareCharts, type CompareSeries, compareCharts } from "../payloads/compare";
 
 Chart.register(
   BarController,
@@ -23,21 +23,23 @@ Chart.register(
   PointWithErrorBar,
 );
 
-const SHOW: Readonly<Record<CompareChart["shown_as"], (value: number) => string>> = {
+const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) => string>> = {
   iops,
   bytes_per_s: bytesPerSecond,
   latency,
-  percent,
-  number: significant,
 };
 
 type XAxis = "log2" | "linear" | "names";
 
 /** Lines where every level is a number, on a log2 axis if they span enough; bars otherwise. */
-export function xAxisOf(data: CompareChart): XAxis {
+export function xAxisOf(data: Pick<CompareCharts, "levels">): XAxis {
   const values = data.levels.map((level) => level.value);
   if (values.length < 2 || values.some((value) => value === null)) return "names";
   return wantsLog2(values.filter((value) => value !== null)) ? "log2" : "linear";
+}
+
+interface PanelData extends Omit<CompareCharts, "panels"> {
+  readonly series: readonly CompareSeries[];
 }
 
 interface Spread {
@@ -48,7 +50,7 @@ interface Spread {
   readonly n: number;
 }
 
-export function spreads(series: CompareSeries, data: CompareChart, axis: XAxis): Spread[] {
+export function spreads(series: CompareSeries, data: PanelData, axis: XAxis): Spread[] {
   return series.points.map((point) => ({
     x: axis === "names" ? point.level : (data.levels[point.level]?.value ?? 0),
     y: point.mean,
@@ -58,7 +60,7 @@ export function spreads(series: CompareSeries, data: CompareChart, axis: XAxis):
   }));
 }
 
-function dataset(series: CompareSeries, data: CompareChart, axis: XAxis, look: Look): object {
+function dataset(series: CompareSeries, data: PanelData, axis: XAxis, look: Look): object {
   const bars = axis === "names";
   return {
     label: series.is_baseline ? `${series.name} (baseline)` : series.name,
@@ -74,7 +76,7 @@ function dataset(series: CompareSeries, data: CompareChart, axis: XAxis, look: L
   };
 }
 
-function xScale(data: CompareChart, axis: XAxis): object {
+function xScale(data: PanelData, axis: XAxis): object {
   const title = { display: true, text: data.x_label };
   const textOf = (value: number): string =>
     data.levels.find((level) => level.value === value)?.text ?? (axis === "log2" ? "" : significant(value));
@@ -97,7 +99,7 @@ function ticksFor(values: readonly number[], axis: XAxis): { value: number }[] {
   return powersOfTwo(Math.min(...values), Math.max(...values)).map((value) => ({ value }));
 }
 
-function tooltipText(data: CompareChart, item: TooltipItem<"line">): string {
+function tooltipText(data: PanelData, item: TooltipItem<"line">): string {
   const spread = item.raw as Spread;
   const show = SHOW[data.shown_as];
   const half = (spread.yMax - spread.yMin) / 2;
@@ -105,19 +107,38 @@ function tooltipText(data: CompareChart, item: TooltipItem<"line">): string {
   return `${item.dataset.label}: ${show(spread.y)}${uncertainty}`;
 }
 
-function configuration(data: CompareChart, axis: XAxis, fromZero: boolean): ChartConfiguration {
-  const looks = assignLooks(
-    data.series.map((series) => series.name),
-    data.series.find((series) => series.is_baseline)?.name ?? null,
+type Looks = ReadonlyMap<string, Look>;
+
+/** One look a name over all charts of the page. */
+function looksOf(data: CompareCharts): Looks {
+  const all = data.panels.flatMap((panel) => panel.series);
+  return assignLooks(
+    all.map((series) => series.name),
+    all.find((series) => series.is_baseline)?.name ?? null,
   );
+}
+
+/** The panel's part of the data: only the levels that it has, so that no chart is mostly empty. */
+export function panelData(data: CompareCharts, panel: CompareCharts["panels"][number]): PanelData {
+  const used = [...new Set(panel.series.flatMap((series) => series.points.map((point) => point.level)))].sort(
+    (a, b) => a - b,
+  );
+  const series = panel.series.map((each) => ({
+    ...each,
+    points: each.points.map((point) => ({ ...point, level: used.indexOf(point.level) })),
+  }));
+  return { ...data, levels: used.flatMap((index) => data.levels[index] ?? []), series };
+}
+
+function configuration(data: PanelData, axis: XAxis, fromZero: boolean, looks: Looks): ChartConfiguration {
+  const bars = axis === "names";
   const made = {
-    type: axis === "names" ? "barWithErrorBars" : "lineWithErrorBars",
+    type: bars ? "barWithErrorBars" : "lineWithErrorBars",
     data: {
-      ...(axis === "names" ? { labels: data.levels.map((level) => level.text) } : {}),
+      ...(bars ? { labels: data.levels.map((level) => level.text) } : {}),
       datasets: data.series.map((series) => dataset(series, data, axis, looks.get(series.name) ?? lookAt(0))),
     },
     options: {
-      parsing: axis === "names" ? { xAxisKey: "x", yAxisKey: "y" } : undefined,
       interaction: { mode: "nearest", axis: "x", intersect: false },
       scales: {
         x: xScale(data, axis),
@@ -129,7 +150,6 @@ function configuration(data: CompareChart, axis: XAxis, fromZero: boolean): Char
         },
       },
       plugins: {
-        legend: { display: false },
         tooltip: { callbacks: { title: titleOf(data), label: (item: TooltipItem<"line">) => tooltipText(data, item) } },
       },
     },
@@ -137,7 +157,7 @@ function configuration(data: CompareChart, axis: XAxis, fromZero: boolean): Char
   return made as unknown as ChartConfiguration;
 }
 
-function titleOf(data: CompareChart): (items: TooltipItem<"line">[]) => string {
+function titleOf(data: PanelData): (items: TooltipItem<"line">[]) => string {
   return (items) => {
     const x = (items[0]?.raw as Spread | undefined)?.x;
     const level = data.levels.find((each, index) => each.value === x || index === x);
@@ -145,56 +165,57 @@ function titleOf(data: CompareChart): (items: TooltipItem<"line">[]) => string {
   };
 }
 
-/** The key under the chart: one button a configuration, shows or hides it; the same marks stand in the table. */
-function paintKey(chart: Chart, data: CompareChart): void {
-  const key = find("compare-key", HTMLElement);
-  if (!key) return;
-  key.replaceChildren(
-    ...chart.data.datasets.map((each: ChartDataset, index) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.className = "btn btn-sm key";
-      button.setAttribute("aria-pressed", "true");
-      const mark = document.createElement("span");
-      mark.className = "mark";
-      mark.style.backgroundColor = String(each.borderColor);
-      button.append(mark, each.label ?? data.series[index]?.name ?? "");
-      button.addEventListener("click", () => {
-        const visible = !chart.isDatasetVisible(index);
-        chart.setDatasetVisibility(index, visible);
-        button.setAttribute("aria-pressed", String(visible));
-        chart.update("none");
+function keyButton(name: string, isBaseline: boolean, look: Look, charts: () => readonly Chart[]): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "btn btn-sm key";
+  button.setAttribute("aria-pressed", "true");
+  const mark = document.createElement("span");
+  mark.className = "mark";
+  mark.style.backgroundColor = look.colour;
+  button.append(mark, isBaseline ? `${name} (baseline)` : name);
+  button.addEventListener("click", () => {
+    const visible = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(visible));
+    for (const chart of charts()) {
+      chart.data.datasets.forEach((each, index) => {
+        if (each.label === button.textContent) chart.setDatasetVisibility(index, visible);
       });
-      return button;
-    }),
-  );
+      chart.update("none");
+    }
+  });
+  return button;
 }
 
-function paintMarks(data: CompareChart): void {
-  const names = data.series.map((series) => series.name);
-  const looks = assignLooks(names, data.series.find((series) => series.is_baseline)?.name ?? null);
+/** One button a configuration for all charts: shows or hides it. The same marks stand in the table. */
+function paintKey(data: CompareCharts, looks: Looks, charts: () => readonly Chart[]): void {
+  const baseline = data.panels.flatMap((panel) => panel.series).find((series) => series.is_baseline)?.name;
+  const buttons = [...looks].map(([name, look]) => keyButton(name, name === baseline, look, charts));
+  find("compare-key", HTMLElement)?.replaceChildren(...buttons);
   for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
     mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.colour ?? "transparent";
   }
 }
 
-export function initCompareChart(): void {
-  const canvas = find("compare-chart", HTMLCanvasElement);
-  const data = readJson("compare-data", compareChart);
-  if (!canvas || !data || data.series.length === 0) return;
-  const axis = xAxisOf(data);
+export function initCompareCharts(): void {
+  const data = readJson("compare-data", compareCharts);
+  if (!data) return;
+  const looks = looksOf(data);
   const logarithmic = find("compare-log", HTMLInputElement);
-  let chart = new Chart(canvas, configuration(data, axis, !logarithmic?.checked));
-  const settle = (): void => {
-    follow(chart);
-    paintKey(chart, data);
+  const canvases = [...document.querySelectorAll<HTMLCanvasElement>("canvas[data-panel]")];
+  let charts: Chart[] = [];
+  const draw = (): void => {
+    charts.forEach(forget);
+    charts = canvases.flatMap((canvas) => {
+      const panel = data.panels[Number(canvas.dataset.panel)];
+      if (!panel) return [];
+      const part = panelData(data, panel);
+      return [new Chart(canvas, configuration(part, xAxisOf(part), !logarithmic?.checked, looks))];
+    });
+    charts.forEach(follow);
+    paintKey(data, looks, () => charts);
   };
-  settle();
-  paintMarks(data);
-  logarithmic?.addEventListener("change", () => {
-    forget(chart);
-    chart = new Chart(canvas, configuration(data, axis, !logarithmic.checked));
-    settle();
-  });
-  find("compare-download", HTMLButtonElement)?.addEventListener("click", () => download([canvas], "comparison"));
+  draw();
+  logarithmic?.addEventListener("change", draw);
+  find("compare-download", HTMLButtonElement)?.addEventListener("click", () => download(canvases, "comparison"));
 }

@@ -1,4 +1,4 @@
-/** `webapp/screens/payloads.py` CompareChart; tests/vectors/compare.json holds both together. */
+/** `webapp/screens/payloads.py` CompareCharts; tests/vectors/compare.json holds both together. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 
@@ -18,14 +18,16 @@ export const compareSeries = struct({
 
 export const compareLevel = struct({ text: string, value: nullable(number) });
 
-export const compareChart = struct({
+export const comparePanel = struct({ name: string, series: list(compareSeries) });
+
+export const compareCharts = struct({
   x_label: string,
   levels: list(compareLevel),
   metric_label: string,
-  shown_as: oneOf("iops", "bytes_per_s", "latency", "percent", "number"),
-  series: list(compareSeries),
+  shown_as: oneOf("iops", "bytes_per_s", "latency"),
+  panels: list(comparePanel),
 });
 
-export type CompareChart = Checked<typeof compareChart>;
+export type CompareCharts = Checked<typeof compareCharts>;
 export type CompareSeries = Checked<typeof compareSeries>;
 export type CompareLevel = Checked<typeof compareLevel>;

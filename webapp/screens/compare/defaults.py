@@ -1,5 +1,5 @@
 """What a comparison shows before anybody has chosen: the factor worth an axis, the one worth a line each,
-and one level of every other factor, so that like is compared with like."""
+a chart for each pattern, and one level of whatever else varies inside a chart: like is compared with like."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -9,31 +9,31 @@ from webapp.plans.factors import FACTORS, FactorKind, Value
 from webapp.screens import points
 
 Point = Mapping[str, Value]
+PANEL = "pattern"
 
 
 @dataclass(frozen=True)
-class Choice:
+class Chosen:
     x: str
     series: str  # "" where nothing else varies
+    panel: str  # "" for one chart
     fixed: dict[str, Value]
 
 
-def choose(all_points: Sequence[Point], *, x: str = "", series: str = "") -> Choice:
-    """`x` and `series` are kept where they are given."""
+def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
-    x = x or _best_x([name for name in names if name != series], all_points)
-    series = series or _best_series([name for name in names if name != x])
-    return Choice(x, series, _fixed([name for name in names if name not in (x, series)], all_points))
-
-
-def _levels(name: str, all_points: Sequence[Point]) -> set[str]:
-    return {repr(point.get(name)) for point in all_points}
+    x = _best_x(names, all_points)
+    series = _best_series([name for name in names if name != x])
+    rest = [name for name in names if name not in (x, series)]
+    panel = PANEL if PANEL in rest else ""
+    return Chosen(x, series, panel, _fixed([name for name in rest if name != panel], panel, all_points))
 
 
 def _best_x(names: Sequence[str], all_points: Sequence[Point]) -> str:
     """The number with the most levels; a name only where no number varies."""
     numeric = [name for name in names if FACTORS[name].numeric]
-    return max(numeric or names, key=lambda name: len(_levels(name, all_points)), default="block_size")
+    levels = {name: len({repr(point.get(name)) for point in all_points}) for name in names}
+    return max(numeric or names, key=lambda name: levels[name], default="block_size")
 
 
 def _best_series(names: Sequence[str]) -> str:
@@ -41,20 +41,27 @@ def _best_series(names: Sequence[str]) -> str:
 
     def rank(name: str) -> tuple[bool, bool, bool, bool]:
         factor = FACTORS[name]
-        return name == "pattern", factor.kind is not FactorKind.SETTING, name != "engine", factor.numeric
+        return name == PANEL, factor.kind is not FactorKind.SETTING, name != "engine", factor.numeric
 
     return min(names, key=rank, default="")
 
 
-def _fixed(names: Sequence[str], all_points: Sequence[Point]) -> dict[str, Value]:
-    """Factor by factor the level that the most points have, of those that the earlier choices leave."""
+def _fixed(names: Sequence[str], panel: str, all_points: Sequence[Point]) -> dict[str, Value]:
+    """One by one, for what still varies inside a chart, the level that the most points have."""
     fixed: dict[str, Value] = {}
     left = list(all_points)
     for name in names:
-        count = Counter(repr(point.get(name)) for point in left)
-        if len(count) < 2:
+        if not _varies_inside(name, panel, left):
             continue
+        count = Counter(repr(point.get(name)) for point in left)
         ordered = sorted(left, key=lambda point: points.sort_key(point.get(name)))
         fixed[name] = max(ordered, key=lambda point: count[repr(point.get(name))]).get(name)
         left = [point for point in left if point.get(name) == fixed[name]]
     return fixed
+
+
+def _varies_inside(name: str, panel: str, all_points: Sequence[Point]) -> bool:
+    seen: dict[str, set[str]] = {}
+    for point in all_points:
+        seen.setdefault(repr(point.get(panel)), set()).add(repr(point.get(name)))
+    return any(len(levels) > 1 for levels in seen.values())

@@ -12,24 +12,24 @@ GRID = [
 ]
 
 
-def test_it_takes_the_longest_number_for_x_and_compares_like_with_like() -> None:
+def test_it_takes_the_longest_number_for_x_and_a_chart_for_each_pattern() -> None:
     chosen = choose(GRID)
-    assert (chosen.x, chosen.series) == ("iodepth", "engine")
-    assert chosen.fixed == {"pattern": "randread"}
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("iodepth", "engine", "pattern", {})
 
 
-def test_it_prefers_a_setting_for_the_series() -> None:
+def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
     both = [{**point, "scheduler": scheduler} for point in GRID for scheduler in ("none", "mq-deadline")]
     chosen = choose(both)
-    assert chosen.series == "scheduler"
-    assert chosen.fixed == {"pattern": "randread", "engine": "io_uring"}
+    assert (chosen.series, chosen.fixed) == ("scheduler", {"engine": "io_uring"})
 
 
-def test_it_keeps_what_was_chosen() -> None:
-    chosen = choose(GRID, x="engine", series="iodepth")
-    assert (chosen.x, chosen.series) == ("engine", "iodepth")
+def test_it_holds_what_varies_inside_a_chart_at_its_most_frequent_level() -> None:
+    more = [*GRID, *({**point, "iodepth": 32, "numjobs": 4} for point in GRID)]
+    more = [{"numjobs": 1, **point} for point in more]
+    assert choose(more[:-1]).fixed == {"numjobs": 1}
 
 
 def test_it_has_an_answer_where_nothing_varies() -> None:
-    assert choose(GRID[:1]).series == ""
+    chosen = choose(GRID[:1])
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "", "", {})
     assert choose([]).x == "block_size"

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.payloads import CompareChart, LiveRun, Payload
+from webapp.screens.payloads import CompareCharts, LiveRun, Payload
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
-EXAMPLES: list[tuple[str, type[Payload]]] = [("live.json", LiveRun), ("compare.json", CompareChart)]
+EXAMPLES: list[tuple[str, type[Payload]]] = [("live.json", LiveRun), ("compare.json", CompareCharts)]
 
 
 @pytest.mark.parametrize(("name", "kind"), EXAMPLES)
