@@ -1,0 +1,172 @@
+"""What differs in a comparison besides the factors that it is about.
+
+Looked at are all factors, host, target, direction and run, and every fact of the configurations that were observed.
+Pooled: a cell holds several levels, its mean is over them. Confounded: at the same place two series have different
+levels, so the difference between them may be this one's. Along x: neither, but it changes together with x.
+Results of several runs in one cell are repeats and not pooled; series from different runs are confounded by that.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.compare.dimensions import DIMENSIONS, Dimension, Row
+from webapp.compare.grouping import Grouped, Place
+from webapp.compare.query import CompareQuery
+from webapp.compare.structs import Difference, DifferenceKind
+
+Facts = Mapping[str, Mapping[str, str]]  # digest of a configuration -> name -> text
+_LISTED = 4
+_UNKNOWN = "unknown"
+
+# Facts that are never the same twice and mean nothing for the result.
+VOLATILE = frozenset({"boot_id", "uptime_s", "time"})
+# Facts that say which target it is; not worth saying where targets or hosts are what is compared.
+IDENTITY = frozenset(
+    {
+        "name",
+        "path",
+        "serial",
+        "stable_id",
+        "model",
+        "firmware",
+        "major_minor",
+        "size_bytes",
+        "backing_file",
+        "hostname",
+    }
+)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """Something that may differ: how it is called, and its levels in one row."""
+
+    name: str
+    label: str
+    text: Callable[[Row], str]
+    several_are_repeats: bool = False
+
+
+def differences(grouped: Grouped, query: CompareQuery, facts: Facts) -> tuple[Difference, ...]:
+    """Everything that differs; confounding first, then pooling."""
+    found: list[Difference] = []
+    for candidate in (*_dimensions(query), *_facts(query, facts)):
+        if not any(candidate.name.rsplit(".", 1)[-1] == other.name for other in found):
+            found += _judged(candidate, grouped)
+    order = list(DifferenceKind)
+    rank = {DifferenceKind.CONFOUNDED: -1}
+    return tuple(sorted(found, key=lambda one: rank.get(one.kind, order.index(one.kind))))
+
+
+def _dimensions(query: CompareQuery) -> Iterable[_Candidate]:
+    """Factors and places that the comparison does not name. A target tells its host, a run its plan."""
+    for name, dimension in DIMENSIONS.items():
+        if name not in {"host", "plan", *query.dimensions}:
+            text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
+            yield _Candidate(name, dimension.label, text, several_are_repeats=name == "run")
+
+
+def _level_text(dimension: Dimension) -> Callable[[Row], str]:
+    return lambda row: dimension.level(row).text
+
+
+def _target_alone(row: Row) -> str:
+    """Where hosts are compared, targets of one name are the same target."""
+    return row.target.partition("/")[2]
+
+
+def _facts(query: CompareQuery, facts: Facts) -> Iterable[_Candidate]:
+    excused = VOLATILE | set(query.dimensions)
+    if {"target", "host"} & set(query.dimensions):
+        excused |= IDENTITY
+    for name in sorted({name for known in facts.values() for name in known}):
+        if name.rsplit(".", 1)[-1] not in excused:
+            yield _Candidate(name, name, _fact_text(name, facts))
+    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or _UNKNOWN)
+
+
+def _fact_text(name: str, facts: Facts) -> Callable[[Row], str]:
+    return lambda row: facts.get(row.facts, {}).get(name, _UNKNOWN)
+
+
+def _judged(candidate: _Candidate, grouped: Grouped) -> list[Difference]:
+    seen = {place: _texts(candidate, rows) for place, rows in grouped.cells.items()}
+    if len(set(seen.values())) < 2 and all(len(texts) < 2 for texts in seen.values()):
+        return []
+    found = []
+    if series := _confounded(seen, candidate.several_are_repeats):
+        found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, grouped)))
+    pooled = {text for texts in seen.values() if len(texts) > 1 for text in texts}
+    if pooled and not candidate.several_are_repeats:
+        found.append(_difference(DifferenceKind.POOLED, candidate, _list(pooled)))
+    if not found and not candidate.several_are_repeats and _along_x(seen):
+        found.append(
+            _difference(DifferenceKind.ALONG_X, candidate, _list({t for texts in seen.values() for t in texts}))
+        )
+    return found
+
+
+def _texts(candidate: _Candidate, rows: Sequence[Row]) -> frozenset[str]:
+    return frozenset({candidate.text(row) for row in rows})
+
+
+def _confounded(seen: Mapping[Place, frozenset[str]], disjoint: bool) -> dict[str, frozenset[str]]:
+    """Series key -> levels, of the first place at which two series differ; empty if there is none.
+
+    With `disjoint` levels that overlap are no difference.
+    """
+    places: dict[tuple[str, str], dict[str, frozenset[str]]] = {}
+    for (panel, series, x), texts in seen.items():
+        places.setdefault((panel, x), {})[series] = texts
+    for levels in places.values():
+        first = next(iter(levels.values()))
+        if any(not (first & texts) if disjoint else first != texts for texts in levels.values()):
+            return levels
+    return {}
+
+
+def _along_x(seen: Mapping[Place, frozenset[str]]) -> bool:
+    """It changes between places of one series in one chart."""
+    charts: dict[tuple[str, str], set[frozenset[str]]] = {}
+    for (panel, series, _), texts in seen.items():
+        charts.setdefault((panel, series), set()).add(texts)
+    return any(len(texts) > 1 for texts in charts.values())
+
+
+def _per_series(levels: Mapping[str, frozenset[str]], grouped: Grouped) -> str:
+    names = {level.key: level.text for level in grouped.series}
+    said = [f"{names[series]}: {_list(texts)}" for series, texts in levels.items()]
+    return "; ".join(said[:_LISTED]) + (" …" if len(said) > _LISTED else "")
+
+
+def _list(texts: Iterable[str]) -> str:
+    known = sorted(texts, key=lambda text: (len(text), text))
+    return ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
+
+
+_SENTENCES = {
+    DifferenceKind.CONFOUNDED: "{label} differs between series ({levels}), so it may be what makes the difference.",
+    DifferenceKind.POOLED: "{label} takes several levels in one point ({levels}); the mean is over all of them.",
+    DifferenceKind.ALONG_X: "{label} changes along x as well ({levels}).",
+}
+
+
+def _difference(kind: DifferenceKind, candidate: _Candidate, levels: str) -> Difference:
+    text = _SENTENCES[kind].format(label=candidate.label, levels=levels)
+    return Difference(kind=kind, name=candidate.name, label=candidate.label, text=text)
+
+
+def verdict(query: CompareQuery, found: Sequence[Difference], *, series: int) -> tuple[bool, str]:
+    """Whether the series differ in one factor only, and that in words."""
+    confounding = [one.label for one in found if one.kind is DifferenceKind.CONFOUNDED]
+    pooled = [one.label for one in found if one.kind is DifferenceKind.POOLED and one.label not in confounding]
+    if series < 2:
+        return not pooled, "One series: nothing is compared." if not pooled else f"Pooled over {_list(pooled)}."
+    by = " and ".join(DIMENSIONS[name].label for name in query.series)
+    if confounding:
+        return False, f"Confounded by {', '.join(confounding)}."
+    if len(query.series) > 1:
+        return False, f"Series differ in {by} together."
+    if pooled:
+        return False, f"Series differ in {by} alone; pooled over {', '.join(pooled)}."
+    return True, f"Single-factor: series differ in {by} alone."

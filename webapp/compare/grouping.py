@@ -1,0 +1,58 @@
+"""Rows -> cells: which results stand at the same place of a comparison."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from webapp.compare.dimensions import DIMENSIONS, Level, Row
+from webapp.compare.query import CompareQuery
+
+Place = tuple[str, str, str]  # keys of panel, series and x
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """Cells by place, and the levels of each axis in the order they are shown."""
+
+    cells: dict[Place, list[Row]]
+    panels: tuple[Level, ...]
+    series: tuple[Level, ...]
+    x: tuple[Level, ...]
+
+
+def group(rows: Sequence[Row], query: CompareQuery) -> Grouped:
+    panels: dict[str, Level] = {}
+    series: dict[str, tuple[Level, ...]] = {}
+    x: dict[str, Level] = {}
+    cells: dict[Place, list[Row]] = {}
+    for row in rows:
+        panel = DIMENSIONS[query.panel].level(row) if query.panel else Level("", "", None)
+        levels = tuple(DIMENSIONS[name].level(row) for name in query.series)
+        at = DIMENSIONS[query.x].level(row)
+        key = ",".join(level.key for level in levels)
+        panels.setdefault(panel.key, panel)
+        series.setdefault(key, levels)
+        x.setdefault(at.key, at)
+        cells.setdefault((panel.key, key, at.key), []).append(row)
+    return Grouped(cells, _sorted(panels), _named(series, query), _sorted(x))
+
+
+def _sorted(levels: dict[str, Level]) -> tuple[Level, ...]:
+    return tuple(sorted(levels.values(), key=lambda level: level.order))
+
+
+def _named(series: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:
+    """In the order of their levels; numbers alone say too little, so they come with their factor's name."""
+    ordered = sorted(series.items(), key=lambda item: [level.order for level in item[1]])
+    return tuple(Level(key, _name(levels, query.series) or "all", None) for key, levels in ordered)
+
+
+def _name(levels: Sequence[Level], names: Sequence[str]) -> str:
+    pairs = zip(names, levels, strict=True)
+    return ", ".join(
+        level.text if _speaks(level) else f"{DIMENSIONS[name].label} {level.text}" for name, level in pairs
+    )
+
+
+def _speaks(level: Level) -> bool:
+    """A level that says by itself what it is: `io_uring`, but not `32` or `on`."""
+    return level.number is None and level.key not in ("", "on", "off")

@@ -1,0 +1,84 @@
+"""What a comparison asks: which results, what is on x, what makes a series, which metric, against what.
+
+x=iodepth&series=engine&panel=pattern&metric=iops&baseline=io_uring&run=17&factor.block_size=4k
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from webapp.compare.dimensions import DIMENSIONS
+from webapp.core.errors import Refusal
+from webapp.plans.factors import closest
+from webapp.results.filters import ResultFilter, read_filter
+from webapp.results.metrics import METRICS
+
+MOST_SERIES_FACTORS = 3
+KEYS = ("x", "series", "panel", "metric", "baseline")
+
+
+class CompareRefused(Refusal):
+    """The comparison cannot be made as asked."""
+
+
+@dataclass(frozen=True)
+class CompareQuery:
+    """`x`, `series` and `panel` name factors, or one of host, target, run, plan, direction."""
+
+    x: str
+    series: tuple[str, ...] = ()
+    panel: str = ""  # one chart for each of its levels; "" for one chart
+    metric: str = "iops"
+    baseline: str = ""  # key of a series; "" for the first
+    results: ResultFilter = field(default_factory=ResultFilter)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((self.x, *self.series, *((self.panel,) if self.panel else ()))))
+
+
+def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
+    """A query from the pairs of an address; several series factors come as `series=engine,scheduler` or one by one.
+
+    Raises CompareRefused or FilterRefused naming what is wrong.
+    """
+    own: dict[str, list[str]] = {key: [] for key in KEYS}
+    rest = []
+    for key, value in pairs:
+        if key in own:
+            own[key].append(value)
+        else:
+            rest.append((key, value))
+    last = {key: next((value for value in reversed(values) if value), "") for key, values in own.items()}
+    return checked(
+        CompareQuery(
+            x=last["x"],
+            series=tuple(name.strip() for text in own["series"] for name in text.split(",") if name.strip()),
+            panel=last["panel"],
+            metric=last["metric"] or "iops",
+            baseline=last["baseline"],
+            results=read_filter(rest),
+        )
+    )
+
+
+def checked(query: CompareQuery) -> CompareQuery:
+    """The query itself. Raises CompareRefused where it names what there is not, or one thing twice."""
+    named = [query.x, *query.series, *([query.panel] if query.panel else [])]
+    if not query.x:
+        raise CompareRefused("compare_x_missing", "Say what is to be on the x axis, e.g. x=iodepth.")
+    for name in named:
+        if name not in DIMENSIONS:
+            raise CompareRefused("compare_factor_unknown", _unknown(name))
+    if len(set(named)) < len(named):
+        raise CompareRefused("compare_factor_twice", "x, series and panel must name different factors.")
+    if len(query.series) > MOST_SERIES_FACTORS:
+        raise CompareRefused("compare_too_many", f"A series is made by at most {MOST_SERIES_FACTORS} factors.")
+    if query.metric not in METRICS:
+        known = ", ".join(METRICS)
+        raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. There are {known}.")
+    return query
+
+
+def _unknown(name: str) -> str:
+    meant = closest(name)
+    return f"There is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"

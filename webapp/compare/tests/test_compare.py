@@ -1,0 +1,252 @@
+import msgspec
+import pytest
+from pytest_django import DjangoAssertNumQueries
+from scipy import stats
+
+from webapp.compare.query import CompareQuery, CompareRefused, read_query
+from webapp.compare.selectors import compare
+from webapp.compare.structs import Comparison, DifferenceKind
+from webapp.results.filters import FilterRefused
+from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
+
+pytestmark = pytest.mark.django_db
+
+ENGINES = CompareQuery(x="iodepth", series=("engine",), baseline="io_uring")
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab(make_target(make_host()))
+
+
+def measure_engines(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0, iodepth=1)
+    lab.measure(990.0, 1000.0, 1010.0, iodepth=32)
+    lab.measure(61.0, 62.0, 63.0, iodepth=1, engine="psync", facts=FACTS)
+    lab.measure(800.0, 800.0, 800.0, iodepth=32, engine="psync")
+
+
+def sentence(made: Comparison) -> str:
+    return next(series.sentence for series in made.panels[0].series if series.sentence)
+
+
+def test_it_summarises_repeats_and_holds_them_against_the_baseline(lab: Lab) -> None:
+    measure_engines(lab)
+    made = compare(ENGINES)
+    assert [(level.text, level.value) for level in made.levels] == [("1", 1.0), ("32", 32.0)]
+    uring, psync = made.panels[0].series
+    assert (uring.name, uring.is_baseline, psync.name, psync.is_baseline) == ("io_uring", True, "psync", False)
+    cell = psync.points[0]
+    assert (cell.values, cell.n, cell.mean, cell.sd) == ((61.0, 62.0, 63.0), 3, 62.0, 1.0)
+    half = stats.t.ppf(0.975, 2) / 3**0.5
+    assert (cell.ci95_low, cell.ci95_high) == pytest.approx((62 - half, 62 + half))
+    assert cell.ratio is not None
+    assert cell.ratio.value == pytest.approx(0.62)
+    assert (cell.ratio.text, cell.ratio.better, cell.text, cell.spread_text) == ("−38 %", False, "62.0", "± 2.48")
+    assert uring.points[0].ratio is None
+    assert made.ratio_as == "percent"
+
+
+def test_it_says_what_the_numbers_say(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(61.0, 62.0, 63.0, engine="psync")
+    made = compare(ENGINES)
+    assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
+    assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in Engine alone.")
+
+
+def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
+    measure_engines(lab)
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync is 30 % slower than io_uring on average over 2 places (95 % CI −31 % to −28 %)")
+    assert said.endswith("), from −38 % to −20 %.")
+
+
+def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
+    lab.measure(95.0, 100.0, 105.0)
+    lab.measure(96.0, 101.0, 106.0, engine="psync")
+    made = compare(ENGINES)
+    assert sentence(made).startswith("psync and io_uring: no difference in IOPS within what 3 repeats can resolve (± 1")
+    assert made.panels[0].series[1].points[0].ratio.better is None  # type: ignore[union-attr]
+
+
+def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
+    lab.measure(100.0)
+    lab.measure(150.0, engine="psync")
+    made = compare(ENGINES)
+    cell = made.panels[0].series[1].points[0]
+    assert (cell.sd, cell.ci95_low, cell.spread_text) == (None, None, "one repeat")
+    assert cell.ratio is not None
+    assert (cell.ratio.text, cell.ratio.interval_text, cell.ratio.resolved) == ("+50 %", "", False)
+    assert "nothing can be said about chance" in sentence(made)
+    assert "2 of 2 points were measured once: no interval is given for them." in made.notes
+
+
+def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(259.0, 260.0, 261.0, engine="libaio")
+    lab.measure(89.0, 90.0, 91.0, engine="psync")
+    texts = [s.points[0].ratio.text for s in compare(ENGINES).panels[0].series if s.points[0].ratio]
+    assert texts == ["×2.60", "×0.90"]
+    assert sentence(compare(ENGINES)).startswith("libaio reaches ×2.60 the IOPS of io_uring (95 % CI ×2.5")
+
+
+def test_lower_is_better_for_latency(lab: Lab) -> None:
+    lab.measure(99.0, 100.0, 101.0)
+    lab.measure(61.0, 62.0, 63.0, engine="psync")
+    made = compare(CompareQuery(x="iodepth", series=("engine",), metric="latency_mean"))
+    cell = made.panels[0].series[1].points[0]
+    assert cell.ratio is not None
+    assert (cell.ratio.text, cell.ratio.better) == ("+61 %", False)
+    assert sentence(made).startswith("psync has a 61 % higher mean latency than io_uring (95 % CI +5")
+
+
+def test_any_series_can_be_the_baseline(lab: Lab) -> None:
+    measure_engines(lab)
+    made = compare(CompareQuery("iodepth", ("engine",), baseline="psync"))
+    assert [series.is_baseline for series in made.panels[0].series] == [False, True]
+    with pytest.raises(CompareRefused) as caught:
+        compare(CompareQuery("iodepth", ("engine",), baseline="libaio"))
+    assert "There are io_uring, psync." in caught.value.message
+
+
+def test_a_panel_factor_makes_charts_that_have_levels_and_baseline_in_common(lab: Lab) -> None:
+    measure_engines(lab)
+    lab.measure(50.0, 51.0, pattern="randwrite", direction="write", iodepth=1)
+    made = compare(CompareQuery("iodepth", ("engine",), panel="pattern"))
+    assert [(panel.name, len(panel.series)) for panel in made.panels] == [("randread", 2), ("randwrite", 1)]
+    assert made.single_factor
+
+
+def test_sizes_are_in_order_and_names_say_the_factor_of_a_number(lab: Lab) -> None:
+    lab.measure(1.0, 2.0, block_size=131072, iodepth=4)
+    lab.measure(1.0, 2.0, block_size=4096, iodepth=4)
+    made = compare(CompareQuery("block_size", ("iodepth",)))
+    assert [level.text for level in made.levels] == ["4 KiB", "128 KiB"]
+    assert made.panels[0].series[0].name == "Queue depth 4"
+
+
+def test_what_varies_inside_a_point_is_pooled_and_said(lab: Lab) -> None:
+    for engine in ("io_uring", "psync"):
+        lab.measure(10.0, 11.0, engine=engine, numjobs=1)
+        lab.measure(40.0, 41.0, engine=engine, numjobs=4)
+    made = compare(ENGINES)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.POOLED, "numjobs")]
+    assert "Jobs takes several levels in one point (1, 4)" in made.differs[0].text
+    assert not made.single_factor
+    assert made.verdict == "Series differ in Engine alone; pooled over Jobs."
+
+
+def test_reads_and_writes_of_one_mix_are_not_averaged_silently(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, pattern="randrw", read_percent=70)
+    lab.measure(4.0, 5.0, pattern="randrw", read_percent=70, direction="write")
+    assert [d.name for d in compare(ENGINES).differs] == ["direction"]
+
+
+def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, numjobs=1)
+    lab.measure(40.0, 41.0, engine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
+    made = compare(ENGINES)
+    assert {d.name: d.kind for d in made.differs} == dict.fromkeys(
+        ("numjobs", "kernel.release", "fio version"), DifferenceKind.CONFOUNDED
+    )
+    assert made.verdict == "Confounded by Jobs, kernel.release, fio version."
+    assert "(io_uring: 6.1.0; psync: 6.18.0)" in next(d.text for d in made.differs if d.name == "kernel.release")
+
+
+def test_the_compared_setting_as_observed_does_not_confound(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none")
+    lab.measure(20.0, 21.0, scheduler="mq-deadline", facts=FACTS | {"device.scheduler": "mq-deadline"})
+    made = compare(CompareQuery("iodepth", ("scheduler",)))
+    assert made.differs == ()
+    assert made.single_factor
+
+
+def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) -> None:
+    for engine in ("io_uring", "psync"):
+        lab.measure(10.0, 11.0, engine=engine, iodepth=1, numjobs=1)
+        lab.measure(40.0, 41.0, engine=engine, iodepth=2, numjobs=2)
+    made = compare(ENGINES)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.ALONG_X, "numjobs")]
+    assert made.single_factor
+
+
+def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_not_alike(lab: Lab) -> None:
+    second = Lab(lab.target, number=2)
+    lab.measure(10.0)
+    second.measure(11.0)
+    lab.measure(20.0, engine="psync")
+    assert compare(ENGINES).differs == ()
+    second.measure(5.0, engine="libaio", iodepth=8)
+    lab.measure(6.0, iodepth=8)
+    assert [(d.kind, d.name) for d in compare(ENGINES).differs] == [(DifferenceKind.CONFOUNDED, "run")]
+
+
+def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -> None:
+    other = make_target(lab.target.host, "fast")
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.serial": "A"})
+    lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.serial": "B", "device.scheduler": "bfq"})
+    made = compare(CompareQuery("iodepth", ("target",)))
+    assert [series.name for series in made.panels[0].series] == ["a/fast", "a/scratch"]
+    assert [d.name for d in made.differs] == ["device.scheduler"]
+
+
+def test_two_factors_together_are_no_single_factor(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none")
+    lab.measure(20.0, 21.0, scheduler="bfq", engine="psync")
+    made = compare(CompareQuery("iodepth", ("engine", "scheduler")))
+    assert [series.key for series in made.panels[0].series] == ["io_uring,none", "psync,bfq"]
+    assert made.verdict == "Series differ in Engine and I/O scheduler together."
+
+
+def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> None:
+    lab.measure(10.0, 11.0)
+    made = compare(CompareQuery("iodepth", metric="latency_p999"))
+    assert made.results == 0
+    assert "2 results are left out: too few I/Os for their p99.9 latency." in made.notes
+
+
+def test_no_results_are_no_error() -> None:
+    made = compare(CompareQuery("iodepth", ("engine",)))
+    assert (made.results, made.panels, made.levels) == (0, (), ())
+    assert "No valid results match the filter." in made.notes
+
+
+def test_it_takes_two_queries_however_much_there_is(
+    lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    measure_engines(lab)
+    lab.measure(1.0, 2.0, iodepth=64, facts={"kernel.release": "5"})
+    with django_assert_num_queries(2):
+        compare(ENGINES)
+
+
+def test_it_can_be_sent_as_json(lab: Lab) -> None:
+    measure_engines(lab)
+    made = compare(ENGINES)
+    assert msgspec.json.decode(msgspec.json.encode(made), type=Comparison) == made
+
+
+def test_a_query_is_read_from_an_address() -> None:
+    pairs = [("x", "iodepth"), ("series", "engine,scheduler"), ("panel", ""), ("metric", "latency_p99"), ("run", "3")]
+    read = read_query([*pairs, ("factor.block_size", "4k")])
+    assert (read.x, read.series, read.panel, read.metric) == ("iodepth", ("engine", "scheduler"), "", "latency_p99")
+    assert (read.results.runs, read.results.factors) == ((3,), {"block_size": (4096,)})
+
+
+@pytest.mark.parametrize(
+    ("pairs", "code"),
+    [
+        ([], "compare_x_missing"),
+        ([("x", "blocksize")], "compare_factor_unknown"),
+        ([("x", "iodepth"), ("series", "iodepth")], "compare_factor_twice"),
+        ([("x", "iodepth"), ("metric", "speed")], "compare_metric_unknown"),
+        ([("x", "iodepth"), ("series", "engine,numjobs,direct,sync")], "compare_too_many"),
+    ],
+)
+def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, str]], code: str) -> None:
+    with pytest.raises(CompareRefused) as caught:
+        read_query(pairs)
+    assert caught.value.code == code
+    with pytest.raises(FilterRefused):
+        read_query([("x", "iodepth"), ("colour", "red")])

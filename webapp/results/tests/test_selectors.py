@@ -1,0 +1,128 @@
+import pytest
+from pytest_django import DjangoAssertNumQueries
+
+from webapp.results.filters import FilterRefused, ResultFilter, read_filter
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result
+from webapp.results.selectors import current_attempt, filtered, fio_json, series
+from webapp.results.tests.lab import Lab, add_samples, make_host, make_target, make_version
+from webapp.runs.models import TrialState
+
+pytestmark = pytest.mark.django_db
+
+
+def asked(query: str) -> list[float]:
+    pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
+    return sorted(result.iops for result in filtered(read_filter(pairs)))  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def lab() -> Lab:
+    lab = Lab(make_target(make_host()))
+    lab.measure(1.0, 2.0, block_size=4096, direct=True)
+    lab.measure(3.0, block_size=8192, direct=False, scheduler="none")
+    lab.measure(4.0, block_size=16384, pattern="randwrite", direction="write", scheduler="mq-deadline")
+    return lab
+
+
+@pytest.mark.parametrize(
+    ("query", "values"),
+    [
+        ("", [1, 2, 3, 4]),
+        ("factor.block_size=4k", [1, 2]),
+        ("factor.block_size=4096&factor.block_size=16k", [1, 2, 4]),
+        ("factor.block_size=8k..16k *2", [3, 4]),
+        ("factor.direct=off", [3]),
+        ("factor.scheduler=none&factor.block_size=4k", []),
+        ("factor.scheduler=none, mq-deadline", [3, 4]),
+        ("direction=write", [4]),
+        ("run=1", [1, 2, 3, 4]),
+        ("run=2", []),
+        ("host=a&target=a/scratch&plan=plan-1", [1, 2, 3, 4]),
+        ("target=a/other", []),
+        ("host=", [1, 2, 3, 4]),
+    ],
+)
+def test_it_filters_by_place_and_by_any_factor(lab: Lab, query: str, values: list[float]) -> None:
+    assert asked(query) == values
+
+
+def test_a_target_is_of_its_host(lab: Lab) -> None:
+    other = make_target(make_host("b"), "scratch")
+    Lab(other, number=2).measure(9.0)
+    assert asked("target=b/scratch") == [9.0]
+    assert asked("target=a/scratch") == [1, 2, 3, 4]
+
+
+def test_only_results_that_can_be_trusted_are_found_unless_asked(lab: Lab) -> None:
+    lab.measure(5.0, invalid=True)
+    lab.measure(6.0, state=TrialState.FAILED)
+    assert asked("") == [1, 2, 3, 4]
+    assert asked("invalid=1") == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("colour", "red", "There is no filter `colour`"),
+        ("run", "seven", "named by its number"),
+        ("target", "scratch", "named host/target"),
+        ("direction", "up", "there are read, write, trim"),
+        ("factor.blocksize", "4k", "Did you mean `block_size`?"),
+        ("factor.block_size", "tiny", "factor.block_size: Block size: `tiny`"),
+    ],
+)
+def test_it_says_what_is_wrong_with_a_filter(key: str, value: str, words: str) -> None:
+    with pytest.raises(FilterRefused) as caught:
+        read_filter([(key, value)])
+    assert words in caught.value.message
+    assert caught.value.code == "filter_refused"
+
+
+def test_results_come_latest_first_with_everything_a_list_shows(
+    lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    with django_assert_num_queries(1):
+        rows = [
+            (r.iops, str(r.target), r.host.slug, r.run.version.plan.slug, r.trial.repeat)
+            for r in filtered(ResultFilter())
+        ]
+    assert rows[0] == (4.0, "a/scratch", "a", "plan-1", 1)
+    assert [row[0] for row in rows] == [4, 3, 2, 1]
+
+
+def test_a_filter_on_a_factor_uses_the_index_of_points(lab: Lab) -> None:
+    from django.db import connection
+
+    found = filtered(read_filter([("factor.block_size", "4k")]))
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_indexscan = off")
+    assert "result_point" in found.order_by().explain()
+
+
+def test_a_series_goes_on_after_a_second(lab: Lab) -> None:
+    trial = Result.objects.latest("pk").trial
+    attempt = current_attempt(trial)
+    assert attempt is not None
+    add_samples(attempt, 5)
+    assert [sample.second for sample in series(attempt)] == [0, 1, 2, 3, 4]
+    assert [sample.second for sample in series(attempt, after=2)] == [3, 4]
+
+
+def test_fio_json_is_unpacked(lab: Lab) -> None:
+    assert fio_json(Result.objects.latest("pk").leg_run) == '{"fio version": "fio-3.33"}'
+
+
+def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:
+    columns = {field.name for field in Result._meta.get_fields()}
+    assert {metric.column for metric in METRICS.values()} <= columns
+    assert METRICS["iops"].format(45_600) == "45.6k"
+    assert METRICS["bytes_per_s"].format(1.5e9) == "1.50 GB/s"
+    assert METRICS["latency_p99"].format(812_345) == "812 µs"
+    assert METRICS["latency_p999"].format(None) == "–"
+    assert [key for key, metric in METRICS.items() if not metric.lower_is_better] == ["iops", "bytes_per_s"]
+
+
+def test_versions_of_a_plan_are_counted(lab: Lab) -> None:
+    assert make_version("plan-1").number == 2
