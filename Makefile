@@ -1,0 +1,34 @@
+# Sweetspot's commands. `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help demo stop clean status test check bench
+MAKEFLAGS += --no-print-directory
+PYTHON := .venv/bin/python
+LOCAL := $(PYTHON) -m webapp.local
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-8s %s\n' "$$name" "$$text"; done
+
+demo: ## set up, start everything here, measure this machine's storage, show where to look
+	@.ci/setup
+	@$(LOCAL) demo
+
+stop: ## end exactly what `make demo` started; its data stay
+	@if [ -x $(PYTHON) ]; then $(LOCAL) stop; else echo "Nothing runs: there is no .venv."; fi
+
+clean: ## stop, then remove the demo's data (saying what)
+	@if [ -x $(PYTHON) ]; then $(LOCAL) clean; else echo "Nothing to remove: there is no .venv."; fi
+
+status: ## what of the demo runs, and where
+	@if [ -x $(PYTHON) ]; then $(LOCAL) status; else echo "Nothing runs: there is no .venv."; fi
+
+test: ## all tests, or those of ARGS="…" (pytest's arguments)
+	@.ci/setup --tests
+	@$(LOCAL) test -- "$(ARGS)"
+
+check: ## ruff, mypy, import-linter, migrations, tsc, Biome
+	@.ci/setup --tests
+	@$(LOCAL) check
+
+bench: ## the figures that are promised, measured here
+	@.ci/setup --tests
+	@$(PYTHON) -m webapp.local.bench $(ARGS)

@@ -1,0 +1,137 @@
+"""`make demo`: a whole Sweetspot on this machine, and its first measured numbers.
+
+What is there already is used again: a second call while it runs only runs the plan once more.
+"""
+
+import io
+import os
+import sys
+import time
+
+import django
+from django.core.management import call_command
+
+from webapp.local import loop_device, postgres, processes, services, stack
+from webapp.local.console import Trouble, say, step
+from webapp.local.policy import PolicyTarget, policy_text
+from webapp.local.state import CLONE, State
+
+HOST = "this-machine"
+PLAN = "first-look"
+ADMIN = "admin"
+BLOCK_SETTINGS = (
+    "scheduler",
+    "read_ahead_kb",
+    "nr_requests",
+    "rq_affinity",
+    "nomerges",
+    "wbt_lat_usec",
+    "max_sectors_kb",
+)
+
+
+def main(state: State) -> int:
+    """Start what does not run, run the plan First look, say where to look. Raises Trouble."""
+    begun = time.monotonic()
+    say("Sweetspot on this machine:")
+    stack.start_stores(state)
+    _prepare_django(state)
+    with step("database tables and built-in plans"):
+        _prepare_database(state)
+    stack.start_server(state)
+    targets = _prepare_targets(state)
+    _enrol(state)
+    stack.start_worker(state)
+    say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
+    status = _run_plan(state, targets)
+    _tell(state)
+    return status
+
+
+def _prepare_django(state: State) -> None:
+    """This process is a Sweetspot process now: same environment, same settings."""
+    os.environ.update(services.environment(state))
+    django.setup()
+
+
+def _prepare_database(state: State) -> None:
+    call_command("migrate", verbosity=0)
+    call_command("setup", stdout=io.StringIO())
+    if not state.read("login"):
+        state.write("login", _output("create_admin", ADMIN, reset=True))
+
+
+def _output(command: str, *arguments: str, **options: object) -> str:
+    output = io.StringIO()
+    call_command(command, *arguments, stdout=output, **options)
+    return output.getvalue()
+
+
+def _prepare_targets(state: State) -> tuple[PolicyTarget, ...]:
+    """Write the worker's policy: one scratch directory and, where it can be had, one loop device."""
+    scratch = state.root / "scratch"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    targets = (PolicyTarget(id="scratch", kind="directory", path=str(scratch)), *_loop_target(state))
+    state.write("policy.toml", policy_text(targets))
+    return targets
+
+
+def _loop_target(state: State) -> tuple[PolicyTarget, ...]:
+    if os.getuid() != 0:
+        say("  – no loop device: that takes root. The scratch directory is measured alone.")
+        return ()
+    try:
+        if loop_device.attached(state):
+            device = loop_device.attached(state)
+        else:
+            with step("a loop device over a file of 512 MiB"):
+                device = loop_device.attach(state)
+    except Trouble as error:
+        say(f"  – no loop device here ({error}). The scratch directory is measured alone.")
+        return ()
+    return (PolicyTarget(id="loop0", kind="block", path=device, destroy=True, settings=BLOCK_SETTINGS),)
+
+
+def _enrol(state: State) -> None:
+    """Enrol the worker as anybody would, with a one-time token; once, unless the addresses changed since."""
+    addresses = f"{services.public_url(state)} {os.environ['SWEETSPOT_REDIS_URL']}"
+    if (services.worker_state(state) / "worker.json").exists() and state.read("enrolled_at") == addresses:
+        return
+    with step("enrolling the storage worker"):
+        processes.stop(state, services.WORKER, limit_s=services.WORKER_STOP_LIMIT_S)
+        token = _output("enrolment_token", host=HOST).strip()
+        options = ("--server", services.public_url(state), "--name", HOST, "--replace", "--json", "--token", "-")
+        told = processes.run(
+            services.worker_argv(state, "enrol", *options),
+            environment=services.environment(state),
+            folder=CLONE,
+            stdin_text=token + "\n",
+        )
+        state.write("host.json", told)
+        state.write("enrolled_at", addresses)
+
+
+def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
+    """Start the plan and show its progress until it is done; 0 if every trial is done."""
+    host = str(state.read_facts("host.json")["name"])
+    arguments = [PLAN, "--host", host, "--wait"]
+    for target in targets:
+        arguments += ["--target", target.id]
+    say(f"Running the plan First look on {', '.join(target.id for target in targets)}:")
+    try:
+        call_command("run_plan", *arguments)
+    except SystemExit as end:
+        return int(end.code or 0)
+    return 0
+
+
+def _tell(state: State) -> None:
+    say()
+    say(f"Look at it:  {services.public_url(state)}")
+    for line in state.read("login").splitlines():
+        name, _, value = line.partition(":")
+        say(f"{name.capitalize() + ':':<12} {value.strip()}")
+    say("It stays up. make stop ends it, make clean removes its data, make demo runs the plan again.")
+    missing = {postgres.NAME, *stack.LABELS} - set(stack.running(state))
+    if missing:
+        print(f"Not running any more: {', '.join(sorted(missing))}; logs in {state.logs}", file=sys.stderr)

@@ -1,0 +1,41 @@
+"""Addresses on loopback, found free and not assumed."""
+
+import errno
+import socket
+import time
+from collections.abc import Callable
+
+LOOPBACK = "127.0.0.1"
+POLL_S = 0.05
+
+
+def is_free(port: int) -> bool:
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((LOOPBACK, port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+def free_port(*wishes: int) -> int:
+    """The first wish that is free, else one that the kernel picks."""
+    for wish in wishes:
+        if wish and is_free(wish):
+            return wish
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        probe.bind((LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+def await_condition(ready: Callable[[], bool], *, limit_s: float) -> bool:
+    """Ask again and again until it is so; False after the limit."""
+    until = time.monotonic() + limit_s
+    while not ready():
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True

@@ -1,0 +1,32 @@
+"""The policy file of the demo's worker: what it may touch, written the way an administrator would."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class PolicyTarget:
+    """One [[target]] of a policy file (worker/deploy/policy.example.toml explains each line)."""
+
+    id: str
+    kind: str
+    path: str
+    destroy: bool = False
+    settings: tuple[str, ...] = ()
+
+
+def policy_text(targets: Sequence[PolicyTarget]) -> str:
+    return "# Written by `make demo`; changed only by it.\n" + "".join(map(_table, targets))
+
+
+def _table(target: PolicyTarget) -> str:
+    lines = ["[[target]]", f"id = {_text(target.id)}", f"kind = {_text(target.kind)}", f"path = {_text(target.path)}"]
+    if target.kind == "block":
+        lines += [f"destroy = {str(target.destroy).lower()}", f"settings = [{', '.join(map(_text, target.settings))}]"]
+    return "\n" + "\n".join(lines) + "\n"
+
+
+def _text(value: str) -> str:
+    """A TOML basic string: JSON's escapes are all TOML's too."""
+    return json.dumps(value, ensure_ascii=True)

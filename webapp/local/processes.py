@@ -1,0 +1,180 @@
+"""Child processes that outlive the command that started them, and are found again without doubt.
+
+A process is known by its pid, its start time and the kernel's boot id together: a pid alone may by now
+belong to somebody else. Each leads a session of its own, so that what it forked can be ended with it.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from webapp.local.console import Trouble
+from webapp.local.state import State
+
+POLL_S = 0.05
+KILL_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Record:
+    """Who a started process is. `started_ticks` is its start time since boot (proc(5), stat field 22)."""
+
+    name: str
+    pid: int
+    started_ticks: int
+    boot_id: str
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run. `user` "" is our own; `stop_signal` asks it to end, `stop_limit_s` is how long it may take."""
+
+    name: str
+    argv: tuple[str, ...]
+    environment: Mapping[str, str]
+    folder: Path
+    user: str = ""
+    executable: str = ""
+    stop_signal: int = signal.SIGTERM
+    stop_limit_s: float = 15.0
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+
+
+def started_ticks(pid: int) -> int | None:
+    """Start time of a living process; None for one that is gone or a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = stat.rpartition(")")[2].split()
+    return None if fields[0] in "ZX" else int(fields[19])
+
+
+def alive(record: Record) -> bool:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(record.pid, os.WNOHANG)  # if it is our own child, do not leave it a zombie
+    return record.boot_id == boot_id() and started_ticks(record.pid) == record.started_ticks
+
+
+def start(state: State, command: Command) -> Record:
+    """Start it with its output appended to logs/<name>.log, and remember it."""
+    with log_path(state, command.name).open("ab") as log:
+        process = subprocess.Popen(
+            command.argv,
+            executable=command.executable or None,
+            cwd=command.folder,
+            env=dict(command.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            user=command.user or None,
+            group=command.user or None,
+            extra_groups=[] if command.user else None,
+        )
+    record = Record(command.name, process.pid, started_ticks(process.pid) or 0, boot_id())
+    process.returncode = 0  # not waited for here: it outlives this command
+    state.write_facts(f"services/{command.name}.json", asdict(record))
+    return record
+
+
+def log_path(state: State, name: str) -> Path:
+    return state.logs / f"{name}.log"
+
+
+def known(state: State, name: str) -> Record | None:
+    """The process started under this name, if it still runs."""
+    facts = state.read_facts(f"services/{name}.json")
+    record = Record(**facts) if facts else None
+    return record if record and alive(record) else None
+
+
+def stop(state: State, name: str, *, stop_signal: int = signal.SIGTERM, limit_s: float = 15.0) -> bool:
+    """End it and all it forked: ask, wait, then kill its session. False if it did not run. Raises Trouble."""
+    record = known(state, name)
+    if record:
+        _signal(record, stop_signal)
+        if not wait_gone(record, limit_s):
+            _kill_session(record)
+            if not wait_gone(record, KILL_LIMIT_S):
+                raise Trouble(f"{name} (process {record.pid}) could not be ended.")
+    (state.services / f"{name}.json").unlink(missing_ok=True)
+    return record is not None
+
+
+def _signal(record: Record, number: int) -> None:
+    """Through a pidfd checked after opening, so that the signal reaches this process or none."""
+    with contextlib.suppress(ProcessLookupError):
+        fd = os.pidfd_open(record.pid)
+        try:
+            if alive(record):
+                signal.pidfd_send_signal(fd, number)
+        finally:
+            os.close(fd)
+
+
+def _kill_session(record: Record) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        if alive(record):  # as long as the leader lives, the group's number is its own
+            os.killpg(record.pid, signal.SIGKILL)
+
+
+def wait_gone(record: Record, limit_s: float) -> bool:
+    until = time.monotonic() + limit_s
+    while alive(record):
+        if time.monotonic() > until:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def log_tail(state: State, name: str, lines: int = 15) -> str:
+    path = log_path(state, name)
+    text = path.read_text(errors="replace") if path.exists() else ""
+    return "\n".join(text.splitlines()[-lines:])
+
+
+def failure(state: State, name: str, what: str) -> Trouble:
+    """What to raise when a service did not come up: the reason is in its log."""
+    return Trouble(f"{name} {what}. The end of {log_path(state, name)}:\n{log_tail(state, name)}")
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    user: str = "",
+    limit_s: float = 60.0,
+    environment: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    stdin_text: str = "",
+) -> str:
+    """Run a short command to its end and give its output. Raises Trouble with what it said."""
+    try:
+        done = subprocess.run(
+            list(argv),
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
+            input=stdin_text,
+            env=environment,
+            cwd=folder,
+            user=user or None,
+            group=user or None,
+            extra_groups=[] if user else None,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise Trouble(f"{argv[0]} is not installed. Run .ci/setup") from error
+    except subprocess.TimeoutExpired as error:
+        raise Trouble(f"{argv[0]} took more than {limit_s:.0f} s.") from error
+    if done.returncode != 0:
+        raise Trouble(f"{' '.join(argv)} failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
+    return done.stdout

@@ -1,0 +1,29 @@
+"""Loaded by `make test`: a Redis database for each pytest process, and the counts for the closing line."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+COUNTS_VARIABLE = "SWEETSPOT_TEST_COUNTS"
+COUNTED = ("passed", "failed", "error", "skipped")
+
+
+def _own_redis_database() -> None:
+    """Before Django's settings are read: pytest-xdist's processes would empty each other's queues."""
+    number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
+    if number:
+        address, _, _ = os.environ["SWEETSPOT_REDIS_URL"].rpartition("/")
+        os.environ["SWEETSPOT_REDIS_URL"] = f"{address}/{int(number) + 1}"
+
+
+_own_redis_database()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    path = os.environ.get(COUNTS_VARIABLE)
+    if path:
+        counts = {name: len(terminalreporter.stats.get(name, [])) for name in COUNTED}
+        with Path(path).open("a") as file:
+            file.write(json.dumps(counts) + "\n")

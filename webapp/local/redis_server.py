@@ -1,0 +1,98 @@
+"""A private Redis on a loopback port with a generated password; nothing of it is kept on disk."""
+
+import hashlib
+import os
+import shutil
+from pathlib import Path
+
+import redis
+
+from webapp.local import processes
+from webapp.local.console import Trouble
+from webapp.local.network import LOOPBACK, await_condition, free_port
+from webapp.local.postgres import data_user
+from webapp.local.processes import Command
+from webapp.local.state import State
+
+NAME = "redis"
+START_LIMIT_S = 15.0
+# Debian's redis-tools holds the server too: one program that looks at the name it is called by.
+SAME_PROGRAM = Path("/usr/bin/redis-check-rdb")
+DATABASES = 16
+
+
+def url(state: State, database: int = 0) -> str:
+    return f"redis://:{state.secret('redis_password')}@{LOOPBACK}:{port(state)}/{database}"
+
+
+def port(state: State) -> int:
+    return int(state.read_facts("ports.json").get(NAME, 0))
+
+
+def start(state: State) -> None:
+    """Start it unless it runs and wait until it answers. Raises Trouble."""
+    if processes.known(state, NAME) is None:
+        _configure(state)
+        processes.start(state, _command(state))
+    if not await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
+        raise processes.failure(state, NAME, f"did not answer within {START_LIMIT_S:.0f} s")
+
+
+def _configure(state: State) -> None:
+    ports = state.read_facts("ports.json")
+    state.write_facts("ports.json", {**ports, NAME: free_port(ports.get(NAME, 0))})
+    place = state.root / "redis"
+    place.mkdir(mode=0o700, exist_ok=True)
+    digest = hashlib.sha256(state.secret("redis_password").encode()).hexdigest()
+    lines = [
+        f"bind {LOOPBACK}", f"port {port(state)}", "protected-mode yes", f"databases {DATABASES}", f"dir {place}",
+        f"aclfile {place}/users.acl", 'save ""', "appendonly no", "daemonize no", "maxmemory-policy noeviction",
+    ]  # fmt: skip
+    _write(place / "redis.conf", "\n".join(lines) + "\n")
+    # An ACL file, so that users made for single hosts outlive a restart.
+    if not (place / "users.acl").exists():
+        _write(place / "users.acl", f"user default on #{digest} ~* &* +@all\n")
+    for path in (place, place / "redis.conf", place / "users.acl"):
+        _hand_over(path)
+
+
+def _write(path: Path, content: str) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(content)
+
+
+def _hand_over(path: Path) -> None:
+    if data_user():
+        shutil.chown(path, data_user(), data_user())
+
+
+def _command(state: State) -> Command:
+    place = state.root / "redis"
+    return Command(
+        name=NAME,
+        argv=("redis-server", str(place / "redis.conf")),
+        executable=_program(),
+        environment={"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C.UTF-8"},
+        folder=place,
+        user=data_user(),
+    )
+
+
+def _program() -> str:
+    found = shutil.which("redis-server") or (str(SAME_PROGRAM) if SAME_PROGRAM.exists() else None)
+    if found is None:
+        raise Trouble("Redis is not installed. On Debian 12: apt-get install redis-tools")
+    return found
+
+
+def _answers(state: State) -> bool:
+    if processes.known(state, NAME) is None:
+        raise processes.failure(state, NAME, "ended at once")
+    try:
+        with redis.Redis.from_url(url(state), socket_timeout=2) as client:
+            return bool(client.ping())
+    except redis.exceptions.BusyLoadingError:
+        return False
+    except redis.exceptions.ConnectionError:
+        return False

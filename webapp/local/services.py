@@ -1,0 +1,134 @@
+"""The processes of Sweetspot itself: web tier, the server's own Celery worker, beat, and one storage worker."""
+
+import http.client
+import os
+import sys
+from pathlib import Path
+
+from webapp.local import postgres, processes, redis_server
+from webapp.local.network import LOOPBACK, await_condition, free_port
+from webapp.local.processes import Command
+from webapp.local.state import CLONE, State
+
+WEB, TASKS, BEAT, WORKER = "web", "tasks", "beat", "worker"
+USUAL_PORT = 8000
+START_LIMIT_S = 60.0
+WORKER_STOP_LIMIT_S = 60.0  # it stops its trial, puts settings back and sends its last reports
+CELERY = (sys.executable, "-m", "celery", "--app", "webapp.celery")
+QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
+
+
+def public_url(state: State) -> str:
+    return f"http://{LOOPBACK}:{state.read_facts('ports.json').get(WEB, 0)}"
+
+
+def choose_port(state: State) -> None:
+    """The port of last time if it is free, else the usual one, else any: people keep the address open."""
+    if processes.known(state, WEB) is None:
+        ports = state.read_facts("ports.json")
+        state.write_facts("ports.json", {**ports, WEB: free_port(ports.get(WEB, 0), USUAL_PORT)})
+
+
+def environment(state: State) -> dict[str, str]:
+    """The environment of every process of this stack, on top of the caller's own."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("SWEETSPOT_")}
+    return {
+        **own,
+        "DJANGO_SETTINGS_MODULE": "webapp.settings.base",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONPATH": str(CLONE),
+        "SWEETSPOT_SECRET_KEY": state.secret("secret_key"),
+        "SWEETSPOT_DATABASE_URL": postgres.url(state),
+        "SWEETSPOT_REDIS_URL": redis_server.url(state),
+        "SWEETSPOT_PUBLIC_URL": public_url(state),
+        "SWEETSPOT_STATIC_ROOT": str(state.root / "static"),
+        "SWEETSPOT_HTTPS": "0",
+    }
+
+
+def _command(state: State, name: str, *argv: str, stop_limit_s: float = 15.0) -> Command:
+    return Command(name=name, argv=argv, environment=environment(state), folder=CLONE, stop_limit_s=stop_limit_s)
+
+
+def web(state: State) -> Command:
+    port = state.read_facts("ports.json")[WEB]
+    options = ("--worker-class", "gthread", "--workers", "2", "--threads", "8", "--graceful-timeout", "5")
+    address = ("--bind", f"{LOOPBACK}:{port}")
+    return _command(state, WEB, sys.executable, "-m", "gunicorn", "webapp.wsgi", *address, *options)
+
+
+def tasks(state: State) -> Command:
+    queue = ("worker", "--queues", "server", "--pool", "threads", "--concurrency", "2", "--hostname", "server@%h")
+    return _command(state, TASKS, *CELERY, *queue, *QUIET, "--loglevel", "INFO")
+
+
+def beat(state: State) -> Command:
+    return _command(state, BEAT, *CELERY, "beat", "--pidfile=", "--loglevel", "INFO")
+
+
+def worker_state(state: State) -> Path:
+    return state.root / "worker"
+
+
+def worker_argv(state: State, *argv: str) -> tuple[str, ...]:
+    paths = ("--state", str(worker_state(state)), "--policy", str(state.root / "policy.toml"))
+    return (sys.executable, "-m", "worker", *paths, *argv)
+
+
+def worker(state: State) -> Command:
+    return _command(state, WORKER, *worker_argv(state, "start"), stop_limit_s=WORKER_STOP_LIMIT_S)
+
+
+def start_web(state: State) -> None:
+    """Start the web tier unless it runs, and wait until it answers. Raises Trouble."""
+    _start(state, web(state))
+    if not await_condition(lambda: _web_answers(state), limit_s=START_LIMIT_S):
+        raise processes.failure(state, WEB, f"did not answer within {START_LIMIT_S:.0f} s")
+
+
+def start_background(state: State) -> None:
+    for command in (tasks(state), beat(state)):
+        _start(state, command)
+
+
+def start_worker(state: State) -> None:
+    """Start the storage worker unless it runs, and wait until it takes orders. Raises Trouble."""
+    if processes.known(state, WORKER):
+        return
+    log = processes.log_path(state, WORKER)
+    seen = log.stat().st_size if log.exists() else 0
+    _start(state, worker(state))
+    if not await_condition(lambda: _worker_ready(state, seen), limit_s=START_LIMIT_S):
+        raise processes.failure(state, WORKER, f"took no orders within {START_LIMIT_S:.0f} s")
+
+
+def _start(state: State, command: Command) -> None:
+    if processes.known(state, command.name) is None:
+        processes.start(state, command)
+
+
+def _still_there(state: State, name: str) -> None:
+    if processes.known(state, name) is None:
+        raise processes.failure(state, name, "ended at once")
+
+
+def _web_answers(state: State) -> bool:
+    _still_there(state, WEB)
+    connection = http.client.HTTPConnection(LOOPBACK, state.read_facts("ports.json")[WEB], timeout=20)
+    try:
+        connection.request("GET", "/")
+        status = connection.getresponse().status
+    except OSError:
+        return False
+    finally:
+        connection.close()
+    if status >= 500:
+        raise processes.failure(state, WEB, f"answers with HTTP status {status}")
+    return True
+
+
+def _worker_ready(state: State, seen: int) -> bool:
+    _still_there(state, WORKER)
+    with processes.log_path(state, WORKER).open("rb") as log:
+        log.seek(seen)
+        return b" ready." in log.read()
