@@ -1,0 +1,211 @@
+"""Legs with real fio, on files of a scratch directory and on a loop device."""
+
+import os
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker.contract.histogram import merge
+from worker.contract.reports import Direction, LegResult, LegStarted, Sample
+from worker.contract.workload import MIB, Engine, Leg, Pattern, TargetKind, TargetRef, UringOptions, Workload
+from worker.engines import LegFailed, missing_features, prefill, run_leg
+from worker.engines.fio import device
+from worker.engines.probe import capabilities, device_under, polls
+from worker.place import Place
+from worker.process import open_scope
+from worker.recipes import render
+
+
+class Bench:
+    """A scratch directory as a target, and what a leg there reports."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.state = directory / "state"
+        self.data = directory / "data"
+        self.data.mkdir()
+        self.cwd_fd = os.open(self.data, os.O_DIRECTORY)
+        self.place = Place(path=".", cwd_fd=self.cwd_fd, device=device_under(str(self.data)))
+        self.samples: list[Sample] = []
+        self.started: list[LegStarted] = []
+        self.cancelled = threading.Event()
+
+    def run(self, leg: Leg, place: Place | None = None, *, silence_s: float = 10, total_s: float = 20) -> LegResult:
+        with open_scope(self.state, "leg") as scope:
+            return run_leg(
+                leg,
+                place or self.place,
+                scope=scope,
+                cancelled=self.cancelled,
+                silence_limit_s=silence_s,
+                total_limit_s=total_s,
+                on_started=self.started.append,
+                on_sample=self.samples.append,
+            )
+
+    def prefill(self, leg: Leg) -> list[float]:
+        said: list[float] = []
+        with open_scope(self.state, "prefill") as scope:
+            prefill(leg, self.place, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=20,
+                    on_progress=said.append)  # fmt: skip
+        return said
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    made = Bench(tmp_path)
+    yield made
+    os.close(made.cwd_fd)
+
+
+def leg(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Leg:
+    given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": 8 * MIB, "runtime_s": 2, "iodepth": 4}
+    work = Workload(**(given | workload))
+    return Leg(number=3, target=TargetRef(id="t", kind=kind, path=path, stable_id="s"), workload=work)
+
+
+def assert_samples_add_up(bench: Bench, result: LegResult) -> None:
+    assert [s.second for s in bench.samples] == list(range(result.samples))
+    for whole in result.directions:
+        parts = [part for s in bench.samples for part in s.directions if part.direction is whole.direction]
+        assert sum(part.ios for part in parts) == whole.ios
+        assert sum(part.bytes for part in parts) == whole.bytes
+        assert merge(part.latency for part in parts) == whole.latency
+
+
+def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
+    work = leg(pattern=Pattern.RANDRW, read_percent=70, numjobs=2, ramp_s=1)
+    assert bench.prefill(work)
+    result = bench.run(work)
+    assert {d.direction for d in result.directions} == {Direction.READ, Direction.WRITE}
+    assert_samples_add_up(bench, result)
+    read, write = result.directions
+    assert 1900 <= read.runtime_ms <= 2300
+    assert 0.6 < read.ios / (read.ios + write.ios) < 0.8
+    assert read.latency_min_ns <= read.latency_mean_ns <= read.latency_max_ns
+    assert read.latency.total == read.ios
+    assert abs(read.ios - read.bytes // 4096) <= work.workload.depth  # in flight when the ramp ended
+    assert bench.started[0].job_text == render(work).job_text
+    assert result.fio_version.startswith("fio-")
+    assert result.fio_json.startswith("{")
+
+
+def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
+    work = leg(
+        pattern=Pattern.WRITE, amount_bytes=16 * MIB, runtime_s=None, block_bytes=MIB, engine=Engine.PSYNC, iodepth=1
+    )
+    result = bench.run(work)
+    assert (result.directions[0].bytes, result.directions[0].ios) == (16 * MIB, 16)
+    assert_samples_add_up(bench, result)
+
+
+def test_it_cancels_within_a_second(bench: Bench) -> None:
+    work = leg(runtime_s=30)
+    set_at: list[float] = []
+    threading.Timer(1.5, lambda: (set_at.append(time.monotonic()), bench.cancelled.set())).start()
+    with pytest.raises(LegFailed) as failure:
+        bench.run(work)
+    assert failure.value.code == "cancelled"
+    assert time.monotonic() - set_at[0] < 1
+
+
+@pytest.mark.parametrize(("code", "limits"), [("fio_timeout", {"total_s": 1.0}), ("fio_silent", {"silence_s": 0.5})])
+def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any) -> None:
+    before = time.monotonic()
+    with pytest.raises(LegFailed) as failure:
+        bench.run(leg(runtime_s=30), **limits)
+    assert failure.value.code == code
+    assert time.monotonic() - before < 4
+
+
+def test_it_names_an_io_error_in_fios_words(bench: Bench) -> None:
+    name = render(leg()).files[0]
+    (bench.data / name).mkdir()  # no file can be opened where a directory is
+    with pytest.raises(LegFailed) as failure:
+        bench.run(leg())
+    assert failure.value.code == "fio_error"
+    assert name in failure.value.message or "irectory" in failure.value.message
+    assert failure.value.exit_code
+
+
+def test_it_refuses_what_it_cannot_render_before_it_starts(bench: Bench) -> None:
+    with pytest.raises(LegFailed) as failure:
+        bench.run(leg(runtime_s=None))
+    assert failure.value.code == "option_refused"
+    assert not bench.started
+
+
+def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
+    if polls(bench.place.device):
+        pytest.skip("this device has poll queues")
+    work = leg(uring=UringOptions(hipri=True))
+    with pytest.raises(LegFailed, match="hipri") as failure:
+        bench.run(work)
+    assert failure.value.code == "uring_feature_missing"
+    assert "hipri" in missing_features(work.workload, str(bench.data))[0]
+    assert not bench.started
+
+
+def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.engines.probe.fio_version", lambda: "fio-3.35")
+    with pytest.raises(LegFailed, match=r"fio 3\.36 or newer"):
+        bench.run(leg(uring=UringOptions(sqthread_poll=True)))
+
+
+def test_it_lets_no_file_grow(bench: Bench) -> None:
+    (bench.data / "mine").write_bytes(bytes(MIB))
+    place = Place(path="mine", cwd_fd=bench.cwd_fd)
+    with pytest.raises(LegFailed, match="take a smaller size"):
+        bench.run(leg(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), place)
+    assert (bench.data / "mine").stat().st_size == MIB
+
+
+def test_it_knows_what_this_host_can_run() -> None:
+    found = capabilities(settings=("scheduler",))
+    assert found.fio_version.startswith("fio-")
+    assert "psync" in found.engines
+    assert ("fixedbufs" in found.uring) == ("io_uring" in found.engines)
+
+
+@pytest.fixture
+def loop(tmp_path: Path) -> Iterator[str]:
+    file = tmp_path / "disk"
+    file.write_bytes(os.urandom(32 * MIB))
+    command = ("losetup", "--find", "--show", "--direct-io=on", str(file))
+    path = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    yield path
+    subprocess.run(("losetup", "--detach", path), check=True)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> None:
+    place = Place(path=loop, device=Path(loop).name)
+    result = bench.run(leg(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), place)
+    assert f"filename={loop}\n" in bench.started[0].job_text
+    (read,) = result.directions
+    assert result.device is not None
+    assert abs(result.device.read_ios - read.ios) < 100  # udev and partition scans may look at it as well
+    assert 10 < result.device.utilisation_percent <= 100
+    assert result.device.queue_depth > 0.5
+    with pytest.raises(LegFailed, match="take a smaller size"):
+        bench.run(leg(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
+
+
+def test_it_reads_device_counters_as_the_kernel_documents_them(tmp_path: Path) -> None:
+    (tmp_path / "sdx").mkdir()
+    stat = tmp_path / "sdx" / "stat"
+    stat.write_text(" 100 0 800 5 200 0 1600 7 1 50 60 0 0 0 0 0 0\n")
+    before = device.read_counters("sdx", tmp_path)
+    time.sleep(0.05)
+    stat.write_text(" 110 0 880 5 220 0 1760 7 1 60 80 0 0 0 0 0 0\n")
+    sample = device.sample_between("sdx", before, device.read_counters("sdx", tmp_path))
+    assert sample is not None
+    assert (sample.read_ios, sample.read_bytes, sample.write_ios, sample.write_bytes) == (10, 40960, 20, 81920)
+    assert sample.queue_depth == pytest.approx(2 * sample.utilisation_percent / 100)
+    assert device.read_counters("none", tmp_path) is None
