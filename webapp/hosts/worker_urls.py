@@ -1,5 +1,7 @@
-"""Addresses of this part."""
+"""Addresses under /api/worker/v1/ that need no host token."""
 
-from django.urls import URLPattern
+from django.urls import path
 
-urlpatterns: list[URLPattern] = []
+from webapp.hosts import worker_views
+
+urlpatterns = [path("enrol", worker_views.enrol, name="worker-enrol")]

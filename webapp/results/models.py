@@ -29,6 +29,7 @@ class LegRun(models.Model):
     exit_code = models.IntegerField(null=True)
     fio_json = models.BinaryField(default=b"")  # zlib of fio's last dump
     stderr = models.TextField(blank=True)
+    directions = models.BinaryField(default=b"")  # JSON of the DirectionResults until the attempt is done, then empty
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
     device = models.JSONField(null=True)  # contract.reports.DeviceSample over the whole leg

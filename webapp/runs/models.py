@@ -77,6 +77,8 @@ class Run(models.Model):
     cancel_requested_at = models.DateTimeField(null=True)
     armed_serials = models.JSONField(default=list)  # typed by `created_by` before the start
     armed_until = models.DateTimeField(null=True)
+    reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled
+    reason = models.TextField(blank=True)
     note = models.TextField(blank=True)
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
@@ -113,10 +115,13 @@ class Trial(models.Model):
     workload = models.JSONField()  # contract.workload.Workload
     settings = models.JSONField(default=dict)  # setting name -> wanted value
     drop_caches = models.BooleanField(default=False)
+    destructive = models.BooleanField(
+        default=False
+    )  # overwrites its target: needs arming, is never tried again unasked
     state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
     reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost
     reason = models.TextField(blank=True)
-    attempts_left = models.PositiveSmallIntegerField(default=1)
+    attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
     ended_at = models.DateTimeField(null=True)
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
 
@@ -153,6 +158,7 @@ class Attempt(models.Model):
     started_at = models.DateTimeField(null=True)  # fio began
     ended_at = models.DateTimeField(null=True)
     phase = models.CharField(max_length=300, blank=True)  # what the worker last said it is doing
+    configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
     outcome_code = models.CharField(max_length=60, blank=True)
     outcome = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

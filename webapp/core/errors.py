@@ -1,0 +1,10 @@
+"""What people did wrong, or cannot have: shown to them as it is. Everything else is our bug."""
+
+
+class Refusal(Exception):
+    """`code` is for machines, the text says what is wrong, where, and what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

@@ -1,0 +1,59 @@
+"""Writes about people: tokens, accounts, and the record of who did what."""
+
+import secrets
+from collections.abc import Mapping
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from webapp.core.errors import Refusal
+from webapp.core.models import ApiToken, AuditEntry, Role, User
+from webapp.core.tokens import new_token
+
+SYSTEM = "system"
+
+
+def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, object] | None = None) -> AuditEntry:
+    """Record what was done; `by` None means the system itself. `detail` is plain JSON."""
+    return AuditEntry.objects.create(
+        user=by, actor=by.username if by else SYSTEM, action=action, subject=subject[:200], detail=dict(detail or {})
+    )
+
+
+@transaction.atomic
+def create_api_token(*, user: User, name: str) -> str:
+    """A new API token for a person; the plain text is returned here and never again."""
+    plain, token_hash = new_token()
+    ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash)
+    audit(by=user, action="token.create", subject=user.username, detail={"name": name[:100]})
+    return plain
+
+
+@transaction.atomic
+def create_user(*, username: str, password: str, role: Role, by: User | None = None) -> User:
+    """A person who may log in. Raises Refusal for a name that is taken or a password that is too weak."""
+    user = User(username=username, role=role)
+    if User.objects.filter(username=username).exists():
+        raise Refusal("username_taken", f"There is a user {username!r} already. Choose another name.")
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise Refusal("password_weak", " ".join(error.messages)) from error
+    user.set_password(password)
+    user.save()
+    audit(by=by, action="user.create", subject=username, detail={"role": role.value})
+    return user
+
+
+@transaction.atomic
+def set_password(*, user: User, password: str, by: User | None = None) -> None:
+    """Give a person a new password; their sessions end with the old one."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+    audit(by=by, action="user.password", subject=user.username)
+
+
+def generated_password() -> str:
+    """A password that nobody has to remember: 144 random bits."""
+    return secrets.token_urlsafe(18)

@@ -1,0 +1,18 @@
+"""`manage.py enrolment_token`: the one-time token for a new host, alone on stdout."""
+
+import argparse
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from webapp.hosts.services import issue_enrolment_token
+
+
+class Command(BaseCommand):
+    help = "Print a token with which one host can be enrolled once, within the hour."
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--host", default="", metavar="SLUG", help="its name here; left out: its hostname")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        self.stdout.write(issue_enrolment_token(by=None, slug=options["host"]))

@@ -1,0 +1,77 @@
+"""The edge of the worker interface: body limits, the contract's decoders, the host's token, Problem bodies."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Host
+from webapp.hosts.services import EnrolRefused, authenticate_host
+from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
+from worker.contract.reports import Problem
+
+M = TypeVar("M", bound=Message)
+Answer = Callable[[HttpRequest], Message]
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (TooLarge, 413),
+    (VersionMismatch, 426),
+    (ContractError, 400),
+    (EnrolRefused, 403),
+    (Refusal, 400),
+)
+
+
+class NotAuthenticated(Exception):
+    """No token, an unknown one, or one that was revoked: not told apart."""
+
+
+def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
+    """A view that takes POST and answers with a message of the contract, a Problem where something is wrong."""
+
+    @csrf_exempt
+    @require_POST
+    @wraps(answer)
+    def view(request: HttpRequest) -> HttpResponse:
+        try:
+            return _json(200, answer(request))
+        except NotAuthenticated:
+            message = "This host token is not known here, or was revoked. Enrol the host again."
+            return _json(401, Problem(code="not_authenticated", message=message))
+        except (ContractError, Refusal) as error:
+            status = next(status for kind, status in _STATUS if isinstance(error, kind))
+            return _json(status, Problem(code=error.code, message=str(error)[:2000]))
+
+    return view
+
+
+def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
+    """The request's message. Its length is looked at before a byte of it is read."""
+    announced = request.META.get("CONTENT_LENGTH") or ""
+    if not announced.isdigit():
+        raise ContractError(f"{kind.__name__} has no Content-Length. Send it in one piece, with its length.")
+    if int(announced) > limit:
+        raise TooLarge(f"{kind.__name__} of {announced} bytes is over the limit of {limit} bytes.")
+    try:
+        body = request.read(limit + 1)
+    except UnreadablePostError as error:
+        raise ContractError(f"{kind.__name__} broke off before its end.") from error
+    return decode(body, kind, limit=limit)
+
+
+def host_of(request: HttpRequest) -> Host:
+    """The host whose token the request carries. One query, whatever the token is. Raises NotAuthenticated."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    host = authenticate_host(token.strip() if scheme.lower() == "bearer" else "")
+    if host is None:
+        raise NotAuthenticated
+    return host
+
+
+def _json(status: int, message: Message) -> HttpResponse:
+    return HttpResponse(encode(message), status=status, content_type="application/json")

@@ -1,0 +1,121 @@
+"""Takes a worker's report: exactly once, in order, each attempt in a transaction of its own.
+
+The attempt's row is locked, so two reports about it wait for each other. Batch `confirmed_seq + 1` is taken,
+lower ones were taken before, higher ones show a gap and are not taken; the answer says how far everything is
+committed. An item that cannot be true fails its attempt by name and no other.
+
+    attempt      batches new to us      answer
+    active       taken                  confirmed, cancel?, lease
+    lost         revived, then taken    the same; too late: superseded
+    ended        none                   confirmed (and cancel, if the worker believes it is still at it)
+    ended        some                   attempt_closed
+    not its own  -                      unknown_attempt
+"""
+
+import logging
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import DataError, IntegrityError, transaction
+
+from webapp.hosts.models import Host
+from webapp.hosts.services import touch_host
+from webapp.results.intake import BadItem, Intake
+from webapp.results.items import take_item
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.ending import end_attempt
+from webapp.runs.leases import new_lease, parse_id, revive
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState
+from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
+
+log = logging.getLogger(__name__)
+
+_UNKNOWN = Refusal(code="unknown_attempt", message="This server gave this host no such attempt.")
+_CLOSED = Refusal(code="attempt_closed", message="This attempt has ended; nothing more of it is taken.")
+_SUPERSEDED = Refusal(
+    code="superseded",
+    message="This attempt was lost, and its run has ended or the host was given something newer since.",
+)
+
+
+def take_report(*, host: Host, report: Report) -> ReportReply:
+    """Commit what is new in a report and answer for every attempt that it names."""
+    batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active}
+    for batch in report.batches:
+        batches.setdefault(batch.attempt, []).append(batch)
+    touch_host(host=host)
+    active = frozenset(report.active)
+    return ReportReply(
+        attempts=tuple(_answer(host, name, found, active=name in active) for name, found in batches.items())
+    )
+
+
+def _answer(host: Host, name: str, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
+    attempt_id = parse_id(name)
+    if attempt_id is None:
+        return AttemptReply(attempt=name, confirmed_seq=0, refusal=_UNKNOWN)
+    try:
+        with transaction.atomic():
+            return _take(host, name, attempt_id, batches, active=active)
+    except (BadItem, IntegrityError, DataError) as error:
+        words = str(error).strip()[:1500]
+        log.warning("attempt %s of host %s: an item was refused: %s", name, host, words)
+        return _fail_for_bad_item(host, name, attempt_id, words)
+
+
+def _take(host: Host, name: str, attempt_id: UUID, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
+    attempt = _locked(host, attempt_id)
+    if attempt is None:
+        return AttemptReply(attempt=name, confirmed_seq=0, refusal=_UNKNOWN)
+    unseen = any(batch.seq > attempt.confirmed_seq for batch in batches)
+    if attempt.state == AttemptState.LOST and (unseen or active) and not revive(attempt):
+        return _reply(name, attempt, refusal=_SUPERSEDED)
+    if attempt.state not in ACTIVE_ATTEMPT_STATES:
+        return _reply(name, attempt, cancel=active, refusal=_CLOSED if unseen else None)
+    return _take_in_order(name, attempt, batches)
+
+
+def _locked(host: Host, attempt_id: UUID) -> Attempt | None:
+    own = Attempt.objects.filter(pk=attempt_id, host=host)
+    return own.select_related("run", "trial__target").select_for_update(no_key=True, of=("self",)).first()
+
+
+def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:
+    intake = Intake(attempt)
+    intake.change(lease_until=new_lease())
+    for batch in batches:
+        if batch.seq == attempt.confirmed_seq + 1:
+            for item in batch.items:
+                take_item(intake, item)
+            intake.change(confirmed_seq=batch.seq)
+    intake.flush()
+    Attempt.objects.filter(pk=attempt.pk).update(**intake.changes)
+    if intake.ended:
+        transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+    return _reply(name, attempt)
+
+
+def _fail_for_bad_item(host: Host, name: str, attempt_id: UUID, words: str) -> AttemptReply:
+    """What the report said of this attempt was rolled back; what was confirmed before stays."""
+    refusal = Refusal(code="bad_item", message=words)
+    with transaction.atomic():
+        attempt = _locked(host, attempt_id)
+        if attempt is None:
+            return AttemptReply(attempt=name, confirmed_seq=0, refusal=_UNKNOWN)
+        if attempt.state in ACTIVE_ATTEMPT_STATES:
+            end_attempt(attempt, AttemptState.FAILED, code="bad_item", message=f"The worker reported: {words}")
+            transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+    return _reply(name, attempt, refusal=refusal)
+
+
+def _reply(name: str, attempt: Attempt, *, cancel: bool = False, refusal: Refusal | None = None) -> AttemptReply:
+    if attempt.state in ACTIVE_ATTEMPT_STATES:
+        run = attempt.run
+        cancel = attempt.kind == AttemptKind.TRIAL and run is not None and run.cancel_requested_at is not None
+    return AttemptReply(
+        attempt=name,
+        confirmed_seq=attempt.confirmed_seq,
+        cancel=cancel,
+        lease_until=attempt.lease_until.timestamp() if attempt.state in ACTIVE_ATTEMPT_STATES else 0.0,
+        refusal=refusal,
+    )

@@ -1,0 +1,180 @@
+"""What each item of a batch means: a registry of item type -> handler."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from webapp.results.intake import BadItem, Intake, moment
+from webapp.results.models import Configuration, LegRun
+from webapp.results.models import Sample as SampleRow
+from webapp.results.packing import pack
+from webapp.results.services import keep_results
+from webapp.runs.ending import end_attempt
+from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
+from webapp.runs.states import move_attempt, move_trial
+from worker.contract.reports import (
+    Accepted,
+    DirectionSample,
+    Finished,
+    Item,
+    LegResult,
+    LegStarted,
+    Observed,
+    Outcome,
+    Phase,
+    Sample,
+    SettingRecord,
+    SettingRestored,
+)
+
+
+def take_item(intake: Intake, item: Item) -> None:
+    """Take one item. Raises BadItem where it contradicts what was said before."""
+    if intake.ended:
+        raise BadItem("An item after the one that said the attempt was finished.")
+    _HANDLERS[type(item)](intake, item)
+
+
+def _accepted(intake: Intake, _: Accepted) -> None:
+    if intake.attempt.state == AttemptState.DISPATCHED:
+        _move(intake, AttemptState.ACCEPTED)
+
+
+def _phase(intake: Intake, item: Phase) -> None:
+    percent = "" if item.percent is None else f" {item.percent:.0f} %"
+    detail = f": {item.detail}" if item.detail else ""
+    intake.change(phase=f"{item.name}{percent}{detail}"[:300])
+
+
+def _setting(intake: Intake, item: SettingRecord) -> None:
+    change = SettingChange(
+        attempt=intake.attempt,
+        at=moment(item.at),
+        name=item.name,
+        device=item.device,
+        before=item.before,
+        asked=item.asked,
+        observed=item.observed,
+    )
+    intake.setting_changes.append(change)
+
+
+def _restored(intake: Intake, item: SettingRestored) -> None:
+    change = SettingChange(
+        attempt=intake.attempt,
+        at=moment(item.at),
+        name=item.name,
+        device=item.device,
+        asked=item.value,
+        observed=item.observed,
+        restoring=True,
+        restored=item.restored,
+        note=item.note,
+    )
+    intake.setting_changes.append(change)
+
+
+def _observed(intake: Intake, item: Observed) -> None:
+    text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    Configuration.objects.bulk_create([Configuration(digest=digest, facts=item.facts)], ignore_conflicts=True)
+    LegRun.objects.filter(attempt=intake.attempt).update(configuration_id=digest)
+    intake.change(configuration_digest=digest)
+
+
+def _leg_started(intake: Intake, item: LegStarted) -> None:
+    if intake.attempt.kind != AttemptKind.TRIAL or item.leg != 0:
+        raise BadItem(f"Leg {item.leg} is not in the order of this attempt.")
+    LegRun.objects.create(
+        attempt=intake.attempt,
+        leg=item.leg,
+        job_text=item.job_text,
+        command=list(item.command),
+        configuration_id=intake.attempt.configuration_digest or None,
+        started_at=moment(item.at),
+    )
+    intake.leg_started(item.leg)
+    if intake.attempt.state != AttemptState.RUNNING:
+        _move(intake, AttemptState.RUNNING)
+
+
+def _sample(intake: Intake, item: Sample) -> None:
+    intake.require_leg(item.leg, "sample")
+    intake.samples += [_sample_row(intake, item, direction) for direction in item.directions]
+
+
+def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> SampleRow:
+    return SampleRow(
+        attempt=intake.attempt,
+        leg=item.leg,
+        second=item.second,
+        direction=direction.direction.value,
+        at=moment(item.at),
+        interval_ms=item.interval_ms,
+        ios=direction.ios,
+        bytes=direction.bytes,
+        runtime_ms=direction.runtime_ms,
+        p50_ns=direction.p50_ns,
+        p99_ns=direction.p99_ns,
+        p999_ns=direction.p999_ns,
+        latency=pack(direction.latency),
+        utilisation_percent=item.device.utilisation_percent if item.device else None,
+        queue_depth=item.device.queue_depth if item.device else None,
+    )
+
+
+def _leg_result(intake: Intake, item: LegResult) -> None:
+    intake.require_leg(item.leg, "result")
+    unfinished = LegRun.objects.filter(attempt=intake.attempt, leg=item.leg, ended_at=None)
+    changed = unfinished.update(
+        started_at=moment(item.started_at),
+        ended_at=moment(item.ended_at),
+        fio_version=item.fio_version[:40],
+        exit_code=item.exit_code,
+        fio_json=zlib.compress(item.fio_json.encode("utf-8", "surrogatepass")),
+        stderr=item.stderr,
+        directions=msgspec.json.encode(item.directions),
+        usr_cpu_percent=item.usr_cpu_percent,
+        sys_cpu_percent=item.sys_cpu_percent,
+        device=msgspec.to_builtins(item.device),
+        samples_sent=item.samples,
+        kernel_log=list(item.kernel_log),
+    )
+    if changed != 1:
+        raise BadItem(f"A second result of leg {item.leg}.")
+
+
+def _finished(intake: Intake, item: Finished) -> None:
+    """The end: results are kept of what is done, whatever is waiting goes on after the commit."""
+    if item.outcome is not Outcome.DONE and not item.code:
+        raise BadItem(f"The attempt {item.outcome} without saying why.")
+    intake.flush()
+    if item.outcome is Outcome.DONE and intake.attempt.kind == AttemptKind.TRIAL:
+        keep_results(intake.attempt)
+        if intake.attempt.state != AttemptState.RUNNING:
+            raise BadItem("The attempt is done without having run.")
+    end_attempt(intake.attempt, AttemptState(item.outcome.value), code=item.code, message=item.message)
+    intake.ended = True
+
+
+def _move(intake: Intake, to: AttemptState) -> None:
+    move_attempt(intake.attempt, to)
+    if intake.attempt.trial is not None:
+        move_trial(intake.attempt.trial, TrialState(to.value), attempt=intake.attempt)
+
+
+_HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
+    Accepted: _accepted,
+    Phase: _phase,
+    SettingRecord: _setting,
+    SettingRestored: _restored,
+    Observed: _observed,
+    LegStarted: _leg_started,
+    Sample: _sample,
+    LegResult: _leg_result,
+    Finished: _finished,
+}

@@ -1,0 +1,59 @@
+"""Writes about results."""
+
+import msgspec
+
+from webapp.results.intake import BadItem
+from webapp.results.models import LegRun, Result
+from webapp.results.packing import pack
+from webapp.runs.models import Attempt
+from worker.contract.histogram import supported_percentile
+from worker.contract.reports import DirectionResult
+
+
+def keep_results(attempt: Attempt) -> list[Result]:
+    """The result rows of a trial's attempt that is done, from what its legs said. Raises BadItem if one said nothing."""
+    legs = list(LegRun.objects.filter(attempt=attempt))
+    unfinished = [leg.leg for leg in legs if leg.ended_at is None]
+    if not legs or unfinished:
+        raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
+    rows = [
+        _result(attempt, leg, direction)
+        for leg in legs
+        for direction in msgspec.json.decode(bytes(leg.directions), type=tuple[DirectionResult, ...])
+    ]
+    if not rows:
+        raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
+    LegRun.objects.filter(attempt=attempt).update(directions=b"")
+    return Result.objects.bulk_create(rows)
+
+
+def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
+    trial = attempt.trial
+    assert trial is not None
+    assert leg.ended_at is not None
+    return Result(
+        trial=trial,
+        leg_run=leg,
+        direction=measured.direction.value,
+        run_id=trial.run_id,
+        host_id=trial.host_id,
+        target_id=trial.target_id,
+        point=trial.point,
+        point_key=trial.point_key,
+        measured_at=leg.ended_at,
+        ios=measured.ios,
+        bytes=measured.bytes,
+        runtime_ms=measured.runtime_ms,
+        iops=measured.iops,
+        bytes_per_s=measured.bytes_per_s,
+        latency_kind=measured.latency_kind.value,
+        latency_min_ns=measured.latency_min_ns,
+        latency_mean_ns=measured.latency_mean_ns,
+        latency_max_ns=measured.latency_max_ns,
+        latency_stddev_ns=measured.latency_stddev_ns,
+        p50_ns=supported_percentile(measured.latency, 50.0),
+        p95_ns=supported_percentile(measured.latency, 95.0),
+        p99_ns=supported_percentile(measured.latency, 99.0),
+        p999_ns=supported_percentile(measured.latency, 99.9),
+        latency=pack(measured.latency),
+    )

@@ -1,0 +1,125 @@
+"""What an attempt asks of its host, as a signed order, and the way into the host's queue."""
+
+import logging
+import time
+from datetime import datetime, timedelta
+
+import msgspec
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from webapp.celery import app
+from webapp.hosts.keys import signing_key
+from webapp.hosts.models import Target
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, Trial
+from worker.contract.orders import (
+    ORDER_TASK,
+    AnyOrder,
+    CloseRunOrder,
+    InventoryOrder,
+    SettingWish,
+    TrialOrder,
+    queue_name,
+)
+from worker.contract.signing import seal
+from worker.contract.workload import Leg, TargetKind, TargetRef, Workload
+
+log = logging.getLogger(__name__)
+
+# What a trial may take beyond its own time before it counts as stuck (s).
+_SLACK_S = 120
+# Slowest storage that an amount of data is waited for (bytes/s).
+_SLOWEST_BYTES_PER_S = 1_000_000
+_LONGEST_S = 40 * 86400
+
+
+def publish(attempt: Attempt) -> bool:
+    """Sign the attempt's order for now and put it into the host's queue; False where the broker is away.
+
+    May be done any number of times: the worker's journal refuses an attempt that it knows.
+    The order goes straight to the queue's list (no bindings that an emptied Redis would have lost).
+    """
+    envelope = seal(order_for(attempt), signing_key()[1])
+    try:
+        app.send_task(ORDER_TASK, args=[envelope], queue=queue_name(str(attempt.host_id)), declare=[], argsrepr="[…]")
+    except (OperationalError, RedisError, OSError) as error:
+        log.warning("attempt %s: the broker did not take the order, it will be sent again: %s", attempt.pk, error)
+        return False
+    Attempt.objects.filter(pk=attempt.pk).update(published_at=timezone.now())
+    return True
+
+
+def waiting_orders(host_id: object) -> int:
+    """How many orders lie in the host's queue. Raises OSError, RedisError or OperationalError without a broker."""
+    with app.producer_pool.acquire(block=True, timeout=5) as producer:
+        return int(producer.channel.client.llen(queue_name(str(host_id))))
+
+
+def order_for(attempt: Attempt) -> AnyOrder:
+    """The order of an attempt, valid from now on for ORDER_EXPIRES_SECONDS."""
+    now = time.time()
+    head = {
+        "host": str(attempt.host_id),
+        "attempt": str(attempt.pk),
+        "issued_at": now,
+        "expires_at": now + settings.ORDER_EXPIRES_SECONDS,
+    }
+    if attempt.kind == AttemptKind.INVENTORY:
+        return InventoryOrder(**head)  # type: ignore[arg-type]
+    if attempt.kind == AttemptKind.CLOSE_RUN:
+        return CloseRunOrder(run=str(attempt.run_id), **head)  # type: ignore[arg-type]
+    trial, run = attempt.trial, attempt.run
+    assert trial is not None
+    assert run is not None
+    leg = leg_of(trial)
+    return TrialOrder(
+        run=str(run.pk),
+        trial=str(trial.pk),
+        legs=(leg,),
+        settings=tuple(SettingWish(name=name, value=value) for name, value in trial.settings.items()),
+        drop_caches=trial.drop_caches,
+        armed_serials=armed_serials(run),
+        total_limit_s=total_limit_s(leg.workload),
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def leg_of(trial: Trial) -> Leg:
+    return Leg(number=0, target=target_ref(trial.target), workload=msgspec.convert(trial.workload, Workload))
+
+
+def target_ref(target: Target) -> TargetRef:
+    return TargetRef(
+        id=str(target.pk),
+        kind=TargetKind(target.kind),
+        path=target.path,
+        stable_id=target.stable_id,
+        serial=target.arming_serial,
+    )
+
+
+def armed_serials(run: Run) -> tuple[str, ...]:
+    """What was armed, for a run that began while the arming was fresh; a run that waited too long destroys nothing."""
+    began: datetime = run.started_at or timezone.now()
+    return tuple(run.armed_serials) if run.armed_until and began <= run.armed_until else ()
+
+
+def total_limit_s(workload: Workload) -> int:
+    """How long a leg may take in all before the worker ends it."""
+    measured = workload.ramp_s + (workload.runtime_s or 0) + (workload.amount_bytes or 0) / _SLOWEST_BYTES_PER_S
+    prefill = (workload.size_bytes or 0) * workload.files / _SLOWEST_BYTES_PER_S if workload.prefill else 0
+    return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)
+
+
+def to_publish_again() -> list[Attempt]:
+    """Orders that nobody accepted in time. Orders of cancelled runs are left to lapse."""
+    overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
+    waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
+    waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)
+    waiting = waiting.exclude(published_at__gt=overdue)
+    return list(
+        waiting.order_by(F("published_at").asc(nulls_first=True)).select_related("run", "trial__target", "host")
+    )

@@ -1,0 +1,91 @@
+"""What must be true before a run is started: hosts there, capabilities offered, destruction armed. Says no in words."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+import msgspec
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Host, HostState, Target
+from webapp.plans.expand import PlannedTrial
+from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.inventory import Capabilities
+from worker.contract.workload import Engine, TargetKind, Workload
+
+
+def destroys(workload: Workload, kind: TargetKind) -> bool:
+    """Whether the workload overwrites what a person may want to keep. A directory's files are our own."""
+    return workload.pattern.writes and kind is not TargetKind.DIRECTORY
+
+
+def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
+    """Raises Refusal for the first target or host that cannot be used now."""
+    if not targets:
+        raise Refusal("target_unavailable", "Choose at least one target.")
+    for target in targets:
+        _refuse_target(target)
+        _refuse_host(target.host)
+
+
+def _refuse_target(target: Target) -> None:
+    if not target.in_policy:
+        raise Refusal("target_unavailable", f"{target} is no longer in the policy file of its host.")
+    if not target.present:
+        why = target.problem or "it was not found"
+        raise Refusal("target_unavailable", f"{target} is not there now: {why}.")
+
+
+def _refuse_host(host: Host) -> None:
+    if host.state != HostState.ACTIVE:
+        raise Refusal("host_unavailable", f"Host {host} is {host.get_state_display().lower()} and takes no runs.")
+    heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
+    if host.last_seen_at is None or host.last_seen_at < heard_since:
+        raise Refusal("host_unavailable", f"Host {host} has not been heard lately. Is its worker running?")
+    if not OLDEST_UNDERSTOOD <= host.contract <= CONTRACT_VERSION:
+        raise Refusal("host_unavailable", f"The worker of host {host} speaks another contract version. Upgrade it.")
+
+
+def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> None:
+    """Raises Refusal naming everything that is asked of a host and that it does not offer."""
+    offered = {str(target.pk): _capabilities(target.host) for target in targets}
+    hosts = {str(target.pk): target.host.slug for target in targets}
+    missing = {
+        f"{hosts[trial.target_id]}: {lack}" for trial in trials for lack in _lacks(trial, offered[trial.target_id])
+    }
+    if missing:
+        raise Refusal("capability_missing", "Not offered by the host: " + "; ".join(sorted(missing)) + ".")
+
+
+def _capabilities(host: Host) -> Capabilities:
+    try:
+        return msgspec.convert(host.capabilities, Capabilities)
+    except msgspec.ValidationError as error:
+        raise Refusal("host_unavailable", f"Host {host} has not said yet what it can run.") from error
+
+
+def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
+    work = trial.workload
+    lacks = [] if work.engine in offered.engines else [f"engine {work.engine}"]
+    if work.engine is Engine.IO_URING:
+        lacks += [f"io_uring option {name}" for name in work.uring.wanted() if name not in offered.uring]
+    return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
+
+
+def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:
+    """Raises Refusal unless every target that is written over may be destroyed and was armed by its serial."""
+    by_id = {str(target.pk): target for target in targets}
+    written = {trial.target_id for trial in trials if destroys(trial.workload, TargetKind(by_id[trial.target_id].kind))}
+    destroyed = [target for target in targets if str(target.pk) in written]
+    for target in destroyed:
+        if not target.destroy:
+            raise Refusal(
+                "not_destroyable",
+                f"The plan writes to {target}, and the policy of its host does not allow that. "
+                "Its administrator can set destroy = true for it.",
+            )
+    unarmed = [target for target in destroyed if target.arming_serial not in armed]
+    if unarmed:
+        wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)
+        raise Refusal("not_armed", f"This run destroys what is on its targets. To arm it, type: {wanted}.")

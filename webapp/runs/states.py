@@ -1,0 +1,171 @@
+"""The moves that runs, trials and attempts may make, and the one function for each that makes them.
+
+Run      queued ──► running ──► closing ──► done | failed | cancelled
+            └──────────┴── done | failed | cancelled   (no order was ever sent, so nothing is to be put back)
+
+Trial    planned ──► dispatched ──► accepted ──► running ──► done
+            │            ├──────────────┴───────────┴──────► failed | cancelled
+            │            └──────────────┴───────────┴──────► lost ──► planned | failed | cancelled
+            └─► cancelled                                      │
+         planned | failed ◄── revival of a lost attempt ───────┘
+            └──► dispatched | accepted | running
+
+Attempt  dispatched ──► accepted ──► running ──► done | failed | cancelled
+              └─────────────┴───────────┴──────► lost ──► dispatched | accepted | running   (revival)
+
+A worker may skip steps that it had no time to report: dispatched ──► running | done.
+A revival makes a failed trial run again; `revive_trial` alone may do that, and only where the lease was the failure.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.utils import timezone
+
+from webapp.runs.models import (
+    ACTIVE_ATTEMPT_STATES,
+    ENDED_TRIAL_STATES,
+    Attempt,
+    AttemptState,
+    Move,
+    Run,
+    RunState,
+    Trial,
+    TrialState,
+)
+
+R, T, A = RunState, TrialState, AttemptState
+
+ENDED_RUN_STATES = (R.DONE, R.FAILED, R.CANCELLED)
+
+RUN_MOVES: Mapping[RunState, frozenset[RunState]] = {
+    R.QUEUED: frozenset({R.RUNNING, *ENDED_RUN_STATES}),
+    R.RUNNING: frozenset({R.CLOSING, *ENDED_RUN_STATES}),
+    R.CLOSING: frozenset(ENDED_RUN_STATES),
+    R.DONE: frozenset(),
+    R.FAILED: frozenset(),
+    R.CANCELLED: frozenset(),
+}
+TRIAL_MOVES: Mapping[TrialState, frozenset[TrialState]] = {
+    T.PLANNED: frozenset({T.DISPATCHED, T.CANCELLED}),
+    T.DISPATCHED: frozenset({T.ACCEPTED, T.RUNNING, T.DONE, T.FAILED, T.CANCELLED, T.LOST}),
+    T.ACCEPTED: frozenset({T.RUNNING, T.DONE, T.FAILED, T.CANCELLED, T.LOST}),
+    T.RUNNING: frozenset({T.DONE, T.FAILED, T.CANCELLED, T.LOST}),
+    T.LOST: frozenset({T.PLANNED, T.FAILED, T.CANCELLED}),
+    T.DONE: frozenset(),
+    T.FAILED: frozenset(),
+    T.CANCELLED: frozenset(),
+}
+# Only by `revive_trial`.
+TRIAL_REVIVALS: Mapping[TrialState, frozenset[TrialState]] = {
+    T.PLANNED: frozenset({T.DISPATCHED, T.ACCEPTED, T.RUNNING}),
+    T.FAILED: frozenset({T.DISPATCHED, T.ACCEPTED, T.RUNNING}),
+}
+ATTEMPT_MOVES: Mapping[AttemptState, frozenset[AttemptState]] = {
+    A.DISPATCHED: frozenset({A.ACCEPTED, A.RUNNING, A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
+    A.ACCEPTED: frozenset({A.RUNNING, A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
+    A.RUNNING: frozenset({A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
+    A.LOST: frozenset({A.DISPATCHED, A.ACCEPTED, A.RUNNING}),
+    A.DONE: frozenset(),
+    A.FAILED: frozenset(),
+    A.CANCELLED: frozenset(),
+}
+
+
+class IllegalMove(Exception):
+    """A move that no table allows: our bug."""
+
+
+class StaleMove(Exception):
+    """Somebody else moved it first: the row is no longer in the state it was read in."""
+
+
+def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
+    """Move a run and write its history. Raises IllegalMove, or StaleMove where another was first."""
+    before = RunState(run.state)
+    if to not in RUN_MOVES[before]:
+        raise IllegalMove(f"{run} may not go from {before} to {to}.")
+    now = timezone.now()
+    changes: dict[str, object] = {"state": to}
+    if to is R.RUNNING:
+        changes["started_at"] = now
+    if to in ENDED_RUN_STATES:
+        changes |= {"ended_at": now, "reason_code": code, "reason": reason}
+    _update(Run.objects.filter(pk=run.pk, state=before).update(**changes), run, before, to)
+    _set(run, changes)
+    Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
+
+
+def move_trial(
+    trial: Trial, to: TrialState, *, attempt: Attempt | None = None, code: str = "", reason: str = ""
+) -> None:
+    """Move a trial and write its history. Raises IllegalMove, or StaleMove where another was first."""
+    if to not in TRIAL_MOVES[TrialState(trial.state)]:
+        raise IllegalMove(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
+    _move_trial(trial, to, attempt, code, reason)
+
+
+def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
+    """A lost attempt was heard again: its trial goes on where it was."""
+    before = TrialState(trial.state)
+    if to not in TRIAL_REVIVALS.get(before, ()) or (before is T.FAILED and trial.reason_code != "lease_expired"):
+        raise IllegalMove(f"Trial {trial.pk} may not be revived from {before} to {to}.")
+    _move_trial(trial, to, attempt, "revived", "The lost attempt reported again.")
+
+
+def _move_trial(trial: Trial, to: TrialState, attempt: Attempt | None, code: str, reason: str) -> None:
+    before = TrialState(trial.state)
+    changes: dict[str, object] = {"state": to}
+    changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
+    explains = to in (T.FAILED, T.LOST, T.CANCELLED)
+    changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
+    _update(Trial.objects.filter(pk=trial.pk, state=before).update(**changes), trial, before, to)
+    _set(trial, changes)
+    Move.objects.create(
+        run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=to, code=code, reason=reason
+    )
+
+
+def cancel_planned_trials(run: Run) -> int:
+    """Cancel everything of a run that was not sent yet, in two statements however many they are."""
+    planned = list(run.trials.select_for_update(no_key=True).filter(state=T.PLANNED).order_by("index"))
+    now, reason = timezone.now(), "The run was cancelled before this trial began."
+    Trial.objects.filter(pk__in=[trial.pk for trial in planned], state=T.PLANNED).update(
+        state=T.CANCELLED, ended_at=now, reason_code="cancelled", reason=reason
+    )
+    Move.objects.bulk_create(
+        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code="cancelled", reason=reason)
+        for trial in planned
+    )
+    return len(planned)
+
+
+def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "") -> None:
+    """Move an attempt and set the time that belongs to the move. Its trial's moves are its history."""
+    before = AttemptState(attempt.state)
+    if to not in ATTEMPT_MOVES[before]:
+        raise IllegalMove(f"Attempt {attempt.pk} may not go from {before} to {to}.")
+    changes = {"state": to, "outcome_code": code, "outcome": outcome, **_attempt_times(attempt, to, timezone.now())}
+    _update(Attempt.objects.filter(pk=attempt.pk, state=before).update(**changes), attempt, before, to)
+    _set(attempt, changes)
+
+
+def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[str, datetime | None]:
+    if to not in ACTIVE_ATTEMPT_STATES:
+        return {"ended_at": now}
+    times: dict[str, datetime | None] = {"ended_at": None}
+    if to in (A.ACCEPTED, A.RUNNING):
+        times["accepted_at"] = attempt.accepted_at or now
+    if to is A.RUNNING:
+        times["started_at"] = attempt.started_at or now
+    return times
+
+
+def _update(changed: int, row: object, before: str, to: str) -> None:
+    if changed != 1:
+        raise StaleMove(f"{row} was not {before} any more when it was to become {to}.")
+
+
+def _set(row: object, changes: Mapping[str, object]) -> None:
+    for name, value in changes.items():
+        setattr(row, name, value)

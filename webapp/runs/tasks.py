@@ -1,0 +1,51 @@
+"""The periodic task. Everything in it may be done twice, or at the same time by two."""
+
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from webapp.celery import app
+from webapp.hosts.models import HostState
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.ending import give_up_revoked, settle_run, sweep_cancelled
+from webapp.runs.leases import expire_leases, publish_again
+from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 5
+
+
+@app.task(name="webapp.runs.tasks.tick")
+def tick() -> None:
+    """Every few seconds: what no report brings about."""
+    for step in (expire_leases, tidy_runs, publish_again, dispatch_all):
+        _guarded(step)
+
+
+def _guarded(step: Callable[[], object]) -> None:
+    """One step that fails must not keep the others from being done."""
+    try:
+        step()
+    except Exception:
+        log.exception("%s failed; the next tick tries again.", step.__name__)
+
+
+def tidy_runs() -> None:
+    """Finish what a race, a crash or a revoked host has left half done."""
+    for run in Run.objects.filter(state__in=OPEN_RUN_STATES):
+        if run.trials.filter(host__state=HostState.REVOKED).exists():
+            give_up_revoked(run)
+        if run.cancel_requested_at and run.trials.filter(state=TrialState.PLANNED).exists():
+            sweep_cancelled(run.pk)
+        settle_run(run.pk)
+
+
+def dispatch_all() -> None:
+    for host_id in hosts_with_open_runs():
+        dispatch_host(host_id)
+
+
+def hosts_with_open_runs() -> list[UUID]:
+    hosts = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
+    return list(hosts.values_list("host_id", flat=True).distinct())
