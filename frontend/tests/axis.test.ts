@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { log2Bounds, powersOfTwo, timeTicks, wantsLog2 } from "../src/lib/axis";
+import { log2Bounds, powersOfTwo, tickText, timeTicks, wantsLog2 } from "../src/lib/axis";
 
 test("powers of two cover block sizes from 512 B to 4 MiB", () => {
   const ticks = powersOfTwo(512, 4 * 2 ** 20);
@@ -34,4 +34,9 @@ test("time ticks are round", () => {
   expect(timeTicks(0, 60)).toEqual([0, 10, 20, 30, 40, 50, 60]);
   expect(timeTicks(3, 9)).toEqual([3, 4, 5, 6, 7, 8, 9]);
   expect(timeTicks(5, 5)).toEqual([]);
+});
+
+test("ticks carry no zeros that say nothing", () => {
+  const texts = ["60.0k", "5.50k", "1.00 GB/s", "100k", "0.0500", "12.3 µs"];
+  expect(texts.map(tickText)).toEqual(["60k", "5.5k", "1 GB/s", "100k", "0.05", "12.3 µs"]);
 });

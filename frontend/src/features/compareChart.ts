@@ -7,7 +7,7 @@ import {
   LineWithErrorBarsController,
   PointWithErrorBar,
 } from "chartjs-chart-error-bars";
-import { log2Bounds, powersOfTwo, wantsLog2 } from "../lib/axis";
+import { log2Bounds, powersOfTwo, tickText, wantsLog2 } from "../lib/axis";
 import { Chart, download, follow, forget } from "../lib/charts";
 import { assignLooks, type Look, lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
@@ -146,7 +146,10 @@ function configuration(data: PanelData, axis: XAxis, fromZero: boolean, looks: L
           type: fromZero ? "linear" : "logarithmic",
           beginAtZero: fromZero,
           title: { display: true, text: data.metric_label },
-          ticks: { callback: (value: number | string) => SHOW[data.shown_as](Number(value)), maxTicksLimit: 8 },
+          ticks: {
+            callback: (value: number | string) => tickText(SHOW[data.shown_as](Number(value))),
+            maxTicksLimit: 8,
+          },
         },
       },
       plugins: {

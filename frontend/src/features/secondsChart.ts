@@ -3,7 +3,7 @@
 import type { ChartDataset, ChartOptions, ScatterDataPoint } from "chart.js";
 import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
-import { timeTicks } from "../lib/axis";
+import { tickText, timeTicks } from "../lib/axis";
 import { Chart, download, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
@@ -264,7 +264,7 @@ export class SecondsChart {
 
 function axisTick(panel: Panel, value: number): string {
   if (panel.log && !/^[125]/.test(String(value / 10 ** Math.floor(Math.log10(value))))) return "";
-  return panel.tick(value).replace(/\.0+(?=\D|$)/, "");
+  return tickText(panel.tick(value));
 }
 
 function rightAxis(): object {

@@ -23,6 +23,11 @@ export function log2Bounds(levels: readonly number[]): { min: number; max: numbe
   return { min: Math.min(...levels) / room, max: Math.max(...levels) * room };
 }
 
+/** A formatted value as a tick: 60.0k is 60k there. */
+export function tickText(text: string): string {
+  return text.replace(/(\.\d*?)0+(?=\D|$)/, "$1").replace(/\.(?=\D|$)/, "");
+}
+
 const STEPS_S = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400];
 
 /** Round times between min and max (s), about `wanted` of them. */

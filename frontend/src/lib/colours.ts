@@ -15,9 +15,8 @@ const BASELINE: Look = { colour: "#8a929c", marker: "circle" };
 /** Looks by name: the baseline's is grey, the others' follow the order of the names. */
 export function assignLooks(names: readonly string[], baseline: string | null): ReadonlyMap<string, Look> {
   const others = [...new Set(names)].filter((name) => name !== baseline);
-  const looks = new Map<string, Look>(others.map((name, index) => [name, lookAt(index)]));
-  if (baseline !== null) looks.set(baseline, BASELINE);
-  return looks;
+  const first: [string, Look][] = baseline === null ? [] : [[baseline, BASELINE]];
+  return new Map([...first, ...others.map((name, index): [string, Look] => [name, lookAt(index)])]);
 }
 
 export function lookAt(index: number): Look {

@@ -9,12 +9,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
+from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.preview import Preview, job_of, preview
-from webapp.runs.services import StartRefused, start_run
+from webapp.runs.services import start_run
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
@@ -120,7 +121,7 @@ def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
             armed=form.serials(),
             note=form.cleaned_data["note"],
         )
-    except StartRefused as refusal:
+    except Refusal as refusal:
         messages.error(request, f"Not started: {refusal}")
         chosen = "&".join(f"target={target.id}" for target in targets)
         return redirect(f"{reverse('plan', kwargs={'slug': slug})}?version={version.number}&{chosen}")

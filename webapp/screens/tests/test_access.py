@@ -40,7 +40,7 @@ def test_it_sends_who_is_not_logged_in_to_the_log_in_page(client: Client, name: 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_it_shows_every_page_to_a_viewer(viewer: Client, run: Run, name: str) -> None:
-    assert viewer.get(address(name)).status_code == 200
+    assert viewer.get(address(name), follow=True).status_code == 200
 
 
 @pytest.mark.parametrize("name", sorted(ACTIONS - {"logout"}))

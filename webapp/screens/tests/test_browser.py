@@ -136,7 +136,7 @@ def test_it_compares_the_runs_configurations(page: Page, run: Run, problems: lis
     page.get_by_role("link", name="Compare").last.click()
     expect(page.locator("#compare-chart")).to_be_visible()
     expect(page.locator("#compare-key button")).to_have_count(2)
-    expect(page.locator("#compare-table")).to_contain_text("×")
+    expect(page.locator("#compare-table")).to_contain_text("%")
     page.get_by_label("Metric").select_option(label="p99 latency")
     expect(page.locator("#compare-table")).to_contain_text("µs")
     assert "metric=" in page.url
