@@ -16,3 +16,4 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     device: str = ""  # kernel name of the block device it is or lies on (for /sys/block statistics), "" if unknown
     cwd_fd: int | None = None  # fio's working directory; None for block targets
     pass_fds: tuple[int, ...] = ()  # further descriptors fio is to inherit
+    target: str = ""  # id of the policy's entry that allowed it

@@ -1,0 +1,83 @@
+"""What may be touched on this host: the part that must never be wrong.
+
+    order's target ─► policy's entry (id, path, kind, stable id, serial all alike)
+        block      ─► the very drive? free? destroyable and armed? ─► held with O_EXCL
+        directory  ─► no links on the way, nobody else can write ─► .sweetspot in it, held open
+        file       ─► no links, one name, destroyable and armed   ─► its directory, held open
+
+What is not understood is refused. A write to a device or file needs `destroy = true` in the
+policy and the serial among those a person typed for this run; in a directory the worker
+writes only files of its own.
+"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from worker.contract.workload import Leg, TargetKind
+from worker.guard.blocks import hold as hold_block
+from worker.guard.blocks import survey as survey_block
+from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
+from worker.guard.refusal import GuardRefused, Survey
+from worker.place import Place
+
+if TYPE_CHECKING:
+    from worker.policy import Policy, PolicyEntry
+
+__all__ = ["GuardRefused", "admit", "survey"]
+
+
+@contextmanager
+def admit(leg: Leg, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
+    """Where the leg may work; the claim holds while inside. Raises GuardRefused."""
+    entry = _entry(leg, policy)
+    with ExitStack() as held:
+        try:
+            place = held.enter_context(_hold(entry, leg, armed_serials))
+        except OSError as error:
+            raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
+        yield place
+
+
+def survey(entry: "PolicyEntry") -> Survey:
+    """Is what the entry means there and usable? Changes nothing, holds nothing."""
+    surveys = {
+        TargetKind.BLOCK: survey_block,
+        TargetKind.DIRECTORY: survey_directory,
+        TargetKind.FILE: survey_file,
+    }
+    try:
+        return surveys[entry.kind](entry)
+    except OSError as error:
+        return Survey(problem=f"{entry.path}: {error.strerror or error}.")
+
+
+def _hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
+    if entry.kind is TargetKind.BLOCK:
+        return hold_block(entry, leg, armed_serials)
+    if entry.kind is TargetKind.DIRECTORY:
+        return hold_directory(entry, leg)
+    return hold_file(entry, leg, armed_serials)
+
+
+def _entry(leg: Leg, policy: "Policy") -> "PolicyEntry":
+    """The policy's own entry; only this is used from here on, nothing of what the order said about the target."""
+    target, entry = leg.target, policy.entry(leg.target.id)
+    if entry is None:
+        listed = ", ".join(each.id for each in policy.targets) or "nothing"
+        raise GuardRefused("guard_not_in_policy", f"{policy.path} does not list {target.id!r}; it lists {listed}.")
+    serials = (entry.serial,) if entry.serial else ("", entry.identity)
+    alike = (
+        ("kind", target.kind is entry.kind),
+        ("path", target.path == entry.path),
+        ("stable id", target.stable_id == entry.identity),
+        ("serial", target.serial in serials),
+    )
+    wrong = [what for what, same in alike if not same]
+    if wrong:
+        raise GuardRefused(
+            "guard_not_in_policy",
+            f"The order's target {target.id!r} differs from {policy.path} in {', '.join(wrong)}. "
+            "The policy was changed since the run was planned: start a new run.",
+        )
+    return entry

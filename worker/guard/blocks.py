@@ -1,0 +1,226 @@
+"""Block devices: is it the one, is anything using it, may it be overwritten; then hold it.
+
+The device is opened with O_EXCL first and looked at afterwards, so what was found stays
+true: while it is held nobody can mount it, put swap on it, build on it or open it
+exclusively, and a hot-plugged drive cannot get its name.
+"""
+
+import errno
+import fcntl
+import os
+import stat
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from worker.contract.workload import Leg
+from worker.guard.refusal import GuardRefused, Survey
+from worker.inventory import signature, sysfs, usage
+from worker.place import Place
+
+if TYPE_CHECKING:
+    from worker.policy import PolicyEntry
+
+_LOOP_GET_STATUS64 = 0x4C05
+_LOOP_STATUS_BYTES = 232
+
+
+@contextmanager
+def hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+    writes = leg.workload.pattern.writes
+    name, path = resolve(entry)
+    identify(entry, name)
+    if writes:
+        refuse_unless_destroyable(entry, name, armed_serials)
+    if writes or not entry.read_mounted:
+        refuse_if_used(name, path)
+    fd = _open(name, path, writes=writes, exclusive=writes or not entry.read_mounted)
+    try:
+        _check_again(entry, name, path, fd, writes=writes)
+        _refuse_too_small(leg, name, path)
+        yield Place(path=path, device=sysfs.whole(name), target=entry.id)
+    finally:
+        os.close(fd)
+
+
+def survey(entry: "PolicyEntry") -> Survey:
+    name = ""
+    try:
+        name, path = resolve(entry)
+        identify(entry, name)
+        if not entry.read_mounted:
+            refuse_if_used(name, path)
+    except GuardRefused as refused:
+        return Survey(device=_known(name), size_bytes=sysfs.size_bytes(name) if name else 0, problem=refused.message)
+    return Survey(device=_known(name), size_bytes=sysfs.size_bytes(name))
+
+
+def _known(name: str) -> str:
+    return sysfs.whole(name) if name else ""
+
+
+def resolve(entry: "PolicyEntry") -> tuple[str, str]:
+    """Kernel name and /dev path of what the policy's path leads to now."""
+    try:
+        path = os.path.realpath(entry.path, strict=True)
+        facts = Path(path).stat()
+    except OSError as error:
+        raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}. Is the drive there?") from error
+    if not stat.S_ISBLK(facts.st_mode):
+        raise GuardRefused("guard_path", f"{entry.path} is not a block device.")
+    name = sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}")
+    if not name:
+        raise GuardRefused("guard_path", f"{path} is a node without a device behind it.")
+    return name, path
+
+
+def identify(entry: "PolicyEntry", name: str) -> None:
+    """The drive that is there now is the one the policy means."""
+    found, own = sysfs.stable_id(name), sysfs.serial(name)
+    if found != entry.stable_id:
+        raise GuardRefused(
+            "guard_serial_changed",
+            f"{entry.path} is {found} now, the policy means {entry.stable_id}: another drive, or the policy is old.",
+        )
+    if own != entry.serial and (entry.serial or entry.destroy):
+        raise GuardRefused(
+            "guard_serial_changed",
+            f"{entry.path} has the serial {own or 'none'}, the policy says {entry.serial or 'none'}. "
+            "Compare the drive's label, then correct the policy.",
+        )
+    if sysfs.size_bytes(name) == 0:
+        raise GuardRefused("guard_path", f"{entry.path} has no size: no medium, or a free loop device.")
+    _refuse_unsafe_loop(name)
+
+
+def _refuse_unsafe_loop(name: str) -> None:
+    """A loop device is known by its file alone, so the file must be one, be there, and be used by nobody else."""
+    file = sysfs.backing_file(name)
+    if not file:
+        return
+    try:
+        facts = Path(file).lstat()
+    except OSError as error:
+        raise GuardRefused("guard_path", f"{name} lies on {file}, which is gone ({error.strerror}).") from error
+    if not stat.S_ISREG(facts.st_mode):
+        raise GuardRefused("guard_held", f"{name} lies on {file}, which is no regular file: name that device itself.")
+
+
+def refuse_unless_destroyable(entry: "PolicyEntry", name: str, armed_serials: tuple[str, ...]) -> None:
+    """A write needs the policy's leave and a person's word, both for this very drive."""
+    if not entry.destroy:
+        found = _signature(name)
+        holds = f" and it holds {found}" if found else ""
+        raise GuardRefused(
+            "guard_signature" if found else "guard_not_destroyable",
+            f"{entry.path} would be overwritten{holds}; the policy does not say destroy = true for {entry.id!r}.",
+        )
+    if entry.arming_serial not in armed_serials:
+        raise GuardRefused(
+            "guard_not_armed",
+            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+        )
+
+
+def _signature(name: str) -> str:
+    """A drive that cannot be read counts as one that holds something."""
+    try:
+        fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return signature.read_signature(fd, sysfs.size_bytes(name))
+        finally:
+            os.close(fd)
+    except OSError as error:
+        return f"what could not be read ({error.strerror})"
+
+
+def refuse_if_used(name: str, path: str) -> None:
+    """Mounts, swap, holders and the host's own disk, for the device, all above it and all below it."""
+    try:
+        now = usage.look()
+    except (OSError, ValueError) as error:
+        raise GuardRefused("guard_mounted", f"What is mounted on this host cannot be read: {error}.") from error
+    related = (name, *sysfs.above(name), *sysfs.below(name))
+    for each in related:
+        _refuse_mounted(each, path, now)
+    if found := now.root_disks().intersection((name, *sysfs.below(name))):
+        raise GuardRefused("guard_mounted", f"{path} is on {min(found)}, which this host runs from.")
+    for each in (name, *sysfs.partitions(name)):
+        if holders := sysfs.holders(each):
+            raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop that first.")
+    _refuse_shared_file(name, now)
+
+
+def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
+    if mounts := now.mounts_of(each):
+        points = ", ".join(mount.point for mount in mounts)
+        raise GuardRefused("guard_mounted", f"{path}: {each} is mounted on {points}. Unmount it first.")
+    if each in now.swaps:
+        raise GuardRefused("guard_held", f"{path}: {each} is swap. swapoff it first.")
+    if each in usage.btrfs_members():
+        raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs.")
+
+
+def _refuse_shared_file(name: str, now: usage.Usage) -> None:
+    """Exclusive opening protects a device, not the file under a loop device: look who else uses that."""
+    file = sysfs.backing_file(name)
+    if not file:
+        return
+    own = _identity(file)
+    for other in sysfs.names():
+        other_file = sysfs.backing_file(other)
+        if other_file and sysfs.whole(other) != sysfs.whole(name) and _identity(other_file) == own:
+            raise GuardRefused("guard_held", f"{file} under {name} is also under {other}: detach one of them.")
+    if own in [_identity(swap) for swap in now.swap_files]:
+        raise GuardRefused("guard_held", f"{file} under {name} is swap. swapoff it first.")
+
+
+def _identity(file: str) -> tuple[int, int] | None:
+    try:
+        facts = Path(file).stat()
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
+    flags = (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC | os.O_NONBLOCK | (os.O_EXCL if exclusive else 0)
+    try:
+        return os.open(path, flags)
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise GuardRefused(
+                "guard_busy",
+                f"{path} is in use: something has opened {name} for itself alone (LVM, ZFS, md, another trial …).",
+            ) from error
+        raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
+
+
+def _check_again(entry: "PolicyEntry", name: str, path: str, fd: int, *, writes: bool) -> None:
+    """Now that the device is held, what was found before cannot change any more: look once again."""
+    facts = os.fstat(fd)
+    if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:
+        raise GuardRefused("guard_path", f"{path} became another device while it was being checked.")
+    identify(entry, name)
+    _check_loop_file(name, fd)
+    if writes or not entry.read_mounted:
+        refuse_if_used(name, path)
+
+
+def _check_loop_file(name: str, fd: int) -> None:
+    """The file that is open under a loop device is the one that has the path: it may have been exchanged."""
+    file = sysfs.backing_file(name)
+    if not file or sysfs.is_partition(name):
+        return
+    status = fcntl.ioctl(fd, _LOOP_GET_STATUS64, bytes(_LOOP_STATUS_BYTES))
+    _device, inode = struct.unpack_from("=QQ", status)
+    if Path(file).lstat().st_ino != inode:
+        raise GuardRefused("guard_serial_changed", f"{name} lies on a file that is no longer {file}.")
+
+
+def _refuse_too_small(leg: Leg, name: str, path: str) -> None:
+    wanted, size = leg.workload.size_bytes or 0, sysfs.size_bytes(name)
+    if wanted > size:
+        raise GuardRefused("guard_no_space", f"{path} has {size} bytes, the workload wants {wanted}.")

@@ -1,0 +1,202 @@
+"""Directory and file targets: opened without following links, checked through the open descriptor, and held."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from worker import recipes
+from worker.contract.workload import Leg
+from worker.guard import paths
+from worker.guard.refusal import GuardRefused, Survey
+from worker.inventory import sysfs, usage
+from worker.place import Place
+
+if TYPE_CHECKING:
+    from worker.policy import PolicyEntry
+
+PRIVATE = ".sweetspot"
+SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+# ---- directories
+
+
+@contextmanager
+def hold_directory(entry: "PolicyEntry", leg: Leg) -> Iterator[Place]:
+    """A private directory in the target, ours alone; trials in it exclude each other."""
+    with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
+        shown = f"{entry.path}/{PRIVATE}"
+        _lock(inner, shown)
+        _refuse_odd_content(inner, shown)
+        _refuse_without_space(entry, leg, inner, shown)
+        yield Place(path=entry.path, device=usage.device_of(inner), cwd_fd=inner, target=entry.id)
+
+
+def survey_directory(entry: "PolicyEntry") -> Survey:
+    try:
+        with paths.opened_directory(entry.path) as fd:
+            paths.refuse_open_to_others(entry.path, os.fstat(fd))
+            return Survey(device=usage.device_of(fd), size_bytes=_free(fd)[0])
+    except GuardRefused as refused:
+        return Survey(problem=refused.message)
+
+
+@contextmanager
+def _private(outer: int, path: str) -> Iterator[int]:
+    paths.refuse_open_to_others(path, os.fstat(outer))
+    try:
+        os.mkdir(PRIVATE, 0o700, dir_fd=outer)
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise GuardRefused("guard_path", f"{path}/{PRIVATE} cannot be made: {error.strerror}.") from error
+    try:
+        fd = os.open(PRIVATE, _DIRECTORY, dir_fd=outer)
+    except OSError as error:
+        raise GuardRefused("guard_path", f"{path}/{PRIVATE} is no directory of ours: {error.strerror}.") from error
+    try:
+        _refuse_not_private(f"{path}/{PRIVATE}", os.fstat(fd), os.fstat(outer))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _refuse_not_private(shown: str, facts: os.stat_result, outer: os.stat_result) -> None:
+    if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+        raise GuardRefused(
+            "guard_path",
+            f"{shown} must belong to user {os.geteuid()} with mode 700; it belongs to {facts.st_uid} with mode "
+            f"{facts.st_mode & 0o7777:o}. Look who made it, then remove it.",
+        )
+    if facts.st_dev != outer.st_dev:
+        raise GuardRefused("guard_mounted", f"{shown} is another file system than the directory it is in: unmount it.")
+
+
+def _lock(fd: int, shown: str) -> None:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise GuardRefused("guard_busy", f"Another trial works in {shown}.") from error
+
+
+def _refuse_odd_content(fd: int, shown: str) -> None:
+    """fio would follow a link in here and write what is behind it."""
+    for name in os.listdir(fd):
+        facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
+        paths.refuse_odd_file(f"{shown}/{name}", facts)
+        if facts.st_uid != os.geteuid():
+            raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
+
+
+def _refuse_without_space(entry: "PolicyEntry", leg: Leg, fd: int, shown: str) -> None:
+    size = leg.workload.size_bytes
+    if size is None:
+        raise GuardRefused("guard_no_space", f"The workload gives no file size; for files in {entry.path} it must.")
+    files = recipes.render(leg).files
+    missing = sum(max(0, size - _allocated(fd, name)) for name in files)
+    free, total = _free(fd)
+    if missing and free - missing < total // SPARE_SHARE:
+        raise GuardRefused(
+            "guard_no_space",
+            f"{entry.path}: the workload needs {missing} more bytes, {free} are free, and 5 % of the file system "
+            f"({total // SPARE_SHARE}) are kept free. Remove files in {shown}, or use a smaller size.",
+        )
+    taken = missing + sum(_allocated(fd, name) for name in os.listdir(fd))
+    if entry.max_bytes is not None and taken > entry.max_bytes:
+        raise GuardRefused(
+            "guard_no_space",
+            f"{shown} would hold {taken} bytes, the policy allows {entry.max_bytes}. Remove files, or allow more.",
+        )
+
+
+def _allocated(fd: int, name: str) -> int:
+    try:
+        return os.stat(name, dir_fd=fd, follow_symlinks=False).st_blocks * 512
+    except FileNotFoundError:
+        return 0
+
+
+def _free(fd: int) -> tuple[int, int]:
+    """Bytes free for us and in all."""
+    space = os.fstatvfs(fd)
+    return space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize
+
+
+# ---- files
+
+
+@contextmanager
+def hold_file(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+    """An existing file, by its name in its directory, which nobody else can change."""
+    parent, name = os.path.split(entry.path)
+    with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
+        paths.refuse_open_to_others(parent, os.fstat(directory))
+        if leg.workload.pattern.writes:
+            _refuse_write(entry, armed_serials)
+            _refuse_file_in_use(entry.path, os.fstat(fd))
+        _refuse_short(leg, entry.path, os.fstat(fd))
+        _lock(fd, entry.path)
+        yield Place(path=name, device=usage.device_of(fd), cwd_fd=directory, target=entry.id)
+
+
+def survey_file(entry: "PolicyEntry") -> Survey:
+    parent, name = os.path.split(entry.path)
+    try:
+        with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
+            paths.refuse_open_to_others(parent, os.fstat(directory))
+            return Survey(device=usage.device_of(fd), size_bytes=os.fstat(fd).st_size)
+    except GuardRefused as refused:
+        return Survey(problem=refused.message)
+
+
+@contextmanager
+def _open_file(directory: int, name: str, entry: "PolicyEntry") -> Iterator[int]:
+    try:
+        fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
+    except OSError as error:
+        link = " (a symbolic link? Write the real path into the policy)" if error.errno == 40 else ""
+        raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}{link}.") from error
+    try:
+        paths.refuse_odd_file(entry.path, os.fstat(fd))
+        paths.refuse_open_to_others(entry.path, os.fstat(fd))
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _refuse_write(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> None:
+    if not entry.destroy:
+        raise GuardRefused(
+            "guard_not_destroyable",
+            f"{entry.path} would be overwritten; the policy does not say destroy = true for {entry.id!r}.",
+        )
+    if entry.arming_serial not in armed_serials:
+        raise GuardRefused(
+            "guard_not_armed",
+            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+        )
+
+
+def _refuse_file_in_use(path: str, facts: os.stat_result) -> None:
+    """Swap files, and files under loop devices."""
+    now = usage.look()
+    in_use = [(name, sysfs.backing_file(name)) for name in sysfs.names()] + [("swap", swap) for swap in now.swap_files]
+    for user, file in in_use:
+        if file and _same(file, facts):
+            raise GuardRefused("guard_held", f"{path} is used by {user}: detach it first.")
+
+
+def _same(file: str, facts: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(file), facts)  # noqa: PTH116 - beside samestat
+    except OSError:
+        return False
+
+
+def _refuse_short(leg: Leg, path: str, facts: os.stat_result) -> None:
+    wanted = leg.workload.size_bytes or 0
+    if wanted > facts.st_size:
+        raise GuardRefused("guard_no_space", f"{path} has {facts.st_size} bytes, the workload wants {wanted}.")

@@ -1,0 +1,19 @@
+"""How the guard says no."""
+
+
+class GuardRefused(Exception):
+    """The target may not be used so. The message says what is wrong, where, and what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class Survey:
+    """What is there of a policy's entry."""
+
+    def __init__(self, *, device: str = "", size_bytes: int = 0, problem: str = "") -> None:
+        self.device = device  # kernel name of the whole device
+        self.size_bytes = size_bytes  # of a device or file; free space of a directory
+        self.problem = problem  # "" if it can be used

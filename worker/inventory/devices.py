@@ -1,0 +1,86 @@
+"""Block devices in the words of the contract."""
+
+import os
+from pathlib import Path
+
+from worker.contract.inventory import BlockDevice, Holder
+from worker.inventory import signature, sysfs
+from worker.inventory.sysfs import SYS
+from worker.inventory.usage import Usage
+
+LONGEST = 200
+
+
+def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> tuple[BlockDevice, ...]:
+    """All that have a size: free loop devices and empty card readers are left out."""
+    return tuple(
+        read_device(name, usage, sys, open_devices=open_devices)
+        for name in sysfs.names(sys)
+        if sysfs.size_bytes(name, sys) and sysfs.kind(name, sys) != "ram"
+    )
+
+
+def read_device(name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> BlockDevice:
+    current, choices = schedulers(name, sys)
+    return BlockDevice(
+        name=name,
+        path=sysfs.device_path(name),
+        kind=sysfs.kind(name, sys),
+        major_minor=sysfs.major_minor(name, sys),
+        stable_id=sysfs.stable_id(name, sys),
+        parents=sysfs.parents(name, sys),
+        model=sysfs.model(name, sys)[:LONGEST],
+        serial=sysfs.serial(name, sys),
+        firmware=sysfs.firmware(name, sys)[:LONGEST],
+        transport=sysfs.transport(name, sys),
+        size_bytes=sysfs.size_bytes(name, sys),
+        logical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/logical_block_size", sys),
+        physical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/physical_block_size", sys),
+        rotational=_flag(sysfs.attribute(sysfs.whole(name, sys), "queue/rotational", sys)),
+        read_only=sysfs.attribute(name, "ro", sys) == "1",
+        scheduler=current,
+        schedulers=choices,
+        backing_file=sysfs.backing_file(name, sys)[:LONGEST],
+        signature=_signature(name, sys) if open_devices else "",
+        holders=holders(name, usage, sys),
+    )
+
+
+def schedulers(name: str, sys: Path = SYS) -> tuple[str, tuple[str, ...]]:
+    """The one in use and all that there are: `none [mq-deadline] kyber`."""
+    return parse_choice(sysfs.attribute(sysfs.whole(name, sys), "queue/scheduler", sys))
+
+
+def parse_choice(line: str) -> tuple[str, tuple[str, ...]]:
+    words = line.split()
+    current = next((word.strip("[]") for word in words if word.startswith("[")), words[0] if len(words) == 1 else "")
+    return current, tuple(word.strip("[]") for word in words)
+
+
+def holders(name: str, usage: Usage, sys: Path = SYS) -> tuple[Holder, ...]:
+    """What keeps this very device busy, not its partitions."""
+    return (
+        *(Holder(kind="mount", detail=f"{m.point} ({m.kind})") for m in usage.mounts_of(name)),
+        *(Holder(kind="swap", detail="swap") for swap in usage.swaps if swap == name),
+        *(Holder(kind="holder", detail=holder) for holder in sysfs.holders(name, sys)),
+    )
+
+
+def _flag(text: str) -> bool | None:
+    return {"0": False, "1": True}.get(text)
+
+
+def _signature(name: str, sys: Path) -> str:
+    """Best effort: a worker that is not root cannot look, and a drive may fail."""
+    if sysfs.kind(name, sys) == "rom":
+        return ""
+    try:
+        fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        return signature.read_signature(fd, sysfs.size_bytes(name, sys))
+    except OSError:
+        return ""
+    finally:
+        os.close(fd)

@@ -1,0 +1,79 @@
+"""The configuration under which a leg runs, as flat facts: what results are told apart by later."""
+
+import os
+from pathlib import Path
+
+from worker import __version__
+from worker.contract.workload import Leg
+from worker.inventory import host, sysfs
+from worker.inventory.devices import schedulers
+from worker.inventory.sysfs import SYS
+from worker.inventory.usage import PROC, mount_of
+from worker.place import Place
+
+# Queue attributes that change how I/O is done; counters and limits that follow from the hardware are left out.
+QUEUE_FACTS = (
+    "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "max_sectors_kb", "max_hw_sectors_kb",
+    "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
+    "minimum_io_size", "optimal_io_size", "zoned", "fua",
+)  # fmt: skip
+LONGEST = 2000
+
+
+def observed_facts(place: Place, leg: Leg) -> dict[str, str]:
+    """Facts about the host, the device under `place` and, for files, the file system. Keys of legs do not clash."""
+    facts = host_facts()
+    if place.device:
+        facts |= device_facts(place.device)
+        facts |= {f"device.{place.device}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(place.device)}
+    facts |= {f"leg.{leg.number}.{key}": value for key, value in _target_facts(place, leg).items()}
+    return {key: value[:LONGEST] for key, value in facts.items() if value}
+
+
+def host_facts(sys: Path = SYS, proc: Path = PROC) -> dict[str, str]:
+    cpu, kernel = host.read_cpu(sys, proc), host.read_kernel(proc)
+    return {
+        "worker.version": __version__,
+        "kernel.release": kernel.release,
+        "kernel.command_line": kernel.command_line,
+        "distribution": host.distribution(),
+        "hypervisor": host.hypervisor(sys, proc),
+        "cpu.model": cpu.model,
+        "cpu.sockets": str(cpu.sockets),
+        "cpu.cores": str(cpu.cores),
+        "cpu.threads": str(cpu.threads),
+        "cpu.governor": cpu.governor,
+        "memory.bytes": str(host.memory_bytes(proc)),
+    }
+
+
+def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
+    facts = {
+        "stable_id": sysfs.stable_id(name, sys),
+        "kind": sysfs.kind(name, sys),
+        "model": sysfs.model(name, sys),
+        "serial": sysfs.serial(name, sys),
+        "firmware": sysfs.firmware(name, sys),
+        "transport": sysfs.transport(name, sys),
+        "size_bytes": str(sysfs.size_bytes(name, sys)),
+        "scheduler": schedulers(name, sys)[0],
+        "loop.direct_io": sysfs.attribute(name, "loop/dio", sys),
+        **{key: sysfs.attribute(name, f"queue/{key}", sys) for key in QUEUE_FACTS},
+    }
+    return {f"device.{name}.{key}": value for key, value in facts.items()}
+
+
+def _target_facts(place: Place, leg: Leg) -> dict[str, str]:
+    facts = {"target": leg.target.id, "target.kind": leg.target.kind.value, "device": place.device}
+    if place.cwd_fd is None:
+        return facts
+    return facts | _file_system_facts(place.cwd_fd)
+
+
+def _file_system_facts(directory_fd: int) -> dict[str, str]:
+    space = os.fstatvfs(directory_fd)
+    mount = mount_of(directory_fd)
+    facts = {"file_system.size_bytes": str(space.f_frsize * space.f_blocks)}
+    if mount is None:
+        return facts
+    return facts | {"file_system": mount.kind, "file_system.options": mount.options, "file_system.mount": mount.point}

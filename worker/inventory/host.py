@@ -1,0 +1,81 @@
+"""The host itself: processor, memory, kernel, distribution, hypervisor."""
+
+import os
+import platform
+import shlex
+from pathlib import Path
+
+from worker.contract.inventory import Cpu, Kernel
+from worker.inventory.sysfs import SYS, text
+from worker.inventory.usage import PROC
+
+ETC = Path("/etc")
+LONGEST = 200  # of a label in the contract
+_VENDORS = {
+    "QEMU": "qemu", "KVM": "kvm", "VMware": "vmware", "Microsoft Corporation": "hyperv", "Xen": "xen",
+    "innotek": "virtualbox", "Amazon EC2": "amazon", "Google": "google", "Bochs": "bochs",
+}  # fmt: skip
+
+
+def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
+    info = _cpuinfo(proc)
+    first = info[0] if info else {}
+    nodes = [node for node in (sys / "devices/system/cpu").glob("cpu[0-9]*") if (node / "topology").is_dir()]
+    places = [(text(n / "topology/physical_package_id"), text(n / "topology/core_id")) for n in nodes]
+    threads = len(nodes) or len(info)
+    return Cpu(
+        model=(first.get("model name") or first.get("CPU part") or platform.machine())[:LONGEST],
+        sockets=len({package for package, _ in places}) or 1,
+        cores=len(set(places)) or threads,
+        threads=threads,
+        governor=_governor(sys),
+    )
+
+
+def _governor(sys: Path) -> str:
+    """The frequency governor; all of them if the processors differ; "" where there is none (most guests)."""
+    paths = (sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
+    return ",".join(sorted({text(path) for path in paths} - {""}))
+
+
+def _cpuinfo(proc: Path) -> list[dict[str, str]]:
+    blocks = text(proc / "cpuinfo").split("\n\n")
+    pairs = ([line.partition(":") for line in block.splitlines()] for block in blocks)
+    return [{key.strip(): value.strip() for key, _, value in block} for block in pairs if block]
+
+
+def memory_bytes(proc: Path = PROC) -> int:
+    for line in text(proc / "meminfo").splitlines():
+        if line.startswith("MemTotal:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def read_kernel(proc: Path = PROC) -> Kernel:
+    return Kernel(
+        release=text(proc / "sys/kernel/osrelease")[:LONGEST],
+        command_line=text(proc / "cmdline")[:2000],
+        boot_id=text(proc / "sys/kernel/random/boot_id"),
+    )
+
+
+def distribution(etc: Path = ETC) -> str:
+    for line in text(etc / "os-release").splitlines():
+        if line.startswith("PRETTY_NAME="):
+            return " ".join(shlex.split(line.partition("=")[2]))[:LONGEST]
+    return ""
+
+
+def hypervisor(sys: Path = SYS, proc: Path = PROC) -> str:
+    """Its name, "unknown" where there is one without a name, "" on bare metal."""
+    if kind := text(sys / "hypervisor/type"):
+        return kind
+    told = " ".join(text(sys / "class/dmi/id" / name) for name in ("sys_vendor", "product_name", "bios_vendor"))
+    if found := next((word for vendor, word in _VENDORS.items() if vendor in told), ""):
+        return found
+    flags = next(iter(_cpuinfo(proc)), {}).get("flags", "").split()
+    return "unknown" if "hypervisor" in flags else ""
+
+
+def hostname() -> str:
+    return os.uname().nodename[:LONGEST]

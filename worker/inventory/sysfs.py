@@ -1,0 +1,243 @@
+"""Block devices as sysfs tells of them: nothing here opens a device.
+
+Every function takes the root of sysfs, so that a recorded tree can be read. A device is
+named by its kernel name as sysfs spells it (`nvme0n1`, `cciss!c0d0`).
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+SYS = Path("/sys")
+SECTOR_BYTES = 512  # of sysfs' `size`, whatever the device's own block size
+LONGEST_ID = 100  # of a stable id in the contract
+
+_NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}$")
+_TRANSPORTS = (
+    ("/nvme", "nvme"), ("/virtio", "virtio"), ("/usb", "usb"), ("/ata", "sata"), ("/end_device-", "sas"),
+    ("/rport-", "fc"), ("/session", "iscsi"), ("/mmc_host", "mmc"), ("/vbd-", "xen"),
+)  # fmt: skip
+
+
+def node(name: str, sys: Path = SYS) -> Path:
+    """The device's directory in sysfs, as a link."""
+    if not _NAME.match(name) or name in (".", ".."):
+        raise ValueError(f"{name!r} is no kernel name of a block device")
+    return sys / "class/block" / name
+
+
+def names(sys: Path = SYS) -> tuple[str, ...]:
+    """All block devices and partitions."""
+    try:
+        return tuple(sorted(entry.name for entry in (sys / "class/block").iterdir()))
+    except OSError:
+        return ()
+
+
+def exists(name: str, sys: Path = SYS) -> bool:
+    return bool(name) and node(name, sys).exists()
+
+
+def text(path: Path) -> str:
+    """A file's one line, "" where it is missing or cannot be read."""
+    try:
+        return path.read_text(errors="replace").strip().strip("\x00").strip()
+    except OSError:
+        return ""
+
+
+def attribute(name: str, path: str, sys: Path = SYS) -> str:
+    return text(node(name, sys) / path)
+
+
+def number(name: str, path: str, sys: Path = SYS) -> int | None:
+    found = attribute(name, path, sys)
+    return int(found) if found.isdigit() else None
+
+
+def major_minor(name: str, sys: Path = SYS) -> str:
+    return attribute(name, "dev", sys)
+
+
+def name_of(numbers: str, sys: Path = SYS) -> str:
+    """The kernel name behind `major:minor`, "" if no block device has it."""
+    try:
+        return (sys / "dev/block" / numbers).resolve(strict=True).name
+    except OSError:
+        return ""
+
+
+def device_path(name: str) -> str:
+    return "/dev/" + name.replace("!", "/")
+
+
+def is_partition(name: str, sys: Path = SYS) -> bool:
+    return (node(name, sys) / "partition").exists()
+
+
+def whole(name: str, sys: Path = SYS) -> str:
+    """The disk of a partition; any other device is its own."""
+    return node(name, sys).resolve().parent.name if is_partition(name, sys) else name
+
+
+def partitions(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    return tuple(entry for entry in _list(node(name, sys)) if (node(name, sys) / entry / "partition").exists())
+
+
+def slaves(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    """What an assembled device (dm, md) is made of."""
+    return _list(node(name, sys) / "slaves")
+
+
+def holders(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    """Devices built directly on this one."""
+    return _list(node(name, sys) / "holders")
+
+
+def parents(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    """What the device directly lies on."""
+    disk = whole(name, sys)
+    return (disk,) if disk != name else slaves(name, sys)
+
+
+def below(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    """Everything the device lies on, down to the disks; without itself."""
+    return _closure(name, lambda each: parents(each, sys))
+
+
+def above(name: str, sys: Path = SYS) -> tuple[str, ...]:
+    """Everything that lies on the device: its partitions, what is built on them, and so on; without itself."""
+    return _closure(name, lambda each: (*partitions(each, sys), *holders(each, sys)))
+
+
+def _closure(name: str, step: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+    seen: dict[str, None] = {}
+    todo = list(step(name))
+    while todo:
+        found = todo.pop(0)
+        if found not in seen and found != name:
+            seen[found] = None
+            todo += step(found)
+    return tuple(seen)
+
+
+def _list(directory: Path) -> tuple[str, ...]:
+    try:
+        return tuple(sorted(entry.name for entry in directory.iterdir()))
+    except OSError:
+        return ()
+
+
+def size_bytes(name: str, sys: Path = SYS) -> int:
+    return (number(name, "size", sys) or 0) * SECTOR_BYTES
+
+
+def kind(name: str, sys: Path = SYS) -> str:
+    """disk | partition | loop | dm | raid | zram | rom."""
+    at = node(name, sys)
+    if is_partition(name, sys):
+        return "partition"
+    for folder, word in (("loop", "loop"), ("dm", "dm"), ("md", "raid")):
+        if (at / folder).is_dir():
+            return word
+    prefix = re.match(r"[a-z]*", name)
+    return {"loop": "loop", "zram": "zram", "sr": "rom", "ram": "ram"}.get(prefix.group() if prefix else "", "disk")
+
+
+def transport(name: str, sys: Path = SYS) -> str:
+    disk = whole(name, sys)
+    if kind(disk, sys) != "disk":
+        return kind(disk, sys)
+    if over := attribute(disk, "device/transport", sys):
+        return "nvme" if over == "pcie" else f"nvme-{over}"
+    place = str(node(disk, sys).resolve())
+    return next((word for part, word in _TRANSPORTS if part in place), "")
+
+
+def model(name: str, sys: Path = SYS) -> str:
+    disk = whole(name, sys)
+    vendor, product = attribute(disk, "device/vendor", sys), attribute(disk, "device/model", sys)
+    if not product:
+        return attribute(disk, "device/name", sys) if transport(disk, sys) == "mmc" else ""
+    return product if not vendor or vendor == "ATA" or vendor.startswith("0x") else f"{vendor} {product}"
+
+
+def serial(name: str, sys: Path = SYS) -> str:
+    """The drive's own serial number, "" where it has none. A partition has its disk's."""
+    disk = whole(name, sys)
+    for path in ("device/serial", "serial"):
+        if found := attribute(disk, path, sys):
+            return found[:LONGEST_ID]
+    try:
+        page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": 4 bytes of head
+    except OSError:
+        return ""
+    return page[4:].decode("ascii", "replace").strip("\x00 ")[:LONGEST_ID]
+
+
+def firmware(name: str, sys: Path = SYS) -> str:
+    disk = whole(name, sys)
+    return attribute(disk, "device/firmware_rev", sys) or attribute(disk, "device/rev", sys)
+
+
+def backing_file(name: str, sys: Path = SYS) -> str:
+    """The file under a loop device, "" if it is free or no loop device."""
+    return attribute(whole(name, sys), "loop/backing_file", sys)
+
+
+def stable_id(name: str, sys: Path = SYS) -> str:
+    """A name that stays with the device, in the spelling of /dev/disk/by-id where that has one.
+
+    In this order: the world-wide name; dm's or md's UUID; the file under a loop device;
+    transport, model and serial; and last `name:<kernel name>`, which is not stable.
+    """
+    disk = whole(name, sys)
+    found = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
+    if not found:
+        return shortened(f"name:{name}")
+    return shortened(found if disk == name else f"{found}-part{attribute(name, 'partition', sys)}")
+
+
+def is_stable(identity: str) -> bool:
+    return not identity.startswith("name:")
+
+
+def shortened(identity: str) -> str:
+    """An id that fits the contract; a longer one ends in a hash of the whole."""
+    if len(identity) <= LONGEST_ID:
+        return identity
+    return f"{identity[: LONGEST_ID - 17]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+
+def _world_wide(disk: str, sys: Path) -> str:
+    found = attribute(disk, "wwid", sys) or attribute(disk, "device/wwid", sys)
+    if found.startswith(("eui.", "uuid.")):
+        return f"nvme-{found}"
+    if found.startswith("naa."):
+        return f"wwn-0x{found[4:].lower()}"
+    return ""
+
+
+def _assembled(disk: str, sys: Path) -> str:
+    if found := attribute(disk, "dm/uuid", sys):
+        return f"dm-uuid-{found}"
+    if found := attribute(disk, "md/uuid", sys):
+        return f"md-uuid-{found}"
+    return ""
+
+
+def _loop(disk: str, sys: Path) -> str:
+    file, offset = backing_file(disk, sys), attribute(disk, "loop/offset", sys)
+    if not file:
+        return ""
+    return f"loop:{file}" if offset in ("", "0") else f"loop:{file}@{offset}"
+
+
+def _by_serial(disk: str, sys: Path) -> str:
+    own = serial(disk, sys)
+    if not own:
+        return ""
+    words = "_".join(filter(None, (model(disk, sys), own)))
+    namespace = attribute(disk, "nsid", sys)
+    return re.sub(r"\s+", "_", f"{transport(disk, sys) or 'disk'}-{words}" + (f"_{namespace}" if namespace else ""))

@@ -1,0 +1,140 @@
+"""What keeps block devices busy: mounts, swap, devices built on top."""
+
+import contextlib
+import os
+import re
+from pathlib import Path
+
+import msgspec
+
+from worker.inventory import sysfs
+
+PROC = Path("/proc")
+
+
+class Mount(msgspec.Struct, frozen=True, kw_only=True):
+    id: int
+    major_minor: str
+    point: str
+    options: str  # of the mount and of the file system
+    kind: str  # file system
+    source: str
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """One look at the whole host."""
+
+    mounts: tuple[tuple[str, Mount], ...]  # kernel name of the device, mount; several for a multi-device btrfs
+    swaps: tuple[str, ...]  # kernel names of devices
+    swap_files: tuple[str, ...]
+
+    def mounts_of(self, name: str) -> tuple[Mount, ...]:
+        return tuple(mount for device, mount in self.mounts if device == name)
+
+    def root_disks(self, sys: Path = sysfs.SYS) -> frozenset[str]:
+        """Every device under the file systems that the host itself runs from."""
+        points = ("/", "/boot", "/boot/efi", "/usr", "/var")
+        direct = {device for device, mount in self.mounts if mount.point in points}
+        return frozenset(direct.union(*(sysfs.below(device, sys) for device in direct)))
+
+
+def look(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
+    """Raises OSError if the mounts of this process cannot be read; those of process 1 are added where they can.
+
+    A worker with a mount namespace of its own does not see the host's mounts, process 1 does.
+    """
+    found = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
+    with contextlib.suppress(OSError):
+        found += read_mounts((proc / "1/mountinfo").read_text(errors="surrogateescape"))
+    devices, files = _swaps(proc, sys)
+    return Usage(_by_device(found, sys), devices, files)
+
+
+def read_mounts(table: str) -> tuple[Mount, ...]:
+    """Lines of proc_pid_mountinfo(5); a line that is not of that form is a ValueError, never skipped."""
+    mounts = []
+    for line in table.splitlines():
+        left, _, right = line.partition(" - ")
+        head, tail = left.split(" "), right.split(" ")
+        if len(head) < 6 or len(tail) < 3:
+            raise ValueError(f"mountinfo holds a line that is not understood: {line!r}")
+        mounts.append(
+            Mount(
+                id=int(head[0]),
+                major_minor=head[2],
+                point=_unescaped(head[4]),
+                options=",".join(dict.fromkeys((head[5] + "," + tail[2]).split(","))),
+                kind=tail[0],
+                source=_unescaped(tail[1]),
+            )
+        )
+    return tuple(mounts)
+
+
+def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
+    """The mount that an open file lies on, by the mount id of proc_pid_fdinfo(5)."""
+    info = (proc / f"self/fdinfo/{fd}").read_text().splitlines()
+    mount_id = next((int(line.split()[1]) for line in info if line.startswith("mnt_id:")), -1)
+    mounts = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
+    return next((mount for mount in mounts if mount.id == mount_id), None)
+
+
+def device_of(fd: int, sys: Path = sysfs.SYS) -> str:
+    """Kernel name of the whole block device that an open file lies on, "" if there is none or more than one."""
+    numbers = os.fstat(fd).st_dev
+    direct = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+    mount = None if direct else mount_of(fd)
+    found = {direct} if direct else _devices(mount, _btrfs_groups(sys), sys) if mount else frozenset[str]()
+    return sysfs.whole(next(iter(found)), sys) if len(found) == 1 else ""
+
+
+def _by_device(mounts: tuple[Mount, ...], sys: Path) -> tuple[tuple[str, Mount], ...]:
+    groups = _btrfs_groups(sys)
+    pairs: dict[tuple[str, str, str], tuple[str, Mount]] = {}
+    for mount in mounts:
+        for name in _devices(mount, groups, sys):
+            pairs.setdefault((name, mount.point, mount.major_minor), (name, mount))
+    return tuple(pairs.values())
+
+
+def _devices(mount: Mount, groups: tuple[frozenset[str], ...], sys: Path) -> frozenset[str]:
+    """Devices under a mount. btrfs, bcachefs and overlays have an anonymous number: go by the source then."""
+    direct = sysfs.name_of(mount.major_minor, sys)
+    found = {direct} if direct else {_source_name(part, sys) for part in mount.source.split(":")}
+    found.discard("")
+    return frozenset(found.union(*(group for group in groups if group & found)))
+
+
+def _source_name(source: str, sys: Path) -> str:
+    if not source.startswith("/dev/"):
+        return ""
+    try:
+        numbers = Path(source).stat().st_rdev
+    except OSError:
+        return ""
+    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+
+
+def _btrfs_groups(sys: Path) -> tuple[frozenset[str], ...]:
+    """The devices of each mounted btrfs: mountinfo names only one of them."""
+    groups = (sys / "fs/btrfs").glob("*/devices")
+    return tuple(frozenset(entry.name for entry in group.iterdir()) for group in groups)
+
+
+def btrfs_members(sys: Path = sysfs.SYS) -> frozenset[str]:
+    return frozenset().union(*_btrfs_groups(sys))
+
+
+def _swaps(proc: Path, sys: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    devices, files = [], []
+    for line in (proc / "swaps").read_text(errors="surrogateescape").splitlines()[1:]:
+        path, sort = _unescaped(line.split()[0]), line.split()[1]
+        if sort == "partition":
+            devices.append(_source_name(path, sys) or Path(path).name)
+        else:
+            files.append(path)
+    return tuple(devices), tuple(files)
+
+
+def _unescaped(field: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), field)

@@ -1,0 +1,180 @@
+"""What is under way on this host and what must be put back, on disk.
+
+    attempt:   received ──► begun ──► finished ──(30 days)──► forgotten
+                  └────────────────────▲
+    baseline:  (pending ──► settled)* ──► dropped, once the value was put back or is no longer ours
+
+The journal is the worker's order queue: the Celery task writes into it, the trial thread
+reads from it. An attempt id is taken once, for as long as it is remembered, so an order
+that the broker delivers twice is worked on once. Every change is one transaction that has
+reached the disk before the call returns (SQLite, WAL, synchronous=FULL): a worker killed
+at any instruction finds everything as it was after its last completed call.
+"""
+
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+REMEMBER_S = 30 * 86400
+SCHEMA_VERSION = 1
+
+_SCHEMA = """
+create table attempts (
+    number integer primary key,        -- order of arrival
+    attempt text not null unique,
+    order_text text not null,          -- the signed order as it came; '' once finished
+    received_at real not null,         -- Unix time, s
+    begun_at real,
+    finished_at real
+);
+create table baselines (
+    run text not null,
+    stable_id text not null,           -- of the device
+    name text not null,                -- of the setting
+    device text not null,              -- kernel name at first touch
+    boot_id text not null,
+    survives_reboot integer not null,
+    before text not null,              -- found at first touch: what is put back
+    written text not null,             -- read back after our last write
+    pending integer not null,          -- a write was announced and not yet read back
+    wished integer not null,           -- 0: changed only as a side effect of another setting
+    primary key (run, stable_id, name)
+) without rowid;
+"""
+
+
+class JournalError(Exception):
+    """The journal cannot be used; the worker must not take orders."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class OpenAttempt(msgspec.Struct, frozen=True):
+    attempt: str
+    order: str  # JSON text
+    begun: bool
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """One setting of one device that a run has changed, or is about to change."""
+
+    run: str
+    stable_id: str
+    name: str
+    device: str
+    boot_id: str
+    survives_reboot: bool
+    before: str
+    written: str
+    pending: bool
+    wished: bool
+
+
+_COLUMNS = Baseline.__struct_fields__
+
+
+class Journal:
+    """Safe to use from several threads. `boot_id` is that of this boot unless a test gives another."""
+
+    def __init__(self, path: Path, *, boot_id: str | None = None) -> None:
+        self.boot_id = current_boot_id() if boot_id is None else boot_id
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
+            path.chmod(0o600)
+            self._db.execute("pragma journal_mode=wal")
+            self._db.execute("pragma synchronous=full")
+            self._prepare()
+        except sqlite3.Error as error:
+            raise JournalError(
+                "journal_damaged",
+                f"The journal {path} cannot be read: {error}. It says which settings must be put back: keep a copy, "
+                "put them back by hand, then remove it.",
+            ) from error
+
+    def close(self) -> None:
+        with self._lock:
+            self._db.close()
+
+    def _prepare(self) -> None:
+        (found,) = self._db.execute("pragma user_version").fetchone()
+        if found == 0:
+            self._db.executescript(f"begin immediate; {_SCHEMA} pragma user_version={SCHEMA_VERSION}; commit;")
+        elif found != SCHEMA_VERSION:
+            raise JournalError(
+                "journal_version",
+                f"The journal {self._path} is of version {found}, this worker reads version {SCHEMA_VERSION}. "
+                "Start the worker that wrote it, let it finish, then upgrade.",
+            )
+
+    # ---- attempts
+
+    def receive(self, order_text: str, attempt: str) -> bool:
+        """Write an order down; False if this attempt is known already, finished or not."""
+        now = time.time()
+        with self._lock, self._db:
+            self._db.execute("begin immediate")
+            self._db.execute("delete from attempts where finished_at < ?", (now - REMEMBER_S,))
+            insert = "insert or ignore into attempts (attempt, order_text, received_at) values (?, ?, ?)"
+            return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
+
+    def next_order(self) -> str | None:
+        """The text of the oldest order that has not been begun."""
+        query = "select order_text from attempts where begun_at is null and finished_at is null order by number limit 1"
+        with self._lock:
+            row = self._db.execute(query).fetchone()
+        return None if row is None else str(row[0])
+
+    def begin(self, attempt: str) -> None:
+        update = "update attempts set begun_at = ? where attempt = ? and begun_at is null"
+        with self._lock:
+            self._db.execute(update, (time.time(), attempt))
+
+    def finish(self, attempt: str) -> None:
+        """The attempt's last word is on disk: keep only its id."""
+        update = "update attempts set finished_at = ?, order_text = '' where attempt = ? and finished_at is null"
+        with self._lock:
+            self._db.execute(update, (time.time(), attempt))
+
+    def open_attempts(self) -> tuple[OpenAttempt, ...]:
+        """Received and not finished, oldest first."""
+        query = (
+            "select attempt, order_text, begun_at is not null from attempts where finished_at is null order by number"
+        )
+        with self._lock:
+            rows = self._db.execute(query).fetchall()
+        return tuple(OpenAttempt(attempt, order, bool(begun)) for attempt, order, begun in rows)
+
+    # ---- settings to be put back
+
+    def save_baselines(self, baselines: Iterable[Baseline]) -> None:
+        """Write all of them, in one transaction; an earlier one of the same run, device and setting is replaced."""
+        marks = ", ".join("?" * len(_COLUMNS))
+        insert = f"insert or replace into baselines ({', '.join(_COLUMNS)}) values ({marks})"  # noqa: S608 - constants
+        with self._lock, self._db:
+            self._db.execute("begin immediate")
+            self._db.executemany(insert, [msgspec.structs.astuple(baseline) for baseline in baselines])
+
+    def drop_baseline(self, baseline: Baseline) -> None:
+        delete = "delete from baselines where run = ? and stable_id = ? and name = ?"
+        with self._lock:
+            self._db.execute(delete, (baseline.run, baseline.stable_id, baseline.name))
+
+    def baselines(self, run: str | None = None) -> tuple[Baseline, ...]:
+        """Of one run, or of all runs."""
+        query = f"select {', '.join(_COLUMNS)} from baselines where ? is null or run = ? order by run, device, name"  # noqa: S608
+        with self._lock:
+            rows = self._db.execute(query, (run, run)).fetchall()
+        return tuple(msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Baseline, strict=False) for row in rows)
+
+
+def current_boot_id() -> str:
+    """The kernel's id of this boot, a UUID."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

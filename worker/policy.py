@@ -1,0 +1,243 @@
+"""What the host's administrator allows: a TOML file that only root or the worker's user can write.
+
+Deny by default: what is not listed may not be touched, and nothing that a server sends can
+widen the list. `deploy/policy.example.toml` shows every key. The file is read anew for
+every trial, so a change holds from the next one on.
+"""
+
+import os
+import re
+import stat
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from worker import guard, settings
+from worker.contract.base import Id, Name
+from worker.contract.base import Path as AbsolutePath
+from worker.contract.inventory import PolicyTarget
+from worker.contract.workload import TargetKind
+from worker.inventory import sysfs
+
+ALL_SETTINGS = "*"
+LARGEST_POLICY = 1024 * 1024
+
+
+class PolicyError(Exception):
+    """The policy allows nothing; the text says why. Codes: policy_missing, policy_insecure, policy_invalid."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One `[[target]]`."""
+
+    id: Id
+    kind: TargetKind
+    path: AbsolutePath
+    stable_id: Name | None = None  # block: must be given; directory and file: dir:<path>, file:<path>
+    serial: str = ""  # block: must be given if the drive has one
+    destroy: bool = False  # block and file: the content may be overwritten
+    settings: tuple[str, ...] = ()  # of the block device that the target is or lies on; "*" for all
+    max_bytes: int | None = None  # directory: what our files in it may take up in all
+    read_mounted: bool = False  # block: may be read while it is mounted or otherwise in use
+
+    @property
+    def identity(self) -> str:
+        """The stable id under which the target is known to the server."""
+        prefix = "dir" if self.kind is TargetKind.DIRECTORY else "file"
+        return self.stable_id or sysfs.shortened(f"{prefix}:{self.path}")
+
+    @property
+    def arming_serial(self) -> str:
+        """What a person types before this may be overwritten."""
+        return self.serial or self.identity
+
+    def allows_setting(self, name: str) -> bool:
+        return name in self.settings or ALL_SETTINGS in self.settings
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    target: tuple[PolicyEntry, ...] = ()
+
+
+class Policy(msgspec.Struct, frozen=True):
+    path: Path
+    targets: tuple[PolicyEntry, ...]
+
+    def entry(self, target_id: str) -> PolicyEntry | None:
+        return next((entry for entry in self.targets if entry.id == target_id), None)
+
+
+def load(path: Path) -> Policy:
+    """Read and check the whole file; raises PolicyError naming file, line and key."""
+    text = _read(path)
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise PolicyError("policy_invalid", f"{path}: {error}.") from error
+    try:
+        entries = msgspec.convert(tables, _File).target
+    except msgspec.ValidationError as error:
+        raise PolicyError("policy_invalid", _located(path, text, str(error))) from error
+    for index, entry in enumerate(entries):
+        if problem := _problem(entry):
+            raise PolicyError("policy_invalid", f"{path}, line {_line(text, index)}, target {entry.id!r}: {problem}")
+    _refuse_doubles(path, entries)
+    return Policy(path, entries)
+
+
+def report(policy: Policy) -> tuple[PolicyTarget, ...]:
+    """Every line of the policy with what is there of it now."""
+    return tuple(_report_entry(entry) for entry in policy.targets)
+
+
+def _report_entry(entry: PolicyEntry) -> PolicyTarget:
+    found = guard.survey(entry)
+    names = tuple(settings.REGISTRY) if ALL_SETTINGS in entry.settings else entry.settings
+    return PolicyTarget(
+        id=entry.id,
+        kind=entry.kind,
+        path=entry.path,
+        stable_id=entry.identity,
+        serial=entry.serial,
+        destroy=entry.destroy,
+        settings=names,
+        present=not found.problem,
+        problem=found.problem[:2000],
+        size_bytes=found.size_bytes,
+        device=found.device,
+        model=sysfs.model(found.device)[:200] if found.device else "",
+        firmware=sysfs.firmware(found.device)[:200] if found.device else "",
+    )
+
+
+# ---- reading
+
+
+def _read(path: Path) -> str:
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    except FileNotFoundError as error:
+        raise PolicyError(
+            "policy_missing", f"There is no policy file {path}: nothing may be touched on this host."
+        ) from error
+    except OSError as error:
+        raise PolicyError("policy_missing", f"The policy {path} cannot be read: {error.strerror}.") from error
+    with os.fdopen(fd, "rb") as file:
+        _refuse_insecure(path, os.fstat(fd), what="The policy")
+        _refuse_insecure(path.resolve().parent, path.resolve().parent.stat(), what="The policy's directory")
+        return _decoded(path, file.read(LARGEST_POLICY))
+
+
+def _decoded(path: Path, content: bytes) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise PolicyError("policy_invalid", f"{path} is not UTF-8 text (byte {error.start}).") from error
+
+
+def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
+    """Who can write the policy can have any disk overwritten."""
+    directory = stat.S_ISDIR(facts.st_mode)
+    if not directory and not stat.S_ISREG(facts.st_mode):
+        raise PolicyError("policy_insecure", f"{what} {path} is not a regular file.")
+    if facts.st_uid not in (0, os.geteuid()):
+        raise PolicyError(
+            "policy_insecure",
+            f"{what} {path} belongs to user {facts.st_uid}; it must belong to root or to the worker's user "
+            f"({os.geteuid()}): chown it.",
+        )
+    if facts.st_mode & 0o022 and not (directory and facts.st_mode & stat.S_ISVTX):
+        raise PolicyError(
+            "policy_insecure",
+            f"{what} {path} can be written by others (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}",
+        )
+
+
+# ---- checking
+
+
+def _problem(entry: PolicyEntry) -> str:
+    if entry.path != os.path.normpath(entry.path) or entry.path.startswith("//"):
+        return f"path {entry.path!r} must be written without “.”, “..”, double or trailing slashes."
+    if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in settings.REGISTRY]:
+        return (
+            f"settings names {unknown[0]!r}, which this worker does not know; it knows {', '.join(settings.REGISTRY)}."
+        )
+    checks = {
+        TargetKind.BLOCK: _block_problem,
+        TargetKind.DIRECTORY: _directory_problem,
+        TargetKind.FILE: _file_problem,
+    }
+    return checks[entry.kind](entry)
+
+
+def _block_problem(entry: PolicyEntry) -> str:
+    if not entry.path.startswith("/dev/"):
+        return "the path of a block device begins with /dev/."
+    if entry.stable_id is None:
+        return "a block device needs its stable_id (“sweetspot-worker inventory --json” shows it)."
+    if entry.destroy and not sysfs.is_stable(entry.stable_id):
+        return (
+            f"{entry.stable_id} is only a kernel name, which may be another disk after a reboot: destroy = true is "
+            "refused. Give the disk a serial number (virtual machines: serial=…)."
+        )
+    return "max_bytes is for directories." if entry.max_bytes is not None else ""
+
+
+def _directory_problem(entry: PolicyEntry) -> str:
+    if entry.destroy:
+        return "destroy is for block devices and files; in a directory the worker writes only files of its own."
+    if entry.max_bytes is not None and entry.max_bytes <= 0:
+        return "max_bytes must be above 0."
+    return _plain_problem(entry)
+
+
+def _file_problem(entry: PolicyEntry) -> str:
+    return "max_bytes is for directories." if entry.max_bytes is not None else _plain_problem(entry)
+
+
+def _plain_problem(entry: PolicyEntry) -> str:
+    if entry.serial or entry.read_mounted:
+        return "serial and read_mounted are for block devices."
+    if entry.stable_id is not None and entry.stable_id != msgspec.structs.replace(entry, stable_id=None).identity:
+        return f"stable_id can be left out; it is {msgspec.structs.replace(entry, stable_id=None).identity}."
+    return ""
+
+
+def _refuse_doubles(path: Path, entries: tuple[PolicyEntry, ...]) -> None:
+    for name, count in Counter(entry.id for entry in entries).items():
+        if count > 1:
+            raise PolicyError("policy_invalid", f"{path}: {count} targets have the id {name!r}; ids must differ.")
+
+
+# ---- where in the file
+
+
+def _located(path: Path, text: str, error: str) -> str:
+    """msgspec's words with the line: `… - at `$.target[1].kind``."""
+    words, _, place = error.partition(" - at `")
+    index = re.search(r"target\[(\d+)\]", place)
+    if index is None:
+        key = re.search(r"`(\w+)`", words)
+        line = next((n for n, row in enumerate(text.splitlines(), 1) if key and key[1] in row), 1)
+        return f"{path}, line {line}: {words}. Only [[target]] tables are known."
+    keys = re.findall(r"\.(\w+)", place) + re.findall(r"unknown field `(\w+)`", words)
+    line = _line(text, int(index[1]), keys[-1])
+    return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"
+
+
+def _line(text: str, index: int, key: str = "") -> int:
+    """Line of a key of the table with that index (from 0), else of the table's head; from 1."""
+    rows: list[str] = text.splitlines()
+    heads = [n for n, row in enumerate(rows, 1) if re.match(r"\s*\[\[\s*\"?target\"?\s*\]\]", row)]
+    if index >= len(heads):
+        return 1
+    end = heads[index + 1] - 1 if index + 1 < len(heads) else len(rows)
+    inside = range(heads[index], end)
+    return next((n + 1 for n in inside if key and re.match(rf"\s*\"?{key}\"?\s*=", rows[n])), heads[index])

@@ -1,0 +1,26 @@
+"""wbt_lat_usec: the read latency that write-back throttling aims at, in µs; 0 is off, -1 is the kernel's default."""
+
+import contextlib
+import re
+
+from worker.settings.base import SettingError
+from worker.settings.queue_file import QueueFile
+
+
+class WritebackThrottling(QueueFile):
+    _form = re.compile(r"^(-1|\d{1,18})$")
+
+    def verify(self, asked: str, observed: str) -> bool:
+        """After -1 the kernel shows the default that it chose."""
+        return observed.isdigit() if asked == "-1" else super().verify(asked, observed)
+
+    def restore(self, device: str, value: str) -> None:
+        """By way of -1: a number that is written counts as set by hand, and the default would not follow any more."""
+        with contextlib.suppress(SettingError):
+            self._write(device, "-1")
+            if self.read(device) == value:
+                return
+        self._write(device, value)
+
+
+WRITEBACK_THROTTLING = WritebackThrottling("wbt_lat_usec", "target latency of write-back throttling, µs (-1: default)")
