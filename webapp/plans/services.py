@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -24,6 +25,7 @@ def create_plan(*, document: PlanDocument, by: User | None, slug: str | None = N
 
     Raises Refusal plan_exists where the slug that was asked for is taken.
     """
+    _checked_texts(document)
     plan = Plan(slug=_free_slug(document.title) if slug is None else _checked_slug(slug), title=document.title)
     if Plan.objects.filter(slug=plan.slug).exists():
         raise Refusal(
@@ -48,7 +50,18 @@ def save_version(*, plan: Plan, document: PlanDocument, by: User | None) -> Plan
     return version
 
 
+def _checked_texts(document: PlanDocument) -> None:
+    """PostgreSQL keeps neither NUL nor half of a surrogate pair. Raises Refusal."""
+    try:
+        stored = msgspec.json.encode(document)
+    except UnicodeEncodeError as error:
+        raise Refusal("text_refused", "The plan holds characters that are no text.") from error
+    if b"\\u0000" in stored:
+        raise Refusal("text_refused", "The plan holds a NUL character.")
+
+
 def _add_version(plan: Plan, document: PlanDocument, by: User | None) -> PlanVersion:
+    _checked_texts(document)
     highest = plan.versions.aggregate(highest=Max("number"))["highest"] or 0
     return PlanVersion.objects.create(plan=plan, number=highest + 1, document=write(document), created_by=by)
 

@@ -114,3 +114,10 @@ def test_the_first_look_takes_under_three_minutes_on_a_directory_and_a_device() 
     assert estimate(made).seconds < 150
     assert all(trial.workload.prefill for trial in made.trials)
     assert Counter(t.point["engine"] for t in made.trials if t.target_id == "dir") == {"io_uring": 18, "psync": 18}
+
+
+@pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])
+def test_text_that_the_database_cannot_keep_is_refused(operator: User, text: str) -> None:
+    with pytest.raises(Refusal) as caught:
+        create_plan(document=document(part(), note=text), by=operator)
+    assert caught.value.code == "text_refused"

@@ -1,0 +1,193 @@
+import contextlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from webapp.plans.document import Order
+from webapp.plans.expand import expand
+from webapp.plans.jobfile import JobFileError, read_job_file
+from webapp.plans.jobfile.lines import MOST_BYTES
+from webapp.plans.tests.helpers import device, directory
+from webapp.plans.yaml_io import export_plan, import_plan
+from worker.recipes.fio_options import ALLOWED
+
+FULL = """; a comment
+[global]
+ioengine=io_uring   # another
+direct=1
+size=64m
+runtime=30s
+time_based
+filename=/mnt/test/file
+norandommap
+
+[random read]
+rw = randread
+bs=4k
+iodepth=32
+
+[mixed]
+stonewall
+rw=randrw
+rwmixread=70
+bssplit=4k/60:64K/40
+numjobs=4
+refill_buffers
+"""
+
+
+def refused(text: str) -> list[tuple[int, str, str]]:
+    with pytest.raises(JobFileError) as caught:
+        read_job_file(text)
+    assert caught.value.code == "job_file_refused"
+    return [(problem.line, problem.option, problem.message) for problem in caught.value.problems]
+
+
+def test_each_stonewalled_job_becomes_a_part_with_the_global_options() -> None:
+    plan = read_job_file(FULL)
+    assert (plan.title, plan.order) == ("fio job random read", Order.LISTED)
+    assert [part.name for part in plan.parts] == ["random read", "mixed"]
+    shared = {"engine": "io_uring", "direct": "on", "size": "64M", "runtime": "30s"}
+    assert plan.parts[0].factors == shared | {"pattern": "randread", "block_size": "4k", "iodepth": "32"}
+    assert plan.parts[1].factors == shared | {
+        "pattern": "randrw", "read_percent": "70", "block_split": "4k/60:64k/40", "numjobs": "4",
+        "buffers": "incompressible",
+    }  # fmt: skip
+    assert "- random read: `filename=/mnt/test/file` is left out" in plan.note
+
+
+def test_the_plan_can_run() -> None:
+    made = expand(read_job_file(FULL), [directory()], seed=1)
+    assert made.problems == ()
+    assert len(made.trials) == 6
+    assert made.trials[0].workload.runtime_s == 30
+
+
+def test_what_the_file_leaves_open_is_as_in_fio() -> None:
+    plan = read_job_file("[a]\nsize=1m\n")
+    assert plan.parts[0].factors == {
+        "pattern": "read", "engine": "psync", "direct": "off", "size": "1M", "amount": "1M"
+    }  # fmt: skip
+
+
+def test_sizes_are_shared_out_to_files_and_amounts_added_up_over_jobs() -> None:
+    plan = read_job_file("[a]\nrw=randread\nsize=8m\nnrfiles=4\nnumjobs=3\nio_size=1g\n")
+    factors = plan.parts[0].factors
+    assert (factors["size"], factors["files"], factors["amount"]) == ("2M", "4", "3G")
+
+
+def test_k_is_1024() -> None:
+    for text in ("bs=4k", "bs=4K", "bs=4KiB", "bs=4096", "blocksize=4kb"):
+        assert read_job_file(f"[a]\n{text}\nsize=1m").parts[0].factors["block_size"] == "4k"
+
+
+def test_a_job_overrides_global_and_a_later_global_adds() -> None:
+    text = "[global]\nsize=1m\nbs=4k\n[a]\nbs=8k\n[global]\ndirect=1\nstonewall\n[b]\nrw=write"
+    first, second = read_job_file(text).parts
+    assert (first.factors["block_size"], first.factors["direct"]) == ("8k", "off")
+    assert (second.factors["block_size"], second.factors["direct"], second.factors["pattern"]) == ("4k", "on", "write")
+
+
+def test_equal_names_are_numbered() -> None:
+    assert [p.name for p in read_job_file("[a]\nsize=1m\n[a]\nstonewall\nsize=1m").parts] == ["a", "a 2"]
+
+
+def test_it_says_where_fio_would_do_otherwise() -> None:
+    note = read_job_file("[a]\nrw=randwrite\nsize=1m\nruntime=3\nnumjobs=2").note
+    for words in ("without `time_based`", "visit every block once", "scramble one random buffer", "files of their own"):
+        assert words in note
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("exec_prerun=rm -rf /", "is not an option that Sweetspot takes"),
+        ("exec_postrun=id", "is not an option"),
+        ("ioengine=external:/tmp/x.so", "'external:/tmp/x.so' is not one of io_uring, libaio, psync"),
+        ("mem=mmap:/etc/passwd", "is not an option"),
+        ("kb_base=1000", "is not an option"),
+        ("bs=${BS}", "variables are not read"),
+        ("numjobs=$ncpus", "variables are not read"),
+        ("include other.fio", "paste the other file's text in"),
+        ("include=other.fio", "is not an option"),
+        ("bs=1000", "not a multiple of 512 B"),
+        ("bs=4k,8k", "block sizes of their own"),
+        ("rw=trim", "is not one of"),
+        ("iodepth=99999", "outside 1 to 4096"),
+        ("iodepth=4", "has no effect with psync"),
+        ("runtime=0", "outside 1 s"),
+        ("size=1e3", "is not a size"),
+        ("size=" + "9" * 5000, "is refused"),
+        ("io_size=2m\nruntime=3", "fio ends at the first"),
+        ("filesize=2m", "contradicts `size`"),
+        ("nrfiles=3", "cannot be shared out"),
+        ("ramp_time=2", "needs a runtime"),
+        ("zero_buffers\nrefill_buffers", "contradicts `zero_buffers`"),
+        ("write_bw_log=/etc/x", "is not an option"),
+    ],
+)
+def test_it_names_the_line_and_the_option_that_it_refuses(option: str, words: str) -> None:
+    problems = refused(f"[job]\nsize=1m\n{option}\n")
+    assert any(words in message for _, _, message in problems), problems
+    assert {line for line, _, _ in problems} <= {2, 3, 4}
+
+
+def test_it_names_everything_at_once() -> None:
+    problems = refused("[a]\nsize=1m\nfoo=1\nbar\nbs=7\n")
+    assert [(line, option) for line, option, _ in problems] == [(3, "foo"), (4, "bar"), (5, "bs")]
+
+
+def test_a_wrong_global_line_is_named_once() -> None:
+    assert len(refused("[global]\nfoo=1\nsize=1m\n[a]\n[b]\nstonewall\n")) == 1
+
+
+def test_jobs_at_the_same_time_are_refused_by_name() -> None:
+    line, _, message = refused("[reader]\nsize=1m\n\n[writer]\nrw=write\nsize=1m\n")[0]
+    assert line == 4
+    assert message.startswith("[writer] would run at the same time as [reader]")
+    assert refused("[a]\nsize=1m\n[b]\nstonewall=0\nsize=1m")[0][0] == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no job in this file"),
+        ("[global]\nsize=1m", "no job in this file"),
+        ("size=1m\n[a]\n", "before the first section"),
+        ("[a]\nrw=read\n", "never ends"),
+        ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs are more than the 50"),
+        ("#" * (MOST_BYTES + 1), "over the limit of 64 KiB"),
+    ],
+)
+def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:
+    assert words in refused(text)[0][2]
+
+
+@given(st.text(max_size=300))
+def test_any_text_is_a_plan_or_refused(text: str) -> None:
+    with contextlib.suppress(JobFileError):
+        read_job_file(text)
+
+
+_lines = st.one_of(
+    st.builds(
+        "{}={}".format,
+        st.sampled_from(sorted(ALLOWED)),
+        st.sampled_from(
+            ["1", "0", "4k", "8m", "32", "read", "randrw", "psync", "io_uring", "4k/50:8k/50", "none", "30s", ""]
+        )
+        | st.text(max_size=12),
+    ),
+    st.sampled_from(["[a]", "[b]", "[global]", "stonewall", "size=1m", "time_based", "; c"]),
+)
+
+
+@given(st.lists(_lines, max_size=25).map("\n".join))
+def test_what_is_taken_can_be_expanded_and_exported(text: str) -> None:
+    try:
+        plan = read_job_file("[first]\n" + text)
+    except JobFileError:
+        return
+    assert import_plan(export_plan(plan)) == plan
+    expand(plan, [device(), directory()], seed=1)
