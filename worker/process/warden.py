@@ -179,4 +179,4 @@ def write(path: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    os._exit(main(sys.argv[1:]))  # at once: nothing of the interpreter is to be put in order

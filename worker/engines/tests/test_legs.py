@@ -107,7 +107,12 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
 def test_it_cancels_within_a_second(bench: Bench) -> None:
     work = leg(runtime_s=30)
     set_at: list[float] = []
-    threading.Timer(1.5, lambda: (set_at.append(time.monotonic()), bench.cancelled.set())).start()
+
+    def cancel() -> None:
+        set_at.append(time.monotonic())
+        bench.cancelled.set()
+
+    threading.Timer(1.5, cancel).start()
     with pytest.raises(LegFailed) as failure:
         bench.run(work)
     assert failure.value.code == "cancelled"

@@ -50,6 +50,7 @@ def place() -> Iterator[Path]:
     with tempfile.TemporaryDirectory() as name:
         Path(name).chmod(0o777)
         yield Path(name)
+        kill_leftovers(Path(name) / "state")  # should a test have failed
 
 
 @pytest.fixture
