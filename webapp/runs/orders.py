@@ -13,7 +13,7 @@ from redis.exceptions import RedisError
 
 from webapp.celery import app
 from webapp.hosts.keys import signing_key
-from webapp.hosts.models import Target
+from webapp.plans.selectors import reference_of
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, Trial
 from worker.contract.orders import (
     ORDER_TASK,
@@ -25,7 +25,7 @@ from worker.contract.orders import (
     queue_name,
 )
 from worker.contract.signing import seal
-from worker.contract.workload import Leg, TargetKind, TargetRef, Workload
+from worker.contract.workload import Leg, Workload
 
 log = logging.getLogger(__name__)
 
@@ -88,17 +88,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
 
 
 def leg_of(trial: Trial) -> Leg:
-    return Leg(number=0, target=target_ref(trial.target), workload=msgspec.convert(trial.workload, Workload))
-
-
-def target_ref(target: Target) -> TargetRef:
-    return TargetRef(
-        id=str(target.pk),
-        kind=TargetKind(target.kind),
-        path=target.path,
-        stable_id=target.stable_id,
-        serial=target.arming_serial,
-    )
+    return Leg(number=0, target=reference_of(trial.target), workload=msgspec.convert(trial.workload, Workload))
 
 
 def armed_serials(run: Run) -> tuple[str, ...]:

@@ -15,8 +15,9 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
-from webapp.plans.expand import Expansion, PlannedTrial, TargetFacts, expand
+from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
+from webapp.plans.selectors import facts_of
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
@@ -60,28 +61,12 @@ def start_run(
 
 
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:
-    expansion = expand(document, [target_facts(target) for target in targets], seed=seed)
+    expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
     if expansion.problems:
         raise Refusal("plan_problem", " ".join(expansion.problems)[:4000])
     if not expansion.trials:
         raise Refusal("plan_problem", "There is nothing to run on these targets. " + " ".join(expansion.skipped))
     return expansion
-
-
-def target_facts(target: Target) -> TargetFacts:
-    """What the plan's expansion needs to know of a target."""
-    return TargetFacts(
-        id=str(target.pk),
-        kind=TargetKind(target.kind),
-        path=target.path,
-        stable_id=target.stable_id,
-        serial=target.arming_serial,
-        size_bytes=target.size_bytes,
-        settings_allowed=tuple(target.settings_allowed),
-        destroy=target.destroy,
-        name=str(target),
-        host_id=str(target.host_id),
-    )
 
 
 @transaction.atomic

@@ -140,7 +140,7 @@ class TargetKind(StrEnum):
 class TargetRef(Message, frozen=True, kw_only=True):
     """A target as the server knows it; the worker holds it against its own policy and what is there."""
 
-    id: Id
+    id: Id  # the entry of the host's policy file
     kind: TargetKind
     path: Path
     stable_id: Name  # wwn-…, nvme-eui…, loop:<backing file>, dir:<path>, file:<path>
