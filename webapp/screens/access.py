@@ -6,13 +6,14 @@ from typing import Concatenate, ParamSpec
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_GET, require_POST
 
 from webapp.core.models import User
 
 P = ParamSpec("P")
-View = Callable[Concatenate[HttpRequest, P], HttpResponse]
+View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def page(view: View[P]) -> View[P]:
@@ -25,7 +26,7 @@ def operator_action(view: View[P]) -> View[P]:
     """Something that changes: POST, logged in, operator. Others get 403 in words."""
 
     @functools.wraps(view)
-    def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponse:
+    def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
         if not person(request).is_operator:
             raise PermissionDenied("Your role is viewer: you may look at everything and change nothing.")
         return view(request, *args, **kwargs)

@@ -8,6 +8,14 @@ from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.grids import factor_texts
 from webapp.screens import points
 
+_PATTERNS = {
+    "read": "sequential read",
+    "write": "sequential write",
+    "randread": "random read",
+    "randwrite": "random write",
+    "readwrite": "sequential read and write mixed",
+    "randrw": "random read and write mixed",
+}
 # Said in this order; what a sentence calls each. {} takes the levels.
 _PHRASES: Mapping[str, str] = {
     "pattern": "{}",
@@ -35,7 +43,7 @@ def _levels_in_words(factor: str, text: str) -> str:
     if known is None:
         return text
     try:
-        return _joined([known.format(level) for level in levels.parse(known, text)])
+        return _joined([_PATTERNS.get(str(level)) or known.format(level) for level in levels.parse(known, text)])
     except levels.LevelError:
         return text
 

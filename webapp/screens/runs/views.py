@@ -48,6 +48,10 @@ def _run(number: int) -> Run:
     return get_object_or_404(Run.objects.select_related("version__plan", "created_by"), number=number)
 
 
+def _cancellable(run: Run) -> bool:
+    return run.state in (RunState.QUEUED, RunState.RUNNING) and run.cancel_requested_at is None
+
+
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
@@ -59,6 +63,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "live": payload,
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
+        "cancellable": _cancellable(run),
         "grid": build_grid(run, trials, payload.cells),
         "failures": [trial for trial in trials if trial.reason],
         "moves": moves[:MOVES_SHOWN],
@@ -70,9 +75,9 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
 @operator_action
 def cancel(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
-    if run.state in OPEN_RUN_STATES:
+    if _cancellable(run):
         cancel_run(run=run, by=person(request))
         messages.info(request, f"Run {run.number} is being cancelled; changed settings are put back.")
     else:
-        messages.warning(request, f"Run {run.number} has already ended.")
+        messages.warning(request, f"Run {run.number} has already ended or is being cancelled.")
     return redirect("run", number=run.number)

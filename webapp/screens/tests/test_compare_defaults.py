@@ -1,9 +1,10 @@
 from itertools import product
 
+from webapp.plans.factors import Value
 from webapp.screens.compare.defaults import choose
 
-BASE = {"runtime": 3}
-GRID = [
+BASE: dict[str, Value] = {"runtime": 3}
+GRID: list[dict[str, Value]] = [
     {**BASE, "pattern": pattern, "block_size": block, "engine": engine, "iodepth": depth}
     for pattern, block, engine, depth in [
         *product(("randread", "randwrite"), (4096,), ("io_uring", "psync"), (1, 32)),
@@ -18,15 +19,17 @@ def test_it_takes_the_longest_number_for_x_and_a_chart_for_each_pattern() -> Non
 
 
 def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
-    both = [{**point, "scheduler": scheduler} for point in GRID for scheduler in ("none", "mq-deadline")]
+    both: list[dict[str, Value]] = [
+        {**point, "scheduler": scheduler} for point in GRID for scheduler in ("none", "mq-deadline")
+    ]
     chosen = choose(both)
     assert (chosen.series, chosen.fixed) == ("scheduler", {"engine": "io_uring"})
 
 
 def test_it_holds_what_varies_inside_a_chart_at_its_most_frequent_level() -> None:
-    more = [*GRID, *({**point, "iodepth": 32, "numjobs": 4} for point in GRID)]
-    more = [{"numjobs": 1, **point} for point in more]
-    assert choose(more[:-1]).fixed == {"numjobs": 1}
+    more: list[dict[str, Value]] = [*GRID, *({**point, "iodepth": 32, "numjobs": 4} for point in GRID)]
+    filled: list[dict[str, Value]] = [{"numjobs": 1, **point} for point in more]
+    assert choose(filled[:-1]).fixed == {"numjobs": 1}
 
 
 def test_it_has_an_answer_where_nothing_varies() -> None:

@@ -21,7 +21,7 @@ def test_it_says_what_to_do_while_there_is_no_plan(operator: Client) -> None:
 def test_it_reads_plans_out_as_sentences(operator: Client) -> None:
     factories.make_version()
     page = operator.get("/plans/").content.decode()
-    assert "4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
+    assert "random read, random write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
 
 
 def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:

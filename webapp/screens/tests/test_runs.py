@@ -77,7 +77,9 @@ def test_it_cancels_a_run(operator: Client) -> None:
     make_run(repeats=1)
     assert operator.post("/runs/1/cancel/")["Location"] == "/runs/1/"
     assert Run.objects.get().cancel_requested_at is not None or Run.objects.get().state == "cancelled"
-    assert "being cancelled" in operator.get("/runs/1/").content.decode()
+    page = operator.get("/runs/1/").content.decode()
+    assert "being cancelled; changed settings are put back" in page
+    assert 'action="/runs/1/cancel/"' not in page
 
 
 def test_it_says_so_when_a_run_has_ended_before_it_could_be_cancelled(operator: Client) -> None:

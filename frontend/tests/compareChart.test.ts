@@ -1,0 +1,28 @@
+import { expect, test } from "vitest";
+import { panelData, spreads, xAxisOf } from "../src/features/compareChart";
+import { compareCharts } from "../src/payloads/compare";
+import example from "./vectors/compare.json";
+
+const data = compareCharts(example);
+const panel = data.panels[0] ?? { name: "", series: [] };
+
+test("a panel keeps only the levels that it has", () => {
+  const part = panelData(data, panel);
+  expect(part.levels.map((level) => level.text)).toEqual(["1", "32"]);
+  expect(part.series[0]?.points.map((point) => point.level)).toEqual([0, 1]);
+});
+
+test("numbers far apart stand on a log2 axis, names and single levels beside each other", () => {
+  expect(xAxisOf(panelData(data, panel))).toBe("log2");
+  expect(xAxisOf(data)).toBe("names");
+  expect(xAxisOf({ levels: data.levels.slice(0, 1) })).toBe("names");
+  expect(xAxisOf({ levels: [1, 2, 3].map((value) => ({ text: String(value), value })) })).toBe("linear");
+});
+
+test("points carry their confidence interval; a single measurement carries none", () => {
+  const part = panelData(data, panel);
+  const series = part.series[0];
+  const made = series ? spreads(series, part, "log2") : [];
+  expect(made[0]).toEqual({ x: 1, y: 12345.6, yMin: 12000, yMax: 12700, n: 3 });
+  expect(made[1]).toEqual({ x: 32, y: 98765.4, yMin: 98765.4, yMax: 98765.4, n: 1 });
+});
