@@ -11,7 +11,7 @@ from worker.contract.reports import DirectionResult
 
 
 def keep_results(attempt: Attempt) -> list[Result]:
-    """The result rows of a trial's attempt that is done, from what its legs said. Raises BadItem if one said nothing."""
+    """The result rows of an attempt that is done, from what its legs said. Raises BadItem if one said nothing."""
     legs = list(LegRun.objects.filter(attempt=attempt))
     unfinished = [leg.leg for leg in legs if leg.ended_at is None]
     if not legs or unfinished:

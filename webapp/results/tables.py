@@ -1,0 +1,107 @@
+"""What a run measured, as rows for people in a terminal and as plain data for scripts."""
+
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
+from typing import Any
+
+from django.db.models import Prefetch
+
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result
+from webapp.runs.models import Run, Trial
+
+SHOWN_METRICS = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
+
+
+def point_table(run: Run) -> list[list[str]]:
+    """One row for each point, target and direction, under a row of headings: mean ± standard deviation, and n.
+
+    Only factors that vary in the run are shown.
+    """
+    results = list(run.results.filter(invalid=False).select_related("target__host", "trial").order_by("trial__index"))
+    varying = varying_factors([result.point for result in results])
+    groups: dict[tuple[str, str, str], list[Result]] = {}
+    for result in results:
+        groups.setdefault((str(result.target), result.point_key, result.direction), []).append(result)
+    headings = ["target", *map(_label, varying), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, varying), item[0][2]))
+    return [headings, *(_row(target, direction, found, varying) for (target, _, direction), found in ordered)]
+
+
+def varying_factors(points: Sequence[Mapping[str, object]]) -> list[str]:
+    """Names of the factors that have more than one level among these points."""
+    names = dict.fromkeys(name for point in points for name in point)
+    return [name for name in names if len({repr(point.get(name)) for point in points}) > 1]
+
+
+def _row(target: str, direction: str, found: Sequence[Result], varying: Sequence[str]) -> list[str]:
+    levels = [_level(name, found[0].point.get(name)) for name in varying]
+    return [target, *levels, direction, str(len(found)), *(_mean_and_spread(name, found) for name in SHOWN_METRICS)]
+
+
+def _mean_and_spread(name: str, found: Sequence[Result]) -> str:
+    metric = METRICS[name]
+    values = [value for result in found if (value := getattr(result, metric.column)) is not None]
+    if not values:
+        return metric.format(None)
+    if len(values) == 1:
+        return metric.format(values[0])
+    return f"{metric.format(fmean(values))} ± {metric.format(stdev(values))}"
+
+
+def _label(name: str) -> str:
+    return FACTORS[name].label if name in FACTORS else name
+
+
+def _level(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    return FACTORS[name].format(value) if name in FACTORS else str(value)
+
+
+def _order(point: Mapping[str, object], varying: Sequence[str]) -> list[tuple[float, str]]:
+    """Numbers by size, words by the alphabet."""
+    values = [point.get(name) for name in varying]
+    return [(float(value), "") if isinstance(value, int | float) else (0.0, str(value)) for value in values]
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows as lines of equal columns."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def run_as_data(run: Run) -> dict[str, Any]:
+    """A run with its trials and their results, for scripts; units are in the names."""
+    trials = run.trials.select_related("target__host").order_by("index")
+    trials = trials.prefetch_related(Prefetch("results", queryset=Result.objects.order_by("direction")))
+    return {
+        "run": run.number,
+        "plan": str(run.version),
+        "state": run.state,
+        "reason_code": run.reason_code,
+        "reason": run.reason,
+        "trials": [_trial_as_data(trial) for trial in trials],
+    }
+
+
+def _trial_as_data(trial: Trial) -> dict[str, Any]:
+    return {
+        "id": str(trial.pk),
+        "index": trial.index,
+        "repeat": trial.repeat,
+        "part": trial.part,
+        "target": str(trial.target),
+        "point": trial.point,
+        "state": trial.state,
+        "reason_code": trial.reason_code,
+        "reason": trial.reason,
+        "results": [
+            {
+                "direction": result.direction,
+                **{metric.column: getattr(result, metric.column) for metric in METRICS.values()},
+            }
+            for result in trial.results.all()
+        ],
+    }

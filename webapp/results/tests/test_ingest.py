@@ -1,0 +1,280 @@
+"""Every way in which batches can arrive, and what each does to an attempt."""
+
+from datetime import timedelta
+
+import msgspec
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from webapp.core.tests.factories import a_host, a_run, a_target
+from webapp.core.tests.worker import (
+    ACCEPTED,
+    CANCELLED,
+    DONE,
+    RESULT,
+    STARTED,
+    failed,
+    run_to_the_end,
+    sample,
+    say,
+)  # fmt: skip
+from webapp.hosts.models import Host
+from webapp.results.ingest import take_report
+from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.packing import unpack
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.leases import expire_leases
+from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
+from webapp.runs.services import cancel_run
+from worker.contract.reports import Batch, Item, Observed, Phase, Report, SettingRecord, SettingRestored
+from worker.contract.tests.examples import AT, BINS
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED)
+
+
+@pytest.fixture
+def attempt() -> Attempt:
+    """The first attempt of a run of three trials on one host."""
+    run = a_run(a_target(), trials=3)
+    dispatched = dispatch_host(run.targets.get().host_id)
+    assert dispatched
+    return dispatched
+
+
+def lose(attempt: Attempt) -> None:
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() - timedelta(seconds=1))
+    assert expire_leases() == 1
+
+
+def state(attempt: Attempt) -> tuple[str, str]:
+    attempt.refresh_from_db()
+    assert attempt.trial
+    attempt.trial.refresh_from_db()
+    return attempt.state, attempt.trial.state
+
+
+def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
+    observed = Observed(at=AT, facts={"kernel.release": "6.1.0"})
+    setting = SettingRecord(at=AT, name="scheduler", device="sda", before="none", asked="none", observed="none")
+    say(attempt.host, attempt, (1, (ACCEPTED, setting, observed, STARTED)), (2, (sample(0), sample(1))))
+    assert state(attempt) == ("running", "running")
+    say(attempt.host, attempt, (3, (Phase(at=AT, name="run", percent=50.4), RESULT, DONE)))
+    assert state(attempt) == ("done", "done")
+    leg, result = LegRun.objects.get(), Result.objects.get()
+    assert leg.configuration == Configuration.objects.get()
+    assert (leg.fio_version, leg.exit_code, bytes(leg.directions)) == ("fio-3.33", 0, b"")
+    assert attempt.phase == "run 50 %"
+    assert SettingChange.objects.get().asked == "none"
+    assert unpack(result.latency) == BINS
+    assert (result.p50_ns, result.p999_ns) == (79_360, 80_384)
+    assert result.trial == attempt.trial
+    assert Sample.objects.count() == 2
+
+
+def test_it_links_a_configuration_observed_in_an_earlier_report(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, (ACCEPTED, Observed(at=AT, facts={"a": "b"}))))
+    say(attempt.host, attempt, (2, (STARTED,)))
+    assert LegRun.objects.get().configuration
+
+
+def test_it_ignores_a_batch_that_it_has(attempt: Attempt) -> None:
+    for _ in range(2):
+        reply = say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)))
+        assert (reply.confirmed_seq, reply.refusal) == (2, None)
+    assert Sample.objects.count() == 1
+
+
+def test_it_answers_a_gap_with_what_it_has(attempt: Attempt) -> None:
+    reply = say(attempt.host, attempt, (1, BEGUN), (3, (sample(1),)))
+    assert (reply.confirmed_seq, reply.refusal) == (1, None)
+    assert not Sample.objects.exists()
+    reply = say(attempt.host, attempt, (2, (sample(0),)), (3, (sample(1),)))
+    assert reply.confirmed_seq == 3
+
+
+def test_it_takes_nothing_out_of_order(attempt: Attempt) -> None:
+    assert say(attempt.host, attempt, (2, (sample(),)), (1, BEGUN)).confirmed_seq == 1
+    assert not Sample.objects.exists()
+
+
+def test_it_tells_another_host_no_more_than_of_an_unknown_attempt(attempt: Attempt) -> None:
+    stranger = a_host()
+    theirs = say(stranger, attempt, (1, BEGUN)).refusal
+    nobodys = say(stranger, "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01", (1, BEGUN)).refusal
+    malformed = say(stranger, "not-a-uuid", (1, BEGUN)).refusal
+    assert theirs == nobodys == malformed
+    assert theirs
+    assert theirs.code == "unknown_attempt"
+    assert state(attempt) == ("dispatched", "dispatched")
+
+
+def test_it_takes_nothing_after_the_end_but_confirms_what_it_has(attempt: Attempt) -> None:
+    run_to_the_end(attempt.host, attempt)
+    again = run_to_the_end(attempt.host, attempt)
+    assert (again.confirmed_seq, again.refusal, again.cancel) == (3, None, True)
+    late = say(attempt.host, attempt, (4, (sample(9),))).refusal
+    assert late
+    assert late.code == "attempt_closed"
+    assert Result.objects.count() == 1
+
+
+def test_it_keeps_samples_but_no_results_of_a_failed_attempt(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(), RESULT, failed("fio_error", "fio said no"))))
+    assert state(attempt) == ("failed", "failed")
+    assert attempt.trial
+    assert (attempt.trial.reason_code, attempt.trial.reason) == ("fio_error", "fio said no")
+    assert Sample.objects.count() == 1
+    assert not Result.objects.exists()
+
+
+def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN), (2, (failed(),)))
+    following = Attempt.objects.latest("created_at")
+    assert following.trial
+    assert following.trial.index == 1
+    assert TargetLock.objects.get().attempt == following
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ((ACCEPTED, sample()), "not started"),
+        ((ACCEPTED, RESULT), "not started"),
+        ((*BEGUN, sample(leg=3)), "leg 3"),
+        ((*BEGUN, sample(), sample()), "sample_pkey"),
+        ((*BEGUN, STARTED), "legrun_once"),
+        ((*BEGUN, RESULT, RESULT), "second result"),
+        ((*BEGUN, DONE), "no result"),
+        ((*BEGUN, RESULT, DONE, sample()), "after the one"),
+        ((*BEGUN, msgspec.structs.replace(sample(), at=1e300)), "no Unix time"),
+        ((*BEGUN, msgspec.structs.replace(sample(), interval_ms=2**40)), "out of range"),
+        ((ACCEPTED, Phase(at=AT, name="a\x00b")), "NUL"),
+        ((*BEGUN, failed(code="")), "without saying why"),
+    ],
+)
+def test_it_fails_an_attempt_by_name_whose_items_cannot_be_true(
+    attempt: Attempt, items: tuple[Item, ...], words: str
+) -> None:
+    reply = say(attempt.host, attempt, (1, items))
+    assert reply.refusal
+    assert reply.refusal.code == "bad_item"
+    assert words in reply.refusal.message
+    assert reply.confirmed_seq == 0
+    assert state(attempt) == ("failed", "failed")
+    assert attempt.outcome_code == "bad_item"
+    assert not Sample.objects.exists()
+
+
+def test_it_takes_the_other_attempts_of_a_report_with_a_bad_one(attempt: Attempt) -> None:
+    run_to_the_end(attempt.host, attempt)
+    second = Attempt.objects.latest("created_at")
+    bad = Batch(attempt=str(attempt.pk), seq=4, items=(sample(5),))
+    good = Batch(attempt=str(second.pk), seq=1, items=BEGUN)
+    replies = take_report(host=attempt.host, report=Report(batches=(bad, good))).attempts
+    assert [reply.refusal is None for reply in replies] == [False, True]
+    assert replies[1].confirmed_seq == 1
+
+
+def test_it_renews_the_lease_of_a_silent_attempt(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN))
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() + timedelta(seconds=5))
+    reply = say(attempt.host, attempt)
+    attempt.refresh_from_db()
+    assert reply.lease_until == attempt.lease_until.timestamp()
+    assert attempt.lease_until > timezone.now() + timedelta(minutes=10)
+
+
+def test_it_revives_a_lost_attempt_that_reports_again(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN))
+    lose(attempt)
+    assert state(attempt) == ("lost", "planned")
+    reply = say(attempt.host, attempt, (2, (sample(),)))
+    assert (reply.confirmed_seq, reply.refusal) == (2, None)
+    assert state(attempt) == ("running", "running")
+    assert TargetLock.objects.get().attempt == attempt
+    say(attempt.host, attempt, (3, (RESULT, DONE)))
+    assert state(attempt) == ("done", "done")
+
+
+def test_it_revives_a_trial_that_had_no_tries_left(attempt: Attempt) -> None:
+    assert attempt.trial
+    type(attempt.trial).objects.update(attempts_left=0)
+    say(attempt.host, attempt, (1, BEGUN))
+    lose(attempt)
+    assert state(attempt) == ("lost", "failed")
+    say(attempt.host, attempt, (2, (RESULT, DONE)))
+    assert state(attempt) == ("done", "done")
+    assert attempt.trial.reason_code == ""
+
+
+def test_it_takes_nothing_of_a_lost_attempt_with_a_newer_one(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN))
+    lose(attempt)
+    newer = dispatch_host(attempt.host_id)
+    assert newer
+    assert (newer.trial, newer.number) == (attempt.trial, 2)
+    refusal = say(attempt.host, attempt, (2, (sample(),))).refusal
+    assert refusal
+    assert refusal.code == "superseded"
+    assert not Sample.objects.exists()
+
+
+def test_it_tries_again_what_a_killed_worker_left(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN), (2, (failed("worker_died", "The worker was killed."),)))
+    again = Attempt.objects.latest("created_at")
+    assert (again.trial, again.number) == (attempt.trial, 2)
+    run_to_the_end(attempt.host, again)
+    assert attempt.trial
+    attempt.trial.refresh_from_db()
+    assert attempt.trial.state == TrialState.DONE
+    assert Result.objects.get().leg_run.attempt == again
+
+
+def test_it_passes_on_a_cancellation(attempt: Attempt) -> None:
+    assert not say(attempt.host, attempt, (1, BEGUN)).cancel
+    assert attempt.run
+    cancel_run(run=attempt.run, by=None)
+    assert say(attempt.host, attempt).cancel
+    say(attempt.host, attempt, (2, (CANCELLED,)))
+    assert state(attempt) == ("cancelled", "cancelled")
+    close = Attempt.objects.latest("created_at")
+    assert not say(attempt.host, close, (1, (ACCEPTED,))).cancel
+    say(attempt.host, close, (2, (DONE,)))
+    assert Run.objects.get().state == RunState.CANCELLED
+
+
+def test_it_fails_the_run_whose_settings_were_not_put_back(attempt: Attempt) -> None:
+    for _ in range(3):
+        run_to_the_end(attempt.host, Attempt.objects.latest("created_at"))
+    stuck = SettingRestored(at=AT, name="scheduler", device="sda", value="none", observed="bfq", restored=False)
+    end = failed("settings_not_restored", "scheduler of sda is bfq")
+    say(attempt.host, Attempt.objects.latest("created_at"), (1, (ACCEPTED, stuck, end)))
+    run = Run.objects.get()
+    assert (run.state, run.reason_code) == (RunState.FAILED, "settings_not_restored")
+    assert "scheduler of sda is bfq" in run.reason
+    assert SettingChange.objects.get().restored is False
+
+
+def test_it_needs_few_queries_for_an_ordinary_second(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN))
+    host = Host.objects.get()
+    with CaptureQueriesContext(
+        connection,
+    ) as captured:
+        say(host, attempt, (2, (sample(),)))
+    statements = [query["sql"] for query in captured if not query["sql"].startswith(("BEGIN", "COMMIT"))]
+    assert len(statements) == 4, statements
+    with CaptureQueriesContext(connection) as captured:
+        say(host, attempt, *((seq, (sample(seq),)) for seq in range(3, 903)))
+    statements = [query["sql"] for query in captured if not query["sql"].startswith(("BEGIN", "COMMIT"))]
+    assert len(statements) == 4
+    assert Sample.objects.count() == 901
+
+
+def test_it_is_still_active_while_it_runs(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN))
+    assert dispatch_host(attempt.host_id) is None
+    assert Attempt.objects.filter(state=AttemptState.RUNNING).count() == 1
