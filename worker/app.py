@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Callable
 
 from celery import Celery
+from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging
 
 from worker.config import Enrolment
@@ -40,7 +41,8 @@ class _Conf:
 def make_app(enrolment: Enrolment, take_order: Callable[[str], None]) -> Celery:
     """The app that consumes this host's queue and hands every order's text to `take_order`."""
     queue = queue_name(enrolment.host)
-    app = Celery("sweetspot-worker", broker=enrolment.broker_url, set_as_current=False)
+    # No fixups: where DJANGO_SETTINGS_MODULE is set, Celery's would load Django into the worker.
+    app = Celery("sweetspot-worker", broker=enrolment.broker_url, set_as_current=False, fixups=set())
     app.config_from_object(_Conf)
     app.conf.task_default_queue = queue
     app.conf.task_queues = {queue: {"exchange": queue, "exchange_type": "direct", "routing_key": queue}}
@@ -68,6 +70,7 @@ def consume(app: Celery, enrolment: Enrolment) -> int:
     setup_logging.connect(_leave_logging_alone, weak=False)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="You're running the worker with superuser privileges")
+        warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
         worker = app.Worker(
             queues=[queue_name(enrolment.host)],
             hostname=f"sweetspot@{enrolment.host}",

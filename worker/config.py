@@ -69,6 +69,10 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
         return self.state / "spool.db"
 
     @property
+    def capabilities(self) -> Path:
+        return self.state / "capabilities.json"
+
+    @property
     def files(self) -> Path:
         return self.state / "files.db"
 

@@ -5,7 +5,6 @@ runs and none has just ended: whoever works keeps the greeter away.
 """
 
 import logging
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from worker import __version__, engines, inventory, policy, settings
+from worker import __version__, inventory, policy
+from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
 from worker.config import Enrolment, Paths, save_enrolment
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.inventory import Capabilities, PolicyTarget
+from worker.contract.inventory import PolicyTarget
 from worker.contract.reports import Hello, HelloReply
 from worker.keys import read_keys
 
@@ -43,7 +43,6 @@ class Greeter:
         self._enrolment = enrolment
         self._client = client
         self._unfinished = unfinished
-        self._probed: tuple[object, Capabilities] | None = None
         self._greeted_at = -EVERY_S
         self._policy_seen: object = None
         self._trouble = ""
@@ -71,21 +70,19 @@ class Greeter:
 
     def greet(self, *, probe: bool = False) -> None:
         """Look and tell; raises Unreachable or Refused. With `probe` what fio can do is tried afresh."""
-        if probe:
-            self._probed = None
-        self._deliver(self._look())
+        self._deliver(self._look(probe=probe))
 
-    def _look(self) -> Hello:
+    def _look(self, *, probe: bool = False) -> Hello:
         self._policy_seen = self._policy_state()
         self._greeted_at = time.monotonic()
-        return self._hello()
+        return self._hello(probe=probe)
 
     def _deliver(self, message: Hello) -> None:
         sent_at = time.time()
         reply = self._client.hello(message)
         self._learn(reply, (sent_at + time.time()) / 2)
 
-    def _hello(self) -> Hello:
+    def _hello(self, *, probe: bool) -> Hello:
         found = inventory.take()
         return Hello(
             worker_version=__version__,
@@ -94,18 +91,10 @@ class Greeter:
             boot_id=found.kernel.boot_id,
             at=time.time(),
             inventory=found,
-            capabilities=self._capabilities(),
+            capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
             targets=read_targets(self._paths.policy),
             journal=self._unfinished(),
         )
-
-    def _capabilities(self) -> Capabilities:
-        """Trying every engine starts fio several times, so it is done again only for another fio."""
-        fio = shutil.which("fio") or ""
-        key = (fio, _modified(Path(fio)) if fio else None)
-        if self._probed is None or self._probed[0] != key:
-            self._probed = (key, engines.capabilities(settings=tuple(settings.REGISTRY)))
-        return self._probed[1]
 
     def _learn(self, reply: HelloReply, at: float) -> None:
         self.clock_ahead_s = reply.server_time - at

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from worker import __version__, log
 from worker.cli import commands, doctor, enrol, run_file
 from worker.config import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
+from worker.journal import JournalError
 
 DESCRIPTION = "Runs storage benchmarks on this host, for a Sweetspot server or from a file."
 
@@ -21,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         status: int = options.command(options, paths)
         return status
-    except ConfigError as error:
+    except (ConfigError, JournalError) as error:
         print(f"sweetspot-worker: {error}", file=sys.stderr)
         return 2
     except BrokenPipeError:

@@ -8,11 +8,12 @@ from enum import StrEnum
 
 import msgspec
 
-from worker import engines, policy, process, settings
+from worker import policy, process
+from worker.capabilities import known_capabilities
 from worker.cli import form
 from worker.client import Client, Refused, Unreachable
 from worker.config import ConfigError, Enrolment, Paths, is_loopback, load_enrolment, prepare_state
-from worker.contract.inventory import PolicyTarget
+from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
 from worker.hello import Greeter
 from worker.spool import RESERVE_BYTES, Spool
@@ -59,15 +60,15 @@ def _line(check: Check) -> str:
 
 def examine(paths: Paths) -> Iterator[Check]:
     """Every check in turn; one that cannot be made says so and the others go on."""
-    yield from _engines()
-    yield _privileges()
-    yield _isolation()
-    yield from _policy(paths)
     try:
         prepare_state(paths.state)
     except ConfigError as error:
         yield Check("state", State.BROKEN, str(error))
         return
+    yield from _engines(known_capabilities(paths.capabilities, afresh=True))
+    yield _privileges()
+    yield _isolation()
+    yield from _policy(paths)
     spool = Spool(paths.spool)
     yield from _spool(paths, spool)
     try:
@@ -81,8 +82,7 @@ def examine(paths: Paths) -> Iterator[Check]:
     yield _broker(enrolment)
 
 
-def _engines() -> Iterator[Check]:
-    found = engines.capabilities(settings=tuple(settings.REGISTRY))
+def _engines(found: Capabilities) -> Iterator[Check]:
     if not found.fio_version:
         yield Check("fio", State.BROKEN, "fio was not found on the PATH.", "Install it: apt install fio")
         return

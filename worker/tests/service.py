@@ -31,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 class Bench:
     """One host: its state directory, the peer it reports to, and its worker process when started."""
 
+    capabilities = b""  # found by the first of all tests, so that not every one tries every engine
+
     def __init__(self, tmp_path: Path, policy: str, *, broker_url: str = REDIS_URL, host: str = "") -> None:
         self.host = host or f"test-{secrets.token_hex(4)}"
         self.private_key = Ed25519PrivateKey.generate().private_bytes_raw()
@@ -67,12 +69,15 @@ class Bench:
     def start(self, **environment: str) -> None:
         """Start it and wait until it takes orders."""
         seen = len(self.log_text())
+        if Bench.capabilities and not self.paths.capabilities.exists():
+            self.paths.capabilities.write_bytes(Bench.capabilities)
         command = [sys.executable, "-m", "worker", "--state", str(self.paths.state), "--policy", str(self.paths.policy)]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "start"], cwd=ROOT, stdout=log, stderr=log, env={**os.environ, **environment}
             )
         self.await_log(r"sweetspot@\S+ ready", after=seen)
+        Bench.capabilities = self.paths.capabilities.read_bytes()
 
     def stop(self, *, limit_s: float = 30) -> int:
         assert self.process is not None

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from worker import inventory
 from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
 from worker.contract.reports import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.workload import Engine, Pattern, TargetRef, Workload
@@ -24,6 +25,7 @@ POLICY = """\
 id = "loop"
 kind = "block"
 path = "{path}"
+stable_id = "{stable_id}"
 settings = ["read_ahead_kb"]
 """
 
@@ -40,10 +42,15 @@ def device(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture
 def bench(tmp_path: Path, device: Path) -> Iterator[Bench]:
-    bench = Bench(tmp_path, POLICY.format(path=device))
+    bench = Bench(tmp_path, policy_for(device))
     bench.start()
     yield bench
     bench.close()
+
+
+def policy_for(device: Path) -> str:
+    (found,) = (each for each in inventory.take().block_devices if each.name == device.name)
+    return POLICY.format(path=device, stable_id=found.stable_id)
 
 
 def read_ahead(device: Path) -> str:
@@ -54,7 +61,7 @@ def trial(bench: Bench, value: str, *, runtime_s: int) -> TrialOrder:
     bench.peer.wait(lambda: bool(bench.peer.hellos))
     (found,) = bench.peer.hellos[-1].targets
     assert found.present, found.problem
-    target = TargetRef(id="1", kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+    target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
     workload = Workload(pattern=Pattern.RANDREAD, engine=Engine.PSYNC, runtime_s=runtime_s)
     return bench.trial(target, workload, SettingWish(name="read_ahead_kb", value=value))
 
@@ -109,7 +116,7 @@ def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None
 
 
 def test_it_puts_settings_back_when_the_server_forgets_the_run(tmp_path: Path, device: Path) -> None:
-    bench = Bench(tmp_path, POLICY.format(path=device))
+    bench = Bench(tmp_path, policy_for(device))
     bench.peer.lease_s = 1.0
     try:
         bench.start(SWEETSPOT_WORKER_IDLE_RESTORE_S="2")

@@ -1,0 +1,44 @@
+"""What this host can run, remembered: trying every engine starts fio several times and takes seconds."""
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from worker import __version__, engines, settings
+from worker.contract.inventory import Capabilities
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """What was found, and for what: another fio, kernel, boot, user or worker is tried afresh."""
+
+    key: str
+    found: Capabilities
+
+
+def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
+    """From the file at `path` if it was found under the same circumstances, else by trying."""
+    key = _circumstances()
+    known = None if afresh else _read(path)
+    if known is not None and known.key == key:
+        return known.found
+    found = engines.capabilities(settings=tuple(settings.REGISTRY))
+    temporary = path.with_suffix(".new")
+    temporary.write_bytes(msgspec.json.encode(_Known(key, found)))
+    temporary.replace(path)
+    return found
+
+
+def _read(path: Path) -> _Known | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _circumstances() -> str:
+    fio = shutil.which("fio") or ""
+    modified = Path(fio).stat().st_mtime_ns if fio else 0
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{fio} {modified} {boot} {os.geteuid()} {__version__}"

@@ -1,0 +1,106 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from worker import policy
+from worker.policy import PolicyError
+
+EXAMPLE = Path(__file__).parents[1] / "deploy/policy.example.toml"
+GOOD = '[[target]]\nid = "a"\nkind = "directory"\npath = "/srv/a"\n'
+
+
+def refusal(tmp_path: Path, text: str) -> PolicyError:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(PolicyError) as caught:
+        policy.load(path)
+    return caught.value
+
+
+def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text()
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    assert policy.load(path).targets == ()
+    path.write_text(
+        "\n".join(row[2:] if row[:2] == "# " and ("=" in row or "[[" in row) else row for row in _rows(text))
+    )
+    assert [entry.id for entry in policy.load(path).targets] == ["scratch", "nvme1", "data-read", "image"]
+
+
+def _rows(text: str) -> list[str]:
+    """The example's lines, without the prose that holds an equals sign."""
+    return [row for row in text.splitlines() if not row.startswith("# ") or row.split()[1] in KEYS]
+
+
+KEYS = {"[[target]]", "id", "kind", "path", "stable_id", "serial", "destroy", "settings", "max_bytes", "read_mounted"}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (GOOD + "sizee = 1\n", "line 5"),
+        (GOOD + GOOD.replace('"directory"', '"dir"'), "line 7"),
+        (GOOD + "destroy = 1\n", "line 5"),
+        ("targets = 1\n", "line 1"),
+        ("[[target]\n", "line 1"),
+        (GOOD + GOOD, "ids must differ"),
+        (GOOD.replace("/srv/a", "/srv/../a"), "line 1"),
+        (GOOD.replace("/srv/a", "srv"), "line 4"),
+        (GOOD + "destroy = true\n", "destroy is for"),
+        (GOOD + 'settings = ["shedule"]\n', "'shedule'"),
+        (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
+        (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs its stable_id"),
+        (
+            GOOD.replace("directory", "block").replace("/srv/a", "/dev/vda")
+            + 'stable_id = "name:vda"\ndestroy = true\n',
+            "only a kernel name",
+        ),
+    ],
+)
+def test_it_refuses_what_it_does_not_understand_and_says_where(tmp_path: Path, text: str, words: str) -> None:
+    refused = refusal(tmp_path, text)
+    assert refused.code == "policy_invalid"
+    assert words in str(refused)
+    assert str(tmp_path / "policy.toml") in str(refused)
+
+
+def test_it_refuses_a_file_that_others_can_write(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD)
+    path.chmod(0o664)
+    with pytest.raises(PolicyError, match="chmod go-w"):
+        policy.load(path)
+    path.chmod(0o644)
+    assert policy.load(path).entry("a") is not None
+    tmp_path.chmod(0o777)
+    with pytest.raises(PolicyError, match="directory"):
+        policy.load(path)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chown")
+def test_it_refuses_a_file_of_another_user(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(PolicyError, match="belongs to user 12345"):
+        policy.load(path)
+
+
+def test_it_says_that_there_is_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="nothing may be touched") as caught:
+        policy.load(tmp_path / "none.toml")
+    assert caught.value.code == "policy_missing"
+
+
+def test_it_reports_what_is_there_and_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o755)
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD.replace("/srv/a", str(tmp_path / "a")) + GOOD.replace('"a"', '"b"') + 'settings = ["*"]\n')
+    there, missing = policy.report(policy.load(path))
+    assert (there.present, there.problem, there.stable_id) == (True, "", f"dir:{tmp_path}/a"[:100])
+    assert there.size_bytes > 0
+    assert (missing.present, "scheduler" in missing.settings) == (False, True)
+    assert "/srv/a" in missing.problem
