@@ -2,7 +2,8 @@
 
 Looked at are all factors, host, target, direction and run, and every fact of the configurations that were observed.
 Pooled: a cell holds several levels, its mean is over them. Confounded: at the same place two series have different
-levels, so the difference between them may be this one's. Along x: neither, but it changes together with x.
+levels, so the difference between them may be this one's; unless the kernel makes it follow from a setting that is
+compared. Along x: neither, but it changes together with x.
 Results of several runs in one cell are repeats and not pooled; series from different runs are confounded by that.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import DIMENSIONS, Dimension, Row
+from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import Grouped, Place
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
@@ -17,24 +19,6 @@ from webapp.compare.structs import Difference, DifferenceKind
 Facts = Mapping[str, Mapping[str, str]]  # digest of a configuration -> name -> text
 _LISTED = 4
 _UNKNOWN = "unknown"
-
-# Facts that are never the same twice and mean nothing for the result.
-VOLATILE = frozenset({"boot_id", "uptime_s", "time"})
-# Facts that say which target it is; not worth saying where targets or hosts are what is compared.
-IDENTITY = frozenset(
-    {
-        "name",
-        "path",
-        "serial",
-        "stable_id",
-        "model",
-        "firmware",
-        "major_minor",
-        "size_bytes",
-        "backing_file",
-        "hostname",
-    }
-)
 
 
 @dataclass(frozen=True)
@@ -49,13 +33,12 @@ class _Candidate:
 
 def differences(grouped: Grouped, query: CompareQuery, facts: Facts) -> tuple[Difference, ...]:
     """Everything that differs; confounding first, then pooling."""
-    found: list[Difference] = []
-    for candidate in (*_dimensions(query), *_facts(query, facts)):
-        if not any(candidate.name.rsplit(".", 1)[-1] == other.name for other in found):
-            found += _judged(candidate, grouped)
+    found = [one for candidate in _dimensions(query) for one in _judged(candidate, grouped)]
+    told = {one.name for one in found} | set(query.dimensions)
+    for candidate in _facts(told, facts):
+        found += [_following(one, query) for one in _judged(candidate, grouped)]
     order = list(DifferenceKind)
-    rank = {DifferenceKind.CONFOUNDED: -1}
-    return tuple(sorted(found, key=lambda one: rank.get(one.kind, order.index(one.kind))))
+    return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
 def _dimensions(query: CompareQuery) -> Iterable[_Candidate]:
@@ -75,14 +58,22 @@ def _target_alone(row: Row) -> str:
     return row.target.partition("/")[2]
 
 
-def _facts(query: CompareQuery, facts: Facts) -> Iterable[_Candidate]:
-    excused = VOLATILE | set(query.dimensions)
-    if {"target", "host"} & set(query.dimensions):
-        excused |= IDENTITY
+def _facts(told: set[str], facts: Facts) -> Iterable[_Candidate]:
+    """Facts that are not told already: as a factor, or by the target or host that differs."""
+    elsewhere = bool({"target", "host"} & told)
     for name in sorted({name for known in facts.values() for name in known}):
-        if name.rsplit(".", 1)[-1] not in excused:
+        if name not in VOLATILE and setting_of(name) not in told and not (elsewhere and name in IDENTITY):
             yield _Candidate(name, name, _fact_text(name, facts))
     yield _Candidate("fio version", "fio version", lambda row: row.fio_version or _UNKNOWN)
+
+
+def _following(one: Difference, query: CompareQuery) -> Difference:
+    """A confounding fact that the kernel makes follow from a compared setting is no second cause."""
+    reasons = causes(one.name, query.dimensions) if one.kind is DifferenceKind.CONFOUNDED else []
+    if not reasons:
+        return one
+    text = f"{one.text.removesuffix(_MAY_BE)}; the kernel sets it along with {' and '.join(reasons)}."
+    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
 
 def _fact_text(name: str, facts: Facts) -> Callable[[Row], str]:
@@ -134,8 +125,7 @@ def _along_x(seen: Mapping[Place, frozenset[str]]) -> bool:
 
 
 def _per_series(levels: Mapping[str, frozenset[str]], grouped: Grouped) -> str:
-    names = {level.key: level.text for level in grouped.series}
-    said = [f"{names[series]}: {_list(texts)}" for series, texts in levels.items()]
+    said = [f"{series.text}: {_list(levels[series.key])}" for series in grouped.series if series.key in levels]
     return "; ".join(said[:_LISTED]) + (" …" if len(said) > _LISTED else "")
 
 
@@ -144,8 +134,9 @@ def _list(texts: Iterable[str]) -> str:
     return ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
 
 
+_MAY_BE = ", so it may be what makes the difference."
 _SENTENCES = {
-    DifferenceKind.CONFOUNDED: "{label} differs between series ({levels}), so it may be what makes the difference.",
+    DifferenceKind.CONFOUNDED: "{label} differs between series ({levels})" + _MAY_BE,
     DifferenceKind.POOLED: "{label} takes several levels in one point ({levels}); the mean is over all of them.",
     DifferenceKind.ALONG_X: "{label} changes along x as well ({levels}).",
 }

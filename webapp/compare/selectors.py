@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from webapp.compare.differences import Facts, differences, verdict
 from webapp.compare.dimensions import DIMENSIONS, Level, Row
+from webapp.compare.facts import normalised
 from webapp.compare.grouping import Grouped, group
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.statistics import summarise
@@ -48,7 +49,8 @@ def _rows(query: CompareQuery, metric: Metric) -> tuple[list[Row], int]:
 
 def _facts(rows: Sequence[Row]) -> Facts:
     digests = {row.facts for row in rows if row.facts}
-    return dict(Configuration.objects.filter(digest__in=digests).values_list("digest", "facts"))
+    found = Configuration.objects.filter(digest__in=digests).values_list("digest", "facts")
+    return {digest: normalised(facts) for digest, facts in found}
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import msgspec
 
 
 class DifferenceKind(StrEnum):
-    POOLED = "pooled"  # takes several levels inside one cell: the mean is over them
     CONFOUNDED = "confounded"  # differs between series besides what makes the series
+    POOLED = "pooled"  # takes several levels inside one cell: the mean is over them
+    FOLLOWS = "follows"  # differs between series because the kernel sets it along with what makes the series
     ALONG_X = "along_x"  # changes together with x, alike in every series
 
 

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import Fitness, TargetFacts, unset_elsewhere
+from webapp.plans.fitness import Fitness, TargetFacts
 from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.points import Point, combinations, point_key, settings_of, workload_of
 from worker.contract.workload import TargetKind, Workload
@@ -86,7 +86,6 @@ def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int)
     if problems:
         return Expansion((), skipped, tuple(problems), tuple(targets))
     cells, unfit = _cells(grids, targets)
-    unfit += unset_elsewhere([(grid.part, tuple(grid.levels)) for grid in grids], targets)
     if not cells and not unfit:
         unfit = ["There is nothing to run: no part of this plan runs on the chosen targets."]
     trials = _numbered(document, cells, seed)

@@ -1,12 +1,9 @@
 """Whether a point can run on a target: the recipe's rules, the host's policy, the space there is."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import msgspec
 
-from webapp.plans.document import Part
-from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.points import Point, settings_of, workload_of
 from webapp.plans.values import Size
 from worker.contract.workload import TargetKind, Workload
@@ -71,7 +68,7 @@ def _space_problems(workload: Workload, target: TargetFacts) -> list[str]:
 
 
 def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
-    if target.kind is not TargetKind.BLOCK or target.destroy or not workload.pattern.writes:
+    if target.kind is TargetKind.DIRECTORY or target.destroy or not workload.pattern.writes:
         return []
     return [
         f"{workload.pattern} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
@@ -87,22 +84,3 @@ def _settings_problems(settings: dict[str, str], target: TargetFacts) -> list[st
         for name in settings
         if name not in target.settings_allowed
     ]
-
-
-def unset_elsewhere(parts: Sequence[tuple[Part, tuple[str, ...]]], targets: Sequence[TargetFacts]) -> list[str]:
-    """A setting holds until the run ends, so a part that leaves it open would run under what another part left."""
-    problems = []
-    for target in targets:
-        here = [(part, {n for n in names if _is_setting(n)}) for part, names in parts if target.kind in part.on]
-        for name in sorted(set().union(*(names for _, names in here))):
-            open_in = [part.name for part, names in here if name not in names]
-            problems += [
-                f"Part {part}: another part sets `{name}` on {target.shown}, this one leaves it open and would run "
-                f"under whatever is left. Name `{name}` here too."
-                for part in open_in
-            ]
-    return problems
-
-
-def _is_setting(name: str) -> bool:
-    return FACTORS[name].kind is FactorKind.SETTING

@@ -19,7 +19,7 @@ PREVIEW_SEED = 1
 class Preview:
     expansion: Expansion
     estimate: Estimate
-    destructive: tuple[Target, ...]  # block devices whose content would be overwritten: to be armed
+    destructive: tuple[Target, ...]  # devices and files whose content would be overwritten: to be armed
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def preview(document: PlanDocument, targets: Sequence[Target], *, seed: int = PR
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion),
-        destructive=tuple(t for t in targets if t.kind == TargetKind.BLOCK and str(t.id) in written),
+        destructive=tuple(t for t in targets if t.kind != TargetKind.DIRECTORY and str(t.id) in written),
     )
 
 

@@ -162,6 +162,26 @@ def test_the_compared_setting_as_observed_does_not_confound(lab: Lab) -> None:
     assert made.single_factor
 
 
+def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_not_confound(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, scheduler="none", facts=FACTS | {"device.loop0.nr_requests": "128"})
+    lab.measure(20.0, 21.0, scheduler="bfq", facts=FACTS | {"device.loop0.nr_requests": "256"})
+    made = compare(CompareQuery("iodepth", ("scheduler",)))
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "device.nr_requests")]
+    assert made.differs[0].text == (
+        "device.nr_requests differs between series (bfq: 256; none: 128); the kernel sets it along with I/O scheduler."
+    )
+    assert made.single_factor
+    made = compare(CompareQuery("scheduler"))
+    assert made.differs[0].kind is DifferenceKind.ALONG_X
+
+
+def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
+    second = Lab(lab.target, number=2)
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
+    second.measure(20.0, 21.0, engine="psync", facts=FACTS | {"device.nvme0n1.firmware": "B"})
+    assert [d.name for d in compare(ENGINES).differs] == ["run", "device.firmware"]
+
+
 def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
         lab.measure(10.0, 11.0, engine=engine, iodepth=1, numjobs=1)
@@ -184,8 +204,8 @@ def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_
 
 def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -> None:
     other = make_target(lab.target.host, "fast")
-    lab.measure(10.0, 11.0, facts=FACTS | {"device.serial": "A"})
-    lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.serial": "B", "device.scheduler": "bfq"})
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.sda.serial": "A", "leg.0.device": "sda"})
+    lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.sdb.serial": "B", "device.scheduler": "bfq"})
     made = compare(CompareQuery("iodepth", ("target",)))
     assert [series.name for series in made.panels[0].series] == ["a/fast", "a/scratch"]
     assert [d.name for d in made.differs] == ["device.scheduler"]

@@ -140,12 +140,6 @@ def test_it_does_not_plan_writes_to_a_device_that_the_policy_protects() -> None:
     assert expand(document(part(pattern="randread")), [device(destroy=False)], seed=1).problems == ()
 
 
-def test_a_setting_must_be_named_by_every_part_on_a_target_where_one_sets_it() -> None:
-    plan = document(part("a", scheduler="none"), part("b"), part("c", on=("directory",)))
-    problem = only_problem(expand(plan, [device()], seed=1))
-    assert problem.startswith("Part b: another part sets `scheduler` on a/loop")
-
-
 def test_it_refuses_a_run_without_targets_or_with_nothing_to_do() -> None:
     assert "No target is chosen" in only_problem(expand(document(part()), [], seed=1))
     assert "nothing to run" in only_problem(expand(document(part(on=("file",))), [directory()], seed=1))

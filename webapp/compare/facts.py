@@ -1,0 +1,59 @@
+"""What the facts of a configuration mean to a comparison. Their names are the worker's (its `inventory.facts`)."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from webapp.compare.dimensions import DIMENSIONS
+
+_BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
+_OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")
+_OF_A_LEG = re.compile(r"leg\.[0-9]+\.(.+)")
+
+# Which target or device it is, rather than how it is set up: not worth saying where targets or hosts are compared.
+IDENTITY = frozenset(
+    f"device.{name}"
+    for name in (
+        "stable_id", "kind", "model", "serial", "firmware", "transport", "size_bytes", "below", "rotational",
+        "max_hw_sectors_kb", "logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size",
+        "zoned", "fua", "io_poll",
+    )
+) | {"target", "target.kind", "device", "file_system.size_bytes", "file_system.mount"}  # fmt: skip
+
+# How much room a file system has changes all the time and says nothing by itself.
+VOLATILE = frozenset({"file_system.size_bytes"})
+
+# Settings that the kernel changes along with another: a consequence of that one, not a second cause.
+EFFECTS: Mapping[str, frozenset[str]] = {
+    "scheduler": frozenset({"nr_requests", "wbt_lat_usec"}),
+    "max_sectors_kb": frozenset({"read_ahead_kb"}),
+}
+
+
+def normalised(facts: Mapping[str, str]) -> dict[str, str]:
+    """Without the names of devices and numbers of legs, so that facts of different devices can be held together.
+
+    `device.nvme0n1.scheduler` is `device.scheduler`; the devices below it become one fact.
+    """
+    made: dict[str, list[str]] = {}
+    for name, text in sorted(facts.items()):
+        made.setdefault(_plain_name(name), []).append(text)
+    return {name: ", ".join(texts) for name, texts in made.items()}
+
+
+def _plain_name(name: str) -> str:
+    if device := _BELOW.fullmatch(name) or _OF_A_DEVICE.fullmatch(name):
+        return f"device.{device[1]}"
+    leg = _OF_A_LEG.fullmatch(name)
+    return leg[1] if leg else name
+
+
+def setting_of(fact: str) -> str:
+    """The factor that a fact shows as observed: `scheduler` of `device.scheduler`; "" where it is none."""
+    name = fact.rpartition(".")[2]
+    return name if fact.startswith("device.") and name in DIMENSIONS else ""
+
+
+def causes(fact: str, dimensions: Iterable[str]) -> list[str]:
+    """Labels of the compared settings of which the kernel makes this fact follow."""
+    name = setting_of(fact)
+    return [DIMENSIONS[cause].label for cause in dimensions if name in EFFECTS.get(cause, ())]
