@@ -68,7 +68,7 @@ def _entry(leg: Leg, policy: "Policy") -> "PolicyEntry":
         raise GuardRefused("guard_not_in_policy", f"{policy.path} does not list {target.id!r}; it lists {listed}.")
     serials = (entry.serial,) if entry.serial else ("", entry.identity)
     alike = (
-        ("kind", target.kind is entry.kind),
+        ("kind", target.kind == entry.kind),
         ("path", target.path == entry.path),
         ("stable id", target.stable_id == entry.identity),
         ("serial", target.serial in serials),

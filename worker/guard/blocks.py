@@ -117,6 +117,8 @@ def refuse_unless_destroyable(entry: "PolicyEntry", name: str, armed_serials: tu
             "guard_signature" if found else "guard_not_destroyable",
             f"{entry.path} would be overwritten{holds}; the policy does not say destroy = true for {entry.id!r}.",
         )
+    if sysfs.attribute(name, "ro") == "1":
+        raise GuardRefused("guard_path", f"{entry.path} is read-only; the workload writes.")
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",

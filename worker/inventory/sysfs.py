@@ -173,7 +173,7 @@ def serial(name: str, sys: Path = SYS) -> str:
         page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": 4 bytes of head
     except OSError:
         return ""
-    return page[4:].decode("ascii", "replace").strip("\x00 ")[:LONGEST_ID]
+    return page[4 : 4 + page[3]].decode("ascii", "replace").strip("\x00 ")[:LONGEST_ID] if len(page) > 4 else ""
 
 
 def firmware(name: str, sys: Path = SYS) -> str:

@@ -1,0 +1,81 @@
+"""Real loop devices and policies for the tests of guard, policy and settings."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker import policy
+from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.policy import Policy
+
+MIB = 1024 * 1024
+needs_root = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")]
+
+
+def run(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
+
+
+def sparse(path: Path, size: int = 64 * MIB) -> Path:
+    with path.open("wb") as file:
+        file.truncate(size)
+    return path
+
+
+@contextmanager
+def loop(file: Path, *options: str) -> Iterator[str]:
+    """A loop device on `file`: its /dev path. Gone again at the end."""
+    device = run("losetup", "--find", "--show", *options, str(file))
+    try:
+        yield device
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=False, capture_output=True, timeout=30)
+
+
+@contextmanager
+def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
+    if fresh:
+        run("mkfs.ext4", "-q", "-F", device)
+    point.mkdir(exist_ok=True)
+    run("mount", device, str(point))
+    try:
+        yield point
+    finally:
+        run("umount", str(point))
+
+
+def load(directory: Path, *targets: dict[str, Any]) -> Policy:
+    """A policy with these targets, read from a file as the worker reads it."""
+    path = directory / "policy.toml"
+    rows = ("\n".join(f"{key} = {_toml(value)}" for key, value in target.items()) for target in targets)
+    path.write_text("".join(f"[[target]]\n{row}\n" for row in rows))
+    path.chmod(0o600)
+    return policy.load(path)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"[{', '.join(map(_toml, value))}]" if isinstance(value, list) else repr(value).replace("'", '"')
+
+
+def block(device: str, file: Path, **more: Any) -> dict[str, Any]:
+    return {"id": "disk", "kind": "block", "path": device, "stable_id": f"loop:{file}", **more}
+
+
+def leg(allowed: Policy, *, writes: bool = False, target: int = 0, size: int | None = MIB, files: int = 1) -> Leg:
+    """A leg at a target of the policy, as the server would order it."""
+    entry = policy.report(allowed)[target]
+    pattern = Pattern.RANDWRITE if writes else Pattern.RANDREAD
+    return Leg(
+        number=0,
+        target=TargetRef(
+            id=entry.id, kind=TargetKind(entry.kind), path=entry.path, stable_id=entry.stable_id, serial=entry.serial
+        ),
+        workload=Workload(pattern=pattern, size_bytes=size, files=files, runtime_s=1),
+    )

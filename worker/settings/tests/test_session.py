@@ -1,0 +1,244 @@
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worker.contract.orders import SettingWish
+from worker.contract.reports import SettingRecord
+from worker.guard.tests import rig
+from worker.journal import Journal
+from worker.place import Place
+from worker.policy import Policy
+from worker.settings import REGISTRY, caches, session
+from worker.settings.base import SettingFailed
+
+pytestmark = rig.needs_root
+
+
+class Host:
+    """A loop device, a policy that allows all its settings, and a journal."""
+
+    def __init__(self, directory: Path, device: str, file: Path) -> None:
+        self.directory, self.path, self.file = directory, device, file
+        self.device = Path(device).name
+        self.allowed = rig.load(directory, rig.block(device, file, settings=["*"]))
+        self.journal = Journal(directory / "journal.db")
+
+    def settle(self, values: dict[str, str], run: str = "run", policy: Policy | None = None) -> list[SettingRecord]:
+        wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
+        places = {0: Place(path=self.path, device=self.device, target="disk")}
+        return session.settle(wishes, run, places, policy or self.allowed, self.journal)
+
+    def state(self) -> dict[str, str]:
+        return {name: setting.read(self.device) for name, setting in REGISTRY.items()}
+
+    def write(self, name: str, value: str) -> None:
+        Path(f"/sys/block/{self.device}/queue/{name}").write_text(value)
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Iterator[Host]:
+    file = rig.sparse(tmp_path / "disk.img")
+    with rig.loop(file) as device:
+        found = Host(tmp_path, device, file)
+        for name, value in (("scheduler", "none"), ("nr_requests", "100"), ("read_ahead_kb", "256")):
+            found.write(name, value)
+        yield found
+        session.restore_all(found.journal)
+
+
+CHANGES = {
+    "scheduler": "mq-deadline", "read_ahead_kb": "64", "nr_requests": "32", "rq_affinity": "2", "nomerges": "2",
+    "wbt_lat_usec": "5000", "max_sectors_kb": "512",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(REGISTRY))
+def test_it_applies_reads_back_and_restores(host: Host, name: str) -> None:
+    before = host.state()
+    (record,) = host.settle({name: CHANGES[name]})
+    assert (record.name, record.device, record.before) == (name, host.device, before[name])
+    assert record.asked == record.observed == host.state()[name] == CHANGES[name]
+    told = session.restore_run("run", host.journal)
+    assert [(t.name, t.restored, t.observed) for t in told if t.name == name] == [(name, True, before[name])]
+    assert host.state() == before
+    assert host.journal.baselines() == ()
+    assert session.restore_run("run", host.journal) == []
+
+
+def test_it_applies_all_together_and_puts_all_back(host: Host) -> None:
+    before = host.state()
+    host.settle(dict(reversed(CHANGES.items())))
+    assert host.state() == CHANGES
+    assert all(told.restored for told in session.restore_all(host.journal))
+    assert host.state() == before
+
+
+def test_it_takes_back_what_the_next_trial_does_not_wish(host: Host) -> None:
+    before = host.state()
+    host.settle({"rq_affinity": "2", "read_ahead_kb": "64"})
+    host.settle({"read_ahead_kb": "64"})
+    assert host.state() == {**before, "read_ahead_kb": "64"}
+    host.settle({})
+    assert host.state() == before
+
+
+def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None:
+    host.settle({"scheduler": "mq-deadline"})
+    fresh = host.state()
+    assert fresh["nr_requests"] != "100"  # the kernel's choice for that scheduler
+    for earlier in (
+        {"scheduler": "mq-deadline", "nr_requests": "32"},
+        {"nr_requests": "50"},
+        {"max_sectors_kb": "512"},
+    ):
+        host.settle(earlier)
+        host.settle({"scheduler": "mq-deadline"})
+        assert host.state() == fresh
+
+
+def test_it_puts_back_another_run_first(host: Host) -> None:
+    before = host.state()
+    host.settle({"nomerges": "2"}, run="one")
+    host.settle({"rq_affinity": "2"}, run="two")
+    assert host.state() == {**before, "rq_affinity": "2"}
+    session.restore_run("two", host.journal)
+    assert host.state() == before
+
+
+def test_it_leaves_what_somebody_else_changed_since(host: Host) -> None:
+    host.settle({"nomerges": "2"})
+    host.write("nomerges", "1")
+    (told,) = session.restore_run("run", host.journal)
+    assert (told.restored, told.observed) == (False, "1")
+    assert "somebody else" in told.note
+    assert host.state()["nomerges"] == "1"
+    host.write("nomerges", "0")
+
+
+def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
+    host.settle({"nomerges": "2"})
+    host.journal.close()
+    later = Journal(host.directory / "journal.db", boot_id="another boot")
+    (told,) = session.restore_all(later)
+    assert (told.restored, "restarted" in told.note) == (False, True)
+    assert host.state()["nomerges"] == "2"
+    assert later.baselines() == ()
+    host.write("nomerges", "0")
+    later.close()
+    host.journal = Journal(host.directory / "journal.db")
+
+
+def test_it_restores_nothing_on_a_device_that_is_another_now(host: Host) -> None:
+    host.settle({"nomerges": "2"})
+    rig.run("losetup", "--detach", host.path)
+    (told,) = session.restore_all(host.journal)
+    assert (told.restored, "gone" in told.note) == (False, True)
+    host.write("nomerges", "0")
+
+
+@pytest.mark.parametrize(
+    ("wish", "code"),
+    [
+        ({"read_ahead_kb": "123"}, "setting_clamped"),
+        ({"nomerges": "7"}, "setting_clamped"),
+        ({"scheduler": "nope"}, "setting_refused"),
+        ({"nr_requests": "x"}, "setting_refused"),
+        ({"max_sectors_kb": "1"}, "setting_refused"),
+        ({"../../../uevent": "add"}, "setting_unknown"),
+    ],
+)
+def test_it_fails_by_name_and_leaves_nothing_behind(host: Host, wish: dict[str, str], code: str) -> None:
+    before = host.state()
+    with pytest.raises(SettingFailed) as caught:
+        host.settle({"rq_affinity": "2", **wish})
+    assert (caught.value.code, next(iter(wish)) in caught.value.message) == (code, True)
+    session.restore_all(host.journal)
+    assert host.state() == before
+
+
+def test_it_changes_only_what_the_policy_lists(host: Host) -> None:
+    before = host.state()
+    narrow = rig.load(host.directory, rig.block(host.path, host.file, settings=["nomerges"]))
+    with pytest.raises(SettingFailed) as caught:
+        host.settle({"nomerges": "2", "scheduler": "bfq"}, policy=narrow)
+    assert caught.value.code == "setting_not_allowed"
+    assert host.state() == before
+
+
+def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
+    host.write("wbt_lat_usec", "1234")
+    (record,) = host.settle({"wbt_lat_usec": "-1"})
+    assert record.observed not in ("1234", "-1")
+    session.restore_all(host.journal)
+    assert host.state()["wbt_lat_usec"] == "1234"
+
+
+def test_it_refuses_two_values_for_one_device(host: Host) -> None:
+    wishes = [SettingWish(name="nomerges", value=value, leg=leg) for leg, value in enumerate("12")]
+    places = {leg: Place(path=host.path, device=host.device, target="disk") for leg in (0, 1)}
+    with pytest.raises(SettingFailed) as caught:
+        session.settle(wishes, "run", places, host.allowed, host.journal)
+    assert caught.value.code == "setting_conflict"
+
+
+CHILD = """
+import os, signal, sys
+from pathlib import Path
+from worker import policy
+from worker.contract.orders import SettingWish
+from worker.journal import Journal
+from worker.place import Place
+from worker.settings import session
+from worker.settings.queue_file import QueueFile
+
+left = int(sys.argv[4])
+before_write, write = sys.argv[5] == "before", QueueFile._write
+
+def dying(self, device, value):
+    global left
+    left -= 1
+    if left == 0 and before_write:
+        os.kill(os.getpid(), signal.SIGKILL)
+    write(self, device, value)
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+QueueFile._write = dying
+directory, device = Path(sys.argv[1]), sys.argv[2]
+wishes = [SettingWish(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
+place = Place(path="/dev/" + device, device=device, target="disk")
+session.settle(wishes, "run", {0: place}, policy.load(directory / "policy.toml"), Journal(directory / "journal.db"))
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("write", [1, 2, 4, 7])
+def test_it_puts_back_what_a_killed_worker_changed(host: Host, write: int, when: str) -> None:
+    before = host.state()
+    wishes = ",".join(f"{name}={value}" for name, value in CHANGES.items())
+    command = [sys.executable, "-c", CHILD, str(host.directory), host.device, wishes, str(write), when]
+    assert subprocess.run(command, check=False, timeout=30).returncode == -signal.SIGKILL
+    assert host.state() != before or (write, when) == (1, "before")
+    assert all(told.restored for told in session.restore_all(host.journal))
+    assert host.state() == before
+    assert host.journal.baselines() == ()
+
+
+def test_it_drops_the_caches_and_knows_it() -> None:
+    rows = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    caches.drop_caches()
+    after = dict(line.split() for line in Path("/proc/vmstat").read_text().splitlines())
+    assert int(after["drop_pagecache"]) > int(rows["drop_pagecache"])
+
+
+def test_every_setting_describes_itself(host: Host) -> None:
+    for name, setting in REGISTRY.items():
+        assert (setting.name, setting.discover(host.device), bool(setting.describe())) == (name, True, True)
+        assert all(REGISTRY[other].rank > setting.rank for other in setting.disturbs)
+    assert {"none", "mq-deadline"} <= set(REGISTRY["scheduler"].choices(host.device))
+    assert msgspec.json.encode(session.restore_all(host.journal)) == b"[]"
