@@ -7,51 +7,13 @@ import { tickText, timeTicks } from "../lib/axis";
 import { Chart, download, follow, given } from "../lib/charts";
 import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
-import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
-import { points, type SampleField, type SampleStore } from "../lib/samples";
+import { clock } from "../lib/format";
+import { points, type SampleStore } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
+import { type Line, PANELS, type Panel } from "./secondsPanels";
+import { inWords, tableRow } from "./secondsText";
 
 Chart.register(annotation, zoom);
-
-interface Line {
-  readonly field: SampleField;
-  readonly label: string;
-  readonly dash?: number[];
-  readonly width?: number;
-  readonly axis?: "y" | "right";
-  /** One line a host rather than one a direction. */
-  readonly ofDevice?: boolean;
-}
-
-interface Panel {
-  readonly id: string;
-  readonly lines: readonly Line[];
-  readonly tick: (value: number) => string;
-  readonly log?: boolean;
-}
-
-const PANELS: readonly Panel[] = [
-  { id: "seconds-iops", lines: [{ field: "iops", label: "IOPS" }], tick: iops },
-  { id: "seconds-rate", lines: [{ field: "bytes_per_s", label: "throughput" }], tick: bytesPerSecond },
-  {
-    id: "seconds-latency",
-    log: true,
-    tick: latency,
-    lines: [
-      { field: "p50_ns", label: "p50", width: 1 },
-      { field: "p99_ns", label: "p99", width: 2 },
-      { field: "p999_ns", label: "p99.9", dash: [4, 3], width: 1.5 },
-    ],
-  },
-  {
-    id: "seconds-device",
-    tick: significant,
-    lines: [
-      { field: "queue_depth", label: "queue depth", ofDevice: true },
-      { field: "utilisation_percent", label: "utilisation", dash: [4, 3], axis: "right", ofDevice: true },
-    ],
-  },
-];
 
 const AXIS_WIDTH = 66;
 const RIGHT_WIDTH = 48;
@@ -315,36 +277,4 @@ function boundary(start: { at: number; trial: number }, labelled: boolean): Anno
       color: themed("--ss-chart-text"),
     },
   };
-}
-
-function inWords(sample: LiveSample): string {
-  const parts = [
-    `${clock(sample.at_s)}  #${sample.trial + 1} ${sample.direction}`,
-    `${iops(sample.iops)} IOPS`,
-    bytesPerSecond(sample.bytes_per_s),
-    `p50 ${latency(sample.p50_ns)}`,
-    `p99 ${latency(sample.p99_ns)}`,
-    `p99.9 ${latency(sample.p999_ns)}`,
-  ];
-  if (sample.queue_depth !== null) parts.push(`queue ${significant(sample.queue_depth)}`);
-  if (sample.utilisation_percent !== null) parts.push(`busy ${percent(sample.utilisation_percent)}`);
-  return parts.join(" · ");
-}
-
-function tableRow(sample: LiveSample): HTMLTableRowElement {
-  const row = document.createElement("tr");
-  const cells = [
-    clock(sample.at_s),
-    `#${sample.trial + 1}`,
-    sample.direction,
-    iops(sample.iops),
-    bytesPerSecond(sample.bytes_per_s),
-    latency(sample.p50_ns),
-    latency(sample.p99_ns),
-    latency(sample.p999_ns),
-    sample.queue_depth === null ? "–" : significant(sample.queue_depth),
-    percent(sample.utilisation_percent),
-  ];
-  for (const text of cells) row.insertCell().textContent = text;
-  return row;
 }

@@ -1,0 +1,36 @@
+/** One second in words: under the charts and in the table behind them. */
+
+import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
+import type { LiveSample } from "../payloads/live";
+
+export function inWords(sample: LiveSample): string {
+  const parts = [
+    `${clock(sample.at_s)}  #${sample.trial + 1} ${sample.direction}`,
+    `${iops(sample.iops)} IOPS`,
+    bytesPerSecond(sample.bytes_per_s),
+    `p50 ${latency(sample.p50_ns)}`,
+    `p99 ${latency(sample.p99_ns)}`,
+    `p99.9 ${latency(sample.p999_ns)}`,
+  ];
+  if (sample.queue_depth !== null) parts.push(`queue ${significant(sample.queue_depth)}`);
+  if (sample.utilisation_percent !== null) parts.push(`busy ${percent(sample.utilisation_percent)}`);
+  return parts.join(" · ");
+}
+
+export function tableRow(sample: LiveSample): HTMLTableRowElement {
+  const row = document.createElement("tr");
+  const cells = [
+    clock(sample.at_s),
+    `#${sample.trial + 1}`,
+    sample.direction,
+    iops(sample.iops),
+    bytesPerSecond(sample.bytes_per_s),
+    latency(sample.p50_ns),
+    latency(sample.p99_ns),
+    latency(sample.p999_ns),
+    sample.queue_depth === null ? "–" : significant(sample.queue_depth),
+    percent(sample.utilisation_percent),
+  ];
+  for (const text of cells) row.insertCell().textContent = text;
+  return row;
+}
