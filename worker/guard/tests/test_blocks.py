@@ -108,6 +108,15 @@ def test_it_refuses_a_file_exchanged_under_a_loop_device(allowed: Policy, file: 
     assert refusal(leg, allowed).code == "guard_serial_changed"
 
 
+def test_it_refuses_a_file_hidden_under_another_of_the_same_name(allowed: Policy, file: Path, tmp_path: Path) -> None:
+    leg = rig.leg(allowed, writes=True)
+    rig.run("mount", "--bind", str(rig.sparse(tmp_path / "other.img")), str(file))
+    try:
+        assert refusal(leg, allowed).code == "guard_serial_changed"
+    finally:
+        rig.run("umount", str(file))
+
+
 def test_it_refuses_a_serial_that_changed(tmp_path: Path, device: str, file: Path) -> None:
     allowed = rig.load(tmp_path, rig.block(device, file, serial="S3R14L", destroy=True))
     assert refusal(rig.leg(allowed), allowed).code == "guard_serial_changed"
