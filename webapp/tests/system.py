@@ -6,6 +6,7 @@ sees each step of it and needs no further process.
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -60,14 +61,19 @@ class Process:
         self.log = log
         self.child = subprocess.Popen(
             list(command), cwd=ROOT, env=environment, stdout=log.open("ab"), stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL, start_new_session=True,
         )  # fmt: skip
 
     def ended(self) -> bool:
         return self.child.poll() is not None
 
     def kill(self) -> None:
+        """SIGKILL to it alone; what it started is on its own."""
         self.child.kill()
+        self.child.wait(10)
+
+    def kill_with_children(self) -> None:
+        os.killpg(self.child.pid, signal.SIGKILL)
         self.child.wait(10)
 
     def stop(self, limit_s: float = 30) -> None:
@@ -115,7 +121,7 @@ class Web:
 
     def kill(self) -> None:
         assert self._process
-        self._process.kill()
+        self._process.kill_with_children()
 
 
 class StorageHost:

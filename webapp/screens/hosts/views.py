@@ -61,7 +61,7 @@ def add_host(request: HttpRequest) -> HttpResponse:
     key_id, _ = signing_key()
     context = {
         "slug": form.cleaned_data["slug"],
-        "line": f"sweetspot-worker enrol {settings.PUBLIC_URL} {token}",
+        "line": f"sweetspot-worker enrol --server {settings.PUBLIC_URL} --token {token} --key {key_id}",
         "fingerprint": key_id,
         "minutes": settings.ENROLMENT_SECONDS // 60,
     }

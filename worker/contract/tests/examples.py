@@ -46,7 +46,7 @@ TRIAL = "b4b2a0c4-0d3e-4f7a-9a5b-2f9d6c1e7a03"
 AT = 1_790_000_000.0
 
 DRIVE = TargetRef(
-    id="1f6c2c9e-7d59-4f0a-8f9d-3f1f5b7c9d04",
+    id="nvme0",
     kind=TargetKind.BLOCK,
     path="/dev/nvme0n1",
     stable_id="eui.0025385b71b0a2f1",
