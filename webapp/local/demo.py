@@ -5,14 +5,14 @@ What is there already is used again: a second call while it runs only runs the p
 
 import io
 import os
-import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import django
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
-from webapp.local import loop_device, postgres, processes, services, stack
-from webapp.local.console import Trouble, say, step
+from webapp.local import loop_device, processes, services, stack
+from webapp.local.console import Trouble, complain, say, step
 from webapp.local.policy import PolicyTarget, policy_text
 from webapp.local.state import CLONE, State
 
@@ -34,18 +34,25 @@ def main(state: State) -> int:
     """Start what does not run, run the plan First look, say where to look. Raises Trouble."""
     begun = time.monotonic()
     say("Sweetspot on this machine:")
-    stack.start_stores(state)
-    _prepare_django(state)
-    with step("database tables and built-in plans"):
-        _prepare_database(state)
-    stack.start_server(state)
-    targets = _prepare_targets(state)
+    state.prepare()
+    with ThreadPoolExecutor(1) as beside:
+        preparing = beside.submit(_prepare_targets, state)  # writing the loop device's file takes as long as the rest
+        _start_server(state)
+        targets = preparing.result()
     _enrol(state)
     stack.start_worker(state)
     say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
     status = _run_plan(state, targets)
     _tell(state)
     return status
+
+
+def _start_server(state: State) -> None:
+    stack.start_stores(state)
+    _prepare_django(state)
+    with step("database tables and built-in plans"):
+        _prepare_database(state)
+    stack.start_server(state)
 
 
 def _prepare_django(state: State) -> None:
@@ -89,7 +96,16 @@ def _loop_target(state: State) -> tuple[PolicyTarget, ...]:
     except Trouble as error:
         say(f"  – no loop device here ({error}). The scratch directory is measured alone.")
         return ()
-    return (PolicyTarget(id="loop0", kind="block", path=device, destroy=True, settings=BLOCK_SETTINGS),)
+    return (
+        PolicyTarget(
+            id="loop0",
+            kind="block",
+            path=device,
+            stable_id=loop_device.stable_id(device),
+            destroy=True,
+            settings=BLOCK_SETTINGS,
+        ),
+    )
 
 
 def _enrol(state: State) -> None:
@@ -120,8 +136,9 @@ def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
     say(f"Running the plan First look on {', '.join(target.id for target in targets)}:")
     try:
         call_command("run_plan", *arguments)
-    except SystemExit as end:
-        return int(end.code or 0)
+    except CommandError as error:  # it says itself what failed, or that the run goes on after Ctrl-C
+        complain(str(error))
+        return error.returncode
     return 0
 
 
@@ -132,6 +149,6 @@ def _tell(state: State) -> None:
         name, _, value = line.partition(":")
         say(f"{name.capitalize() + ':':<12} {value.strip()}")
     say("It stays up. make stop ends it, make clean removes its data, make demo runs the plan again.")
-    missing = {postgres.NAME, *stack.LABELS} - set(stack.running(state))
+    missing = set(stack.LABELS) - set(stack.running(state))
     if missing:
-        print(f"Not running any more: {', '.join(sorted(missing))}; logs in {state.logs}", file=sys.stderr)
+        complain(f"Not running any more: {', '.join(sorted(missing))}; logs in {state.logs}")

@@ -50,6 +50,12 @@ def _make_image(state: State) -> None:
     new.rename(image(state))
 
 
+def stable_id(device: str) -> str:
+    """The name under which the worker's inventory knows it: the file below."""
+    backing = Path("/sys/block") / Path(device).name / "loop" / "backing_file"
+    return f"loop:{backing.read_text().strip()}"
+
+
 def detach(state: State) -> str:
     """Give the device back; its name, or "" if there was none. Raises Trouble."""
     device = attached(state) if os.getuid() == 0 else ""

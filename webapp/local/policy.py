@@ -12,6 +12,7 @@ class PolicyTarget:
     id: str
     kind: str
     path: str
+    stable_id: str = ""  # must be given for a block device
     destroy: bool = False
     settings: tuple[str, ...] = ()
 
@@ -23,6 +24,7 @@ def policy_text(targets: Sequence[PolicyTarget]) -> str:
 def _table(target: PolicyTarget) -> str:
     lines = ["[[target]]", f"id = {_text(target.id)}", f"kind = {_text(target.kind)}", f"path = {_text(target.path)}"]
     if target.kind == "block":
+        lines.append(f"stable_id = {_text(target.stable_id)}")
         lines += [f"destroy = {str(target.destroy).lower()}", f"settings = [{', '.join(map(_text, target.settings))}]"]
     return "\n" + "\n".join(lines) + "\n"
 
