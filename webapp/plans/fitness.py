@@ -7,7 +7,7 @@ import msgspec
 from webapp.plans.points import Point, settings_of, workload_of
 from webapp.plans.values import Size
 from worker.contract.workload import TargetKind, Workload
-from worker.recipes import workload_problems
+from worker.recipes import path_problem, workload_problems
 
 _ALL = "*"
 
@@ -45,6 +45,7 @@ class Fitness:
         except msgspec.ValidationError as error:
             return [f"{error}."]
         return [
+            *_path_problems(target),
             *self._workload_problems(workload, target.kind),
             *_space_problems(workload, target),
             *_destroy_problems(workload, target),
@@ -56,6 +57,12 @@ class Fitness:
         if key not in self._known:
             self._known[key] = tuple(f"{problem}." for problem in workload_problems(workload, kind))
         return self._known[key]
+
+
+def _path_problems(target: TargetFacts) -> list[str]:
+    """A directory's path never reaches fio: it runs inside with names of our own."""
+    problem = "" if target.kind is TargetKind.DIRECTORY else path_problem(target.path)
+    return [f"{target.shown}: {problem}."] if problem else []
 
 
 def _space_problems(workload: Workload, target: TargetFacts) -> list[str]:

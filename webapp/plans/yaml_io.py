@@ -44,10 +44,11 @@ def import_plan(text: str) -> PlanDocument:
         raise PlanFileRefused(f"The file is not YAML: {' '.join(str(error).split())}.") from error
     except (RecursionError, ValueError) as error:
         raise PlanFileRefused("The file is not YAML of any plan.") from error
-    return _document(data)
+    return document_of(data)
 
 
-def _document(data: object) -> PlanDocument:
+def document_of(data: object) -> PlanDocument:
+    """A document from plain JSON or YAML values. Raises PlanFileRefused."""
     try:
         return msgspec.convert(_joined(data), PlanDocument, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:

@@ -59,6 +59,19 @@ def current_attempt(trial: Trial) -> Attempt | None:
     return trial.attempts.order_by("-number").first()
 
 
+def results_of(trial: Trial) -> QuerySet[Result]:
+    """Everything a trial measured, valid or not, by direction."""
+    results = Result.objects.select_related("run__version__plan", "trial", "host", "target__host").defer("latency")
+    return results.filter(trial=trial).order_by("direction")
+
+
+def configuration_of(trial: Trial) -> dict[str, str]:
+    """The facts that the newest try observed, of its first leg that has any."""
+    legs = LegRun.objects.filter(attempt=current_attempt(trial), configuration__isnull=False)
+    facts: dict[str, str] | None = legs.order_by("leg").values_list("configuration__facts", flat=True).first()
+    return facts or {}
+
+
 def series(attempt: Attempt, *, after: int = -1) -> QuerySet[Sample]:
     """Seconds of an attempt that come after second `after`, in order; histograms are left in the database."""
     samples = Sample.objects.filter(attempt=attempt, second__gt=after).defer("latency")

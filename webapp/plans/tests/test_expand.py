@@ -134,6 +134,12 @@ def test_it_names_the_policy_where_a_setting_is_not_allowed() -> None:
     assert "policy" in problem
 
 
+def test_a_path_that_fio_cannot_be_given_is_a_problem_of_the_plan() -> None:
+    problem = only_problem(expand(document(part("main", GRID)), [device(path="/dev/disk;x")], seed=1))
+    assert "'/dev/disk;x' holds ';'" in problem
+    assert expand(document(part()), [directory(path="/srv/a;b")], seed=1).problems == ()
+
+
 def test_it_does_not_plan_writes_to_a_device_that_the_policy_protects() -> None:
     problem = only_problem(expand(document(part(pattern="randwrite")), [device(destroy=False)], seed=1))
     assert "overwrites a/loop" in problem

@@ -1,0 +1,204 @@
+"""Plans: read, previewed, written."""
+
+# ruff: noqa: ARG001 - the framework gives every view its request
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from ninja import Field, Query, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.core.api import Paged, operator
+from webapp.plans.document import PlanDocument, read
+from webapp.plans.jobfile import read_job_file
+from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.preview import Preview, job_of, preview
+from webapp.plans.selectors import plans_list, targets_named, version_of
+from webapp.plans.services import create_plan, delete_plan, save_version, undelete_plan
+from webapp.plans.yaml_io import PlanFileRefused, document_of, export_plan, import_plan
+
+router = Router(tags=["plans"])
+MOST_PREVIEWED = 100
+
+
+class PlanOut(Schema):
+    slug: str
+    title: str
+    latest: int | None
+    run_count: int
+    created_at: datetime
+
+
+class VersionOut(Schema):
+    plan: str
+    number: int
+    created_at: datetime
+    created_by: str | None
+    document: dict[str, Any]
+
+    @staticmethod
+    def resolve_plan(version: PlanVersion) -> str:
+        return version.plan.slug
+
+    @staticmethod
+    def resolve_created_by(version: PlanVersion) -> str | None:
+        return version.created_by.username if version.created_by else None
+
+
+class PlanIn(Schema):
+    """One of `document` (the JSON of a plan) and `yaml` (its file)."""
+
+    document: dict[str, Any] | None = None
+    yaml: str | None = None
+
+    def read(self) -> PlanDocument:
+        if (self.document is None) is (self.yaml is None):
+            raise PlanFileRefused("Send either `document` or `yaml`.")
+        return import_plan(self.yaml) if self.yaml is not None else document_of(self.document)
+
+
+class NewPlanIn(PlanIn):
+    slug: str | None = None
+
+
+class JobFileIn(Schema):
+    text: str
+    title: str = Field("", max_length=200)
+    slug: str | None = None
+
+
+class EstimateOut(Schema):
+    """`seconds` leaves out `unknown_trials`, which an amount ends."""
+
+    trials: int
+    seconds: float
+    unknown_trials: int
+    bytes_written_max: int
+    space_bytes: int
+    settings_changed: list[str]
+
+
+class PreviewTrial(Schema):
+    index: int
+    repeat: int
+    part: str
+    target: str
+    point: dict[str, Any]
+    settings: dict[str, str]
+    drop_caches: bool
+    job_text: str
+    prefill_job_text: str | None
+
+
+class PreviewOut(Schema):
+    """A plan with `problems` cannot be started. `arm`: serials to be sent with the start."""
+
+    plan: str
+    version: int
+    problems: list[str]
+    skipped: list[str]
+    estimate: EstimateOut
+    arm: list[str]
+    trials: list[PreviewTrial]
+
+
+@router.get("/plans", response=list[PlanOut])
+@paginate(Paged)
+def plans(request: HttpRequest) -> QuerySet[Plan]:
+    return plans_list()
+
+
+@router.get("/plans/{slug}", response=VersionOut)
+def plan(request: HttpRequest, slug: str, version: int | None = None) -> PlanVersion:
+    """A version of a plan, the newest where none is named."""
+    return version_of(slug, version)
+
+
+@router.get("/plans/{slug}/versions", response=list[VersionOut])
+@paginate(Paged)
+def versions(request: HttpRequest, slug: str) -> QuerySet[PlanVersion]:
+    return version_of(slug).plan.versions.select_related("plan", "created_by")
+
+
+@router.get("/plans/{slug}/yaml")
+def plan_yaml(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
+    found = version_of(slug, version)
+    response = HttpResponse(export_plan(read(found.document)), content_type="application/yaml")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.yaml"'
+    return response
+
+
+@router.post("/plans", response={201: VersionOut})
+def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
+    person = operator(request)
+    return Status(201, version_of(create_plan(document=payload.read(), by=person, slug=payload.slug).slug))
+
+
+@router.post("/job-files", response={201: VersionOut})
+def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanVersion]:
+    """A plan from a fio job file; every option that is refused is named with its line."""
+    person = operator(request)
+    document = read_job_file(payload.text, title=payload.title)
+    return Status(201, version_of(create_plan(document=document, by=person, slug=payload.slug).slug))
+
+
+@router.post("/plans/{slug}/versions", response=VersionOut)
+def new_version(request: HttpRequest, slug: str, payload: PlanIn) -> PlanVersion:
+    """The next version; the newest as it is where nothing has changed."""
+    person = operator(request)
+    saved = save_version(plan=version_of(slug).plan, document=payload.read(), by=person)
+    return version_of(slug, saved.number)
+
+
+@router.delete("/plans/{slug}", response={204: None})
+def remove_plan(request: HttpRequest, slug: str) -> Status[None]:
+    """Out of the lists; its versions and runs stay, and it can be brought back."""
+    delete_plan(plan=version_of(slug).plan, by=operator(request))
+    return Status(204, None)
+
+
+@router.post("/plans/{slug}/undelete", response=VersionOut)
+def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
+    found = version_of(slug)
+    undelete_plan(plan=found.plan, by=operator(request))
+    return found
+
+
+@router.get("/plans/{slug}/preview", response=PreviewOut)
+def plan_preview(
+    request: HttpRequest,
+    slug: str,
+    target: Query[list[str]],
+    version: int | None = None,
+    limit: Annotated[int, Field(ge=0, le=MOST_PREVIEWED)] = 25,
+    offset: Annotated[int, Field(ge=0)] = 0,
+) -> dict[str, object]:
+    """What a run on `target=host/target&target=…` would do, with the very text fio would get. Touches nothing."""
+    found = version_of(slug, version)
+    targets = targets_named(target)
+    made = preview(read(found.document), targets)
+    names = {str(one.id): one for one in targets}
+    jobs = [job_of(trial, names[trial.target_id]) for trial in made.expansion.trials[offset : offset + limit]]
+    return {
+        "plan": slug,
+        "version": found.number,
+        "problems": made.expansion.problems,
+        "skipped": made.expansion.skipped,
+        "estimate": made.estimate,
+        "arm": _arm(made),
+        "trials": [
+            {name: getattr(job.trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
+            | {
+                "target": str(job.target),
+                "job_text": job.recipe.job_text,
+                "prefill_job_text": job.prefill.job_text if job.prefill else None,
+            }
+            for job in jobs
+        ],
+    }
+
+
+def _arm(made: Preview) -> list[str]:
+    return [target.arming_serial for target in made.destructive]

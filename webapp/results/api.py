@@ -1,0 +1,235 @@
+"""Results, and trials down to their samples and the job that fio got."""
+
+# ruff: noqa: ARG001 - the framework gives every view its request
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema
+from ninja.pagination import paginate
+
+from webapp.core.api import Paged
+from webapp.core.errors import Refusal
+from webapp.results.filters import read_filter
+from webapp.results.models import LegRun, Result, Sample
+from webapp.results.selectors import (
+    configuration_of,
+    current_attempt,
+    filtered,
+    fio_json,
+    results_of,
+    series,
+    trial_with,
+)
+from webapp.runs.api import TrialOut
+from webapp.runs.models import Attempt, SettingChange, Trial
+
+router = Router(tags=["results"])
+MOST_SAMPLES = 10_000
+PAGING = ("limit", "offset")
+FILTERS: list[dict[str, object]] = [
+    {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
+    for name, text in (
+        ("run", "number of a run; may be repeated, as all of these"),
+        ("host", "slug of a host"),
+        ("target", "host/target"),
+        ("plan", "slug of a plan"),
+        ("direction", "read, write or trim"),
+        ("invalid", "1 to include results that are not to be trusted"),
+        ("factor.<name>", "level of any factor, e.g. factor.block_size=4096 or factor.iodepth=1..64 *2"),
+    )
+]
+
+
+class ResultOut(Schema):
+    """One direction of a finished trial. A percentile is null where there are too few I/Os for it."""
+
+    trial: UUID
+    run: int
+    plan: str
+    target: str
+    repeat: int
+    direction: str
+    point: dict[str, Any]
+    point_key: str
+    measured_at: datetime
+    ios: int
+    bytes: int
+    runtime_ms: int
+    iops: float
+    bytes_per_s: float
+    latency_kind: str
+    latency_min_ns: float
+    latency_mean_ns: float
+    latency_max_ns: float
+    latency_stddev_ns: float
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    invalid: bool
+
+    @staticmethod
+    def resolve_trial(result: Result) -> UUID:
+        return result.trial_id
+
+    @staticmethod
+    def resolve_run(result: Result) -> int:
+        return result.run.number
+
+    @staticmethod
+    def resolve_plan(result: Result) -> str:
+        return result.run.version.plan.slug
+
+    @staticmethod
+    def resolve_target(result: Result) -> str:
+        return str(result.target)
+
+    @staticmethod
+    def resolve_repeat(result: Result) -> int:
+        return result.trial.repeat
+
+
+class AttemptOut(Schema):
+    id: UUID
+    number: int
+    state: str
+    phase: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome_code: str
+    outcome: str
+
+
+class SettingOut(Schema):
+    at: datetime
+    name: str
+    device: str
+    before: str
+    asked: str
+    observed: str
+    restoring: bool
+    restored: bool
+    note: str
+
+
+class TrialDetail(TrialOut):
+    """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there."""
+
+    workload: dict[str, Any]
+    attempts: list[AttemptOut]
+    settings: list[SettingOut]
+    configuration: dict[str, str]
+    results: list[ResultOut]
+
+    @staticmethod
+    def resolve_attempts(trial: Trial) -> list[Attempt]:
+        return list(trial.attempts.order_by("number"))
+
+    @staticmethod
+    def resolve_settings(trial: Trial) -> list[SettingChange]:
+        return list(SettingChange.objects.filter(attempt=current_attempt(trial)).order_by("at", "pk"))
+
+    @staticmethod
+    def resolve_configuration(trial: Trial) -> dict[str, str]:
+        return configuration_of(trial)
+
+    @staticmethod
+    def resolve_results(trial: Trial) -> list[Result]:
+        return list(results_of(trial))
+
+
+class SampleOut(Schema):
+    """One second of one direction."""
+
+    leg: int
+    second: int
+    direction: str
+    at: datetime
+    interval_ms: int
+    ios: int
+    bytes: int
+    runtime_ms: int
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    queue_depth: float | None
+    utilisation_percent: float | None
+
+
+class SeriesOut(Schema):
+    """`attempt` is the newest try, null before the first. Ask again with `after` set to the last second for more."""
+
+    attempt: UUID | None
+    state: str
+    samples: list[SampleOut]
+    more: bool
+
+
+class JobOut(Schema):
+    """What fio got and what it said, of each leg."""
+
+    leg: int
+    job_text: str
+    command: list[str]
+    fio_version: str
+    exit_code: int | None
+    fio_json: str
+    stderr: str
+    kernel_log: list[str]
+
+
+@router.get("/results", response=list[ResultOut], openapi_extra={"parameters": FILTERS})
+@paginate(Paged)
+def results(request: HttpRequest) -> QuerySet[Result]:
+    """Valid results, latest first."""
+    return filtered(read_filter(asked_pairs(request)))
+
+
+def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:
+    """The pairs of the address, without those that page."""
+    return [(key, value) for key, values in request.GET.lists() for value in values if key not in PAGING]
+
+
+@router.get("/trials/{trial_id}", response=TrialDetail)
+def trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    return trial_with(str(trial_id))
+
+
+@router.get("/trials/{trial_id}/samples", response=SeriesOut)
+def samples(
+    request: HttpRequest,
+    trial_id: UUID,
+    after: Annotated[int, Field(ge=-1)] = -1,
+    limit: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 3600,
+) -> dict[str, object]:
+    """The seconds of the newest try, in whole: a second's directions and legs are never torn apart."""
+    attempt = current_attempt(trial_with(str(trial_id)))
+    if attempt is None:
+        return {"attempt": None, "state": "planned", "samples": [], "more": False}
+    found = list(series(attempt, after=after)[: limit + 1])
+    more = len(found) > limit
+    return {"attempt": attempt.pk, "state": attempt.state, "samples": _whole(found) if more else found, "more": more}
+
+
+def _whole(found: list[Sample]) -> list[Sample]:
+    """Without the last second, which may go on; with it where it is the only one."""
+    kept = [sample for sample in found if sample.second < found[-1].second]
+    return kept or found
+
+
+@router.get("/trials/{trial_id}/job", response=list[JobOut])
+def job(request: HttpRequest, trial_id: UUID) -> list[dict[str, object]]:
+    """The exact job text and fio's own JSON, of the newest try. Raises 404 before fio was started."""
+    found: Trial = trial_with(str(trial_id))
+    attempt = current_attempt(found)
+    legs = list(LegRun.objects.filter(attempt=attempt).order_by("leg")) if attempt else []
+    if not legs:
+        raise Refusal("job_unknown", f"fio has not been started for trial {trial_id}.")
+    names = [name for name in JobOut.model_fields if name != "fio_json"]
+    return [{name: getattr(leg, name) for name in names} | {"fio_json": fio_json(leg)} for leg in legs]

@@ -1,0 +1,177 @@
+"""Runs: started, watched, cancelled."""
+
+# ruff: noqa: ARG001 - the framework gives every view its request
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.core.api import Paged, operator
+from webapp.core.errors import Refusal
+from webapp.plans.selectors import targets_named, version_of
+from webapp.runs.models import Run, Trial
+from webapp.runs.selectors import progress, runs_list
+from webapp.runs.services import cancel_run, start_run
+
+router = Router(tags=["runs"])
+Seed = Field(None, ge=0, le=2**53)
+
+
+class RunOut(Schema):
+    number: int
+    plan: str
+    version: int
+    state: str
+    trial_count: int
+    done_count: int
+    failed_count: int
+    note: str
+    reason_code: str
+    reason: str
+    created_by: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @staticmethod
+    def resolve_plan(run: Run) -> str:
+        return run.version.plan.slug
+
+    @staticmethod
+    def resolve_version(run: Run) -> int:
+        return run.version.number
+
+    @staticmethod
+    def resolve_created_by(run: Run) -> str | None:
+        return run.created_by.username if run.created_by else None
+
+
+class ProgressOut(Schema):
+    """`running` is the index of a trial under way; `seconds_left` is unknown until a trial is done."""
+
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    lost: int
+    running: int | None
+    phase: str
+    elapsed_s: float
+    seconds_left: float | None
+
+
+class RunDetail(RunOut):
+    seed: int
+    targets: list[str]
+    progress: ProgressOut
+
+    @staticmethod
+    def resolve_targets(run: Run) -> list[str]:
+        return [str(target) for target in run.targets.select_related("host")]
+
+    @staticmethod
+    def resolve_progress(run: Run) -> dict[str, object]:
+        found = progress(run)
+        plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
+        return plain | {
+            "running": found.running.index if found.running else None,
+            "phase": found.attempt.phase if found.attempt else "",
+        }
+
+
+class TrialOut(Schema):
+    id: UUID
+    run: int
+    index: int
+    repeat: int
+    part: str
+    target: str
+    point: dict[str, Any]
+    point_key: str
+    state: str
+    reason_code: str
+    reason: str
+    ended_at: datetime | None
+    invalid_reason: str
+
+    @staticmethod
+    def resolve_run(trial: Trial) -> int:
+        return trial.run.number
+
+    @staticmethod
+    def resolve_target(trial: Trial) -> str:
+        return str(trial.target)
+
+
+class StartIn(Schema):
+    """`targets` are host/target; `armed_serials` those of every device or file that the plan overwrites."""
+
+    plan: str
+    version: int | None = None
+    targets: list[str] = Field(min_length=1, max_length=100)
+    armed_serials: list[str] = Field([], max_length=100)
+    seed: int | None = Seed
+    note: str = Field("", max_length=2000)
+
+
+RunStateName = Literal["queued", "running", "closing", "done", "failed", "cancelled"]
+TrialStateName = Literal["planned", "dispatched", "accepted", "running", "done", "failed", "cancelled", "lost"]
+
+
+def _run(number: int) -> Run:
+    """With the counts of a listed run. Raises Refusal run_unknown."""
+    found = runs_list().filter(number=number).first()
+    if found is None:
+        raise Refusal("run_unknown", f"There is no run {number}.")
+    return found
+
+
+@router.get("/runs", response=list[RunOut])
+@paginate(Paged)
+def runs(request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None) -> QuerySet[Run]:
+    """Latest first."""
+    found = runs_list()
+    if plan:
+        found = found.filter(version__plan__slug=plan)
+    if host:
+        found = found.filter(targets__host__slug=host).distinct()
+    return found.filter(state=state) if state else found
+
+
+@router.post("/runs", response={201: RunDetail})
+def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
+    person = operator(request)
+    run = start_run(
+        version=version_of(payload.plan, payload.version),
+        targets=targets_named(payload.targets),
+        by=person,
+        armed=payload.armed_serials,
+        seed=payload.seed,
+        note=payload.note,
+    )
+    return Status(201, _run(run.number))
+
+
+@router.get("/runs/{number}", response=RunDetail)
+def run(request: HttpRequest, number: int) -> Run:
+    return _run(number)
+
+
+@router.post("/runs/{number}/cancel", response=RunDetail)
+def cancel(request: HttpRequest, number: int) -> Run:
+    """What has not begun is cancelled, what is under way is stopped, settings are put back. Safe to repeat."""
+    cancel_run(run=_run(number), by=operator(request))
+    return _run(number)
+
+
+@router.get("/runs/{number}/trials", response=list[TrialOut])
+@paginate(Paged)
+def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
+    """In the order of execution."""
+    found = Trial.objects.filter(run=_run(number)).select_related("run", "target__host").order_by("index")
+    return found.filter(state=state) if state else found

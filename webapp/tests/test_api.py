@@ -1,0 +1,318 @@
+"""The public API from outside: HTTP requests against the real database."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from webapp.api import api
+from webapp.compare.structs import Comparison
+from webapp.core.api import schema_of
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.services import create_api_token
+from webapp.hosts.models import Host, HostSnapshot, Snapshot
+from webapp.plans.models import Plan
+from webapp.results.tests.lab import Lab, add_samples, make_host, make_target
+from webapp.runs.models import Run, RunState
+
+pytestmark = pytest.mark.django_db
+
+CAPABILITIES = {
+    "fio_version": "fio-3.33", "engines": ["io_uring", "psync"], "uring": [], "settings": ["scheduler"],
+    "as_root": True, "isolation": "cgroup1",
+}  # fmt: skip
+DOCUMENT = {
+    "title": "Mine",
+    "repeats": 2,
+    "common": {"size": "1M", "runtime": "3s"},
+    "parts": [{"name": "a", "factors": {"pattern": "randread", "iodepth": "1, 2"}}],
+}
+Caller = Callable[..., tuple[int, Any]]
+
+
+def caller(role: Role) -> Caller:
+    """A person with a token: (method, path, body) -> status and JSON."""
+    user = User.objects.create(username=f"{role}-person", role=role)
+    token = create_api_token(user=user, name="test")
+    client = Client(headers={"Authorization": f"Bearer {token}"})
+
+    def call(method: str, path: str, body: object = None) -> tuple[int, Any]:
+        data = {} if body is None else {"data": json.dumps(body), "content_type": "application/json"}
+        response = getattr(client, method)(f"/api/v1/{path}", **data)
+        is_json = response.content and response.headers.get("Content-Type", "").startswith("application/json")
+        return response.status_code, response.json() if is_json else response.content.decode()
+
+    return call
+
+
+@pytest.fixture
+def viewer() -> Caller:
+    return caller(Role.VIEWER)
+
+
+@pytest.fixture
+def operator() -> Caller:
+    return caller(Role.OPERATOR)
+
+
+@pytest.fixture
+def host() -> Host:
+    host = make_host()
+    host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()
+    host.save()
+    return host
+
+
+@pytest.fixture
+def lab(host: Host) -> Lab:
+    lab = Lab(make_target(host))
+    lab.measure(99.0, 100.0, 101.0, iodepth=1)
+    lab.measure(61.0, 62.0, 63.0, iodepth=1, engine="psync")
+    return lab
+
+
+def test_openapi_is_public_and_nothing_else(client: Client) -> None:
+    described = client.get("/api/v1/openapi.json")
+    assert described.status_code == 200
+    paths = described.json()["paths"]
+    assert {"/api/v1/hosts", "/api/v1/plans/{slug}/preview", "/api/v1/compare", "/api/v1/trials/{trial_id}/job"} <= set(
+        paths
+    )
+    for path, methods in paths.items():
+        for method in methods:
+            filled = path.replace("{slug}", "x").replace("{number}", "1").replace("{trial_id}", "0" * 32)
+            answer = getattr(client, method)(filled)
+            assert (answer.status_code, answer.json()["code"]) == (401, "not_logged_in"), (method, path)
+
+
+def test_there_is_no_page_that_loads_scripts_from_elsewhere(client: Client) -> None:
+    assert api.docs_url is None
+    assert client.get("/api/v1/docs").status_code == 404
+
+
+def test_a_viewer_may_change_nothing(viewer: Caller, lab: Lab) -> None:
+    start = {"plan": "plan-1", "targets": ["a/scratch"]}
+    changing: list[tuple[str, str, object]] = [
+        ("post", "plans", {"document": DOCUMENT}),
+        ("post", "job-files", {"text": "[a]\nsize=1m"}),
+        ("post", "plans/plan-1/versions", {"document": DOCUMENT}),
+        ("post", "plans/plan-1/undelete", None),
+        ("delete", "plans/plan-1", None),
+        ("post", "runs", start),
+        ("post", "runs/1/cancel", None),
+    ]
+    for method, path, body in changing:
+        assert viewer(method, path, body)[0] == 403, path
+        assert viewer(method, path, body)[1]["code"] == "not_allowed"
+    assert Plan.objects.count() == Run.objects.count() == 1
+
+
+def test_a_revoked_token_and_that_of_a_person_who_left_open_nothing(viewer: Caller) -> None:
+    assert viewer("get", "hosts")[0] == 200
+    assert ApiToken.objects.get().last_used_at is not None
+    User.objects.update(is_active=False)
+    assert viewer("get", "hosts")[0] == 401
+    User.objects.update(is_active=True)
+    ApiToken.objects.update(revoked_at=timezone.now())
+    assert viewer("get", "hosts")[0] == 401
+
+
+def test_the_browsers_log_in_reads_and_needs_the_csrf_token_to_write(host: Host) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create(username="olga", role=Role.OPERATOR))
+    assert client.get("/api/v1/hosts").json()["count"] == 1
+    refused = client.post("/api/v1/plans", data=json.dumps({"document": DOCUMENT}), content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+    assert not Plan.objects.exists()
+
+
+def test_hosts_come_with_targets_and_inventory(viewer: Caller, lab: Lab, host: Host) -> None:
+    snapshot = Snapshot.objects.create(digest="d", facts={"hostname": "a"})
+    HostSnapshot.objects.create(host=host, snapshot=snapshot, taken_at=timezone.now())
+    status, found = viewer("get", "hosts/a")
+    assert status == 200
+    assert [target["name"] for target in found["targets"]] == ["a/scratch"]
+    assert found["inventory"] == {"hostname": "a"}
+    assert "token_hash" not in found
+    assert viewer("get", "targets?host=a&kind=directory&present=true")[1]["count"] == 1
+    assert viewer("get", "targets?kind=block")[1]["items"] == []
+
+
+def test_a_plan_is_written_read_changed_exported_deleted_and_brought_back(operator: Caller) -> None:
+    status, made = operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    assert (status, made["plan"], made["number"], made["created_by"]) == (201, "mine", 1, "operator-person")
+    changed = operator("post", "plans/mine/versions", {"document": DOCUMENT | {"repeats": 5}})[1]
+    assert (changed["number"], changed["document"]["repeats"]) == (2, 5)
+    assert operator("get", "plans/mine?version=1")[1]["document"]["repeats"] == 2
+    assert [v["number"] for v in operator("get", "plans/mine/versions")[1]["items"]] == [2, 1]
+    exported = operator("get", "plans/mine/yaml?version=2")[1]
+    assert operator("post", "plans", {"yaml": exported})[1]["document"] == changed["document"]
+    assert operator("delete", "plans/mine")[0] == 204
+    assert [p["slug"] for p in operator("get", "plans")[1]["items"]] == ["mine-2"]
+    assert operator("post", "plans/mine/undelete")[0] == 200
+    assert operator("get", "plans")[1]["count"] == 2
+
+
+def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> None:
+    status, made = operator("post", "job-files", {"text": "[a]\nsize=1m\nrw=randread\n", "title": "Old job"})
+    assert (status, made["plan"]) == (201, "old-job")
+    status, refused = operator("post", "job-files", {"text": "[a]\nexec_prerun=id\nsize=1m"})
+    assert (status, refused["code"]) == (422, "job_file_refused")
+    assert refused["message"] == "Line 2: `exec_prerun` is not an option that Sweetspot takes."
+
+
+def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operator: Caller, host: Host) -> None:
+    make_target(host)
+    make_target(host, "nvme0", kind="block")
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    status, made = viewer("get", "plans/mine/preview?target=a/scratch&target=a/nvme0&limit=3")
+    assert (status, made["problems"], made["arm"]) == (200, [], [])
+    assert (made["estimate"]["trials"], len(made["trials"])) == (8, 3)
+    texts = [trial["job_text"] for trial in viewer("get", "plans/mine/preview?target=a/scratch")[1]["trials"]]
+    assert all("filename=sweetspot.1048576.0" in text and "rw=randread" in text for text in texts)
+    assert not Run.objects.exists()
+    assert viewer("get", "plans/mine/preview")[1]["code"] == "request_refused"
+    assert viewer("get", "plans/mine/preview?target=a/none")[1]["code"] == "target_unknown"
+
+
+def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> None:
+    make_target(host, "nvme0", kind="block")
+    parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]
+    operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
+    assert operator("get", "plans/w/preview?target=a/nvme0")[1]["arm"] == ["SN1"]
+    status, refused = operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"]})
+    assert (status, refused["code"]) == (422, "not_armed")
+    assert operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"], "armed_serials": ["SN1"]})[0] == 201
+
+
+def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller, host: Host) -> None:
+    make_target(host)
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    status, run = operator("post", "runs", {"plan": "mine", "targets": ["a/scratch"], "note": "first", "seed": 3})
+    assert (status, run["number"], run["plan"], run["trial_count"], run["seed"]) == (201, 1, "mine", 4, 3)
+    assert viewer("get", "runs/1")[1]["progress"]["total"] == 4
+    assert viewer("get", "runs/1")[1]["targets"] == ["a/scratch"]
+    listed = viewer("get", "runs/1/trials?limit=2")[1]
+    assert (listed["count"], [t["index"] for t in listed["items"]]) == (4, [0, 1])
+    assert listed["items"][0]["point"]["pattern"] == "randread"
+    assert viewer("get", f"trials/{listed['items'][0]['id']}/samples")[1]["samples"] == []
+    assert viewer("get", f"trials/{listed['items'][1]['id']}/job")[1]["code"] == "job_unknown"
+    cancelled = operator("post", "runs/1/cancel")[1]
+    assert operator("post", "runs/1/cancel")[0] == 200
+    assert cancelled["state"] in (RunState.CANCELLED, RunState.RUNNING, RunState.CLOSING, RunState.QUEUED)
+    assert viewer("get", "runs/1/trials?state=cancelled")[1]["count"] >= 3
+    assert viewer("get", "runs?plan=mine&host=a")[1]["count"] == 1
+    assert viewer("get", "runs?plan=other")[1]["count"] == 0
+
+
+def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) -> None:
+    make_target(host, present=False, problem="unplugged")
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    status, refused = operator("post", "runs", {"plan": "mine", "targets": ["a/scratch"]})
+    assert (status, refused["code"]) == (409, "target_unavailable")
+    assert "unplugged" in refused["message"]
+
+
+def test_results_are_filtered_by_any_factor(viewer: Caller, lab: Lab) -> None:
+    found = viewer("get", "results?factor.engine=psync&run=1&limit=2")[1]
+    assert found["count"] == 3
+    assert [result["iops"] for result in found["items"]] == [63.0, 62.0]
+    assert found["items"][0]["target"] == "a/scratch"
+    assert found["items"][0]["p999_ns"] is None
+    assert viewer("get", "results?factor.block_size=4096")[1]["count"] == 6
+    assert viewer("get", "results?factor.block_size=8k")[1]["count"] == 0
+    assert viewer("get", "results?colour=red")[1]["code"] == "filter_refused"
+
+
+def test_a_trial_comes_with_its_tries_configuration_and_job(viewer: Caller, lab: Lab) -> None:
+    trial = lab.run.trials.first()
+    assert trial is not None
+    attempt = trial.attempts.get()
+    add_samples(attempt, 5)
+    found = viewer("get", f"trials/{trial.id}")[1]
+    assert found["configuration"]["kernel.release"] == "6.1.0"
+    assert [(result["direction"], result["iops"]) for result in found["results"]] == [("read", 99.0)]
+    assert [one["number"] for one in found["attempts"]] == [1]
+    assert found["workload"]["pattern"] == "randread"
+    job = viewer("get", f"trials/{trial.id}/job")[1][0]
+    assert job["job_text"] == "[sweetspot]\nrw=randread\n"
+    assert json.loads(job["fio_json"]) == {"fio version": "fio-3.33"}
+
+
+def test_a_series_is_read_on_from_where_one_was(viewer: Caller, lab: Lab) -> None:
+    trial = lab.run.trials.first()
+    assert trial is not None
+    add_samples(trial.attempts.get(), 5)
+    first = viewer("get", f"trials/{trial.id}/samples?limit=3")[1]
+    assert ([s["second"] for s in first["samples"]], first["more"]) == ([0, 1, 2], True)
+    rest = viewer("get", f"trials/{trial.id}/samples?after=2")[1]
+    assert ([s["second"] for s in rest["samples"]], rest["more"]) == ([3, 4], False)
+
+
+def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
+    status, made = viewer("get", "compare?x=iodepth&series=engine&factor.block_size=4k")
+    assert status == 200
+    assert made["panels"][0]["series"][1]["sentence"] == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
+    schema_of(Comparison).model_validate(made)
+    assert viewer("get", "compare")[1]["code"] == "compare_x_missing"
+    assert viewer("get", "compare?x=colour")[0] == 422
+
+
+def test_what_is_not_there_is_404(viewer: Caller, lab: Lab) -> None:
+    for path in (
+        "hosts/none",
+        "plans/none",
+        "plans/plan-1?version=9",
+        "runs/99",
+        "runs/99/trials",
+        f"trials/{'0' * 32}",
+    ):
+        status, problem = viewer("get", path)
+        assert status == 404, path
+        assert set(problem) == {"code", "message"}
+
+
+def test_what_is_asked_wrongly_is_422_and_names_the_place(viewer: Caller, operator: Caller) -> None:
+    assert viewer("get", "runs?limit=501")[0] == 422
+    assert viewer("get", "runs?state=odd")[1]["code"] == "request_refused"
+    assert viewer("get", "trials/not-an-id")[0] in (404, 422)
+    status, problem = operator("post", "runs", {"plan": "x"})
+    assert (status, problem["code"], problem["message"]) == (422, "request_refused", "body.targets: Field required")
+    assert operator("post", "plans", {})[1]["code"] == "plan_file_refused"
+    assert (
+        operator("post", "plans", {"document": {"title": "a\x00", "parts": DOCUMENT["parts"]}})[1]["code"]
+        == "text_refused"
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["hosts", "targets", "plans", "plans/plan-1/versions", "runs", "runs/1/trials", "results"]
+)
+def test_lists_take_a_fixed_number_of_queries(
+    path: str, viewer: Caller, lab: Lab, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    viewer("get", path)  # the token's last use is written once a minute
+    for number in range(2, 6):
+        other = Lab(make_target(make_host(f"h{number}"), f"t{number}"), number=number)
+        other.measure(1.0, 2.0, iodepth=number)
+    # the token's person with its last use, the list, its count; what the list belongs to
+    with django_assert_max_num_queries(5):
+        status, found = viewer("get", path)
+    assert status == 200
+    assert found["count"] >= 1
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_no_filter_makes_it_fail(viewer: Caller, key: str, value: str) -> None:
+    from urllib.parse import urlencode
+
+    query = urlencode([(key, value), (f"factor.{key}", value)], errors="replace")
+    for path in ("results", "compare", "runs", "targets"):
+        assert viewer("get", f"{path}?{query}")[0] in (200, 422)
