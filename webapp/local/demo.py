@@ -34,6 +34,15 @@ def main(state: State) -> int:
     """Start what does not run, run the plan First look, say where to look. Raises Trouble."""
     begun = time.monotonic()
     say("Sweetspot on this machine:")
+    targets = bring_up(state)
+    say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
+    status = _run_plan(state, targets)
+    _tell(state)
+    return status
+
+
+def bring_up(state: State) -> tuple[PolicyTarget, ...]:
+    """Start all of it and enrol its worker; this process becomes part of it. The targets. Raises Trouble."""
     state.prepare()
     with ThreadPoolExecutor(1) as beside:
         preparing = beside.submit(_prepare_targets, state)  # writing the loop device's file takes as long as the rest
@@ -41,18 +50,16 @@ def main(state: State) -> int:
         targets = preparing.result()
     _enrol(state)
     stack.start_worker(state)
-    say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
-    status = _run_plan(state, targets)
-    _tell(state)
-    return status
+    return targets
 
 
 def _start_server(state: State) -> None:
     stack.start_stores(state)
+    listener = services.reserve_address(state)
     _prepare_django(state)
     with step("database tables and built-in plans"):
         _prepare_database(state)
-    stack.start_server(state)
+    stack.start_server(state, listener)
 
 
 def _prepare_django(state: State) -> None:

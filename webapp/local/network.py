@@ -21,6 +21,26 @@ def is_free(port: int) -> bool:
     return True
 
 
+def listen(*wishes: int) -> socket.socket:
+    """A listening socket on the first wish that can be had, else on a port that the kernel picks.
+
+    It is handed to the process that serves it: between finding a port free and binding it, another could take it.
+    """
+    for port in (*filter(None, wishes), 0):
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((LOOPBACK, port))
+            listener.listen(128)
+        except OSError as error:
+            listener.close()
+            if error.errno not in (errno.EADDRINUSE, errno.EACCES) or not port:
+                raise
+        else:
+            return listener
+    raise AssertionError("unreachable: port 0 is bound or raises")
+
+
 def free_port(*wishes: int) -> int:
     """The first wish that is free, else one that the kernel picks."""
     for wish in wishes:

@@ -7,7 +7,6 @@ user that the server runs as. No password exists that could leak.
 import os
 import pwd
 import shutil
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -102,8 +101,6 @@ def command(state: State, *, settings: Sequence[str] = ()) -> Command:
         environment=_environment(),
         folder=place,
         user=data_user(),
-        stop_signal=signal.SIGINT,  # "fast": does not wait for clients
-        stop_limit_s=30.0,
     )
 
 

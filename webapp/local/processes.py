@@ -32,7 +32,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `user` "" is our own; `stop_signal` asks it to end, `stop_limit_s` is how long it may take."""
+    """What to run. `user` "" is our own."""
 
     name: str
     argv: tuple[str, ...]
@@ -40,8 +40,7 @@ class Command:
     folder: Path
     user: str = ""
     executable: str = ""
-    stop_signal: int = signal.SIGTERM
-    stop_limit_s: float = 15.0
+    pass_fds: tuple[int, ...] = ()
 
 
 def boot_id() -> str:
@@ -79,6 +78,7 @@ def start(state: State, command: Command) -> Record:
             user=command.user or None,
             group=command.user or None,
             extra_groups=[] if command.user else None,
+            pass_fds=command.pass_fds,
         )
     record = Record(command.name, process.pid, started_ticks(process.pid) or 0, boot_id())
     process.returncode = 0  # not waited for here: it outlives this command

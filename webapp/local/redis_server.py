@@ -16,6 +16,7 @@ from webapp.local.state import State
 
 NAME = "redis"
 START_LIMIT_S = 15.0
+START_ATTEMPTS = 3
 # Debian's redis-tools holds the server too: one program that looks at the name it is called by.
 SAME_PROGRAM = Path("/usr/bin/redis-check-rdb")
 DATABASES = 16
@@ -31,11 +32,18 @@ def port(state: State) -> int:
 
 def start(state: State) -> None:
     """Start it unless it runs and wait until it answers. Raises Trouble."""
-    if processes.known(state, NAME) is None:
-        _configure(state)
-        processes.start(state, _command(state))
-    if not await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
-        raise processes.failure(state, NAME, f"did not answer within {START_LIMIT_S:.0f} s")
+    for attempts_left in reversed(range(START_ATTEMPTS)):
+        if processes.known(state, NAME) is None:
+            _configure(state)
+            processes.start(state, _command(state))
+        try:
+            if await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
+                return
+            raise processes.failure(state, NAME, f"did not answer within {START_LIMIT_S:.0f} s")
+        except Trouble:
+            # Between finding a port free and binding it, another process may have taken it: then Redis ends.
+            if not attempts_left or processes.known(state, NAME):
+                raise
 
 
 def _configure(state: State) -> None:

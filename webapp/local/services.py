@@ -2,11 +2,12 @@
 
 import http.client
 import os
+import socket
 import sys
 from pathlib import Path
 
 from webapp.local import postgres, processes, redis_server
-from webapp.local.network import LOOPBACK, await_condition, free_port
+from webapp.local.network import LOOPBACK, await_condition, listen
 from webapp.local.processes import Command
 from webapp.local.state import CLONE, State
 
@@ -22,11 +23,14 @@ def public_url(state: State) -> str:
     return f"http://{LOOPBACK}:{state.read_facts('ports.json').get(WEB, 0)}"
 
 
-def choose_port(state: State) -> None:
-    """The port of last time if it is free, else the usual one, else any: people keep the address open."""
-    if processes.known(state, WEB) is None:
-        ports = state.read_facts("ports.json")
-        state.write_facts("ports.json", {**ports, WEB: free_port(ports.get(WEB, 0), USUAL_PORT)})
+def reserve_address(state: State) -> socket.socket | None:
+    """The web tier's socket: last time's port if it is free, else the usual one, else any. None if it runs."""
+    if processes.known(state, WEB):
+        return None
+    ports = state.read_facts("ports.json")
+    listener = listen(ports.get(WEB, 0), USUAL_PORT)
+    state.write_facts("ports.json", {**ports, WEB: listener.getsockname()[1]})
+    return listener
 
 
 def environment(state: State) -> dict[str, str]:
@@ -46,15 +50,14 @@ def environment(state: State) -> dict[str, str]:
     }
 
 
-def _command(state: State, name: str, *argv: str, stop_limit_s: float = 15.0) -> Command:
-    return Command(name=name, argv=argv, environment=environment(state), folder=CLONE, stop_limit_s=stop_limit_s)
+def _command(state: State, name: str, *argv: str, pass_fds: tuple[int, ...] = ()) -> Command:
+    return Command(name=name, argv=argv, environment=environment(state), folder=CLONE, pass_fds=pass_fds)
 
 
-def web(state: State) -> Command:
-    port = state.read_facts("ports.json")[WEB]
+def web(state: State, listener: socket.socket) -> Command:
     options = ("--worker-class", "gthread", "--workers", "2", "--threads", "8", "--graceful-timeout", "5")
-    address = ("--bind", f"{LOOPBACK}:{port}")
-    return _command(state, WEB, sys.executable, "-m", "gunicorn", "webapp.wsgi", *address, *options)
+    gunicorn = (sys.executable, "-m", "gunicorn", "webapp.wsgi", "--bind", f"fd://{listener.fileno()}")
+    return _command(state, WEB, *gunicorn, *options, pass_fds=(listener.fileno(),))
 
 
 def tasks(state: State) -> Command:
@@ -76,12 +79,14 @@ def worker_argv(state: State, *argv: str) -> tuple[str, ...]:
 
 
 def worker(state: State) -> Command:
-    return _command(state, WORKER, *worker_argv(state, "start"), stop_limit_s=WORKER_STOP_LIMIT_S)
+    return _command(state, WORKER, *worker_argv(state, "start"))
 
 
-def start_web(state: State) -> None:
-    """Start the web tier unless it runs, and wait until it answers. Raises Trouble."""
-    _start(state, web(state))
+def start_web(state: State, listener: socket.socket | None) -> None:
+    """Start the web tier on its socket (None: it runs), and wait until it answers. Raises Trouble."""
+    if listener:
+        _start(state, web(state, listener))
+        listener.close()
     if not await_condition(lambda: _web_answers(state), limit_s=START_LIMIT_S):
         raise processes.failure(state, WEB, f"did not answer within {START_LIMIT_S:.0f} s")
 

@@ -2,6 +2,7 @@
 
 import shutil
 import signal
+import socket
 from collections.abc import Callable
 
 from webapp.local import loop_device, postgres, processes, redis_server, services
@@ -33,14 +34,13 @@ def start_stores(state: State, *, careless: bool = False) -> None:
     with state.locked():
         _start(state, postgres.NAME, lambda: postgres.start(state, careless=careless))
         _start(state, redis_server.NAME, lambda: redis_server.start(state))
-        services.choose_port(state)
 
 
-def start_server(state: State) -> None:
-    """Web tier, the server's tasks and beat; the database must be migrated. Raises Trouble."""
+def start_server(state: State, listener: socket.socket | None) -> None:
+    """Web tier (on the socket reserved for it), tasks and beat; the database must be migrated. Raises Trouble."""
     with state.locked():
         services.start_background(state)
-        _start(state, services.WEB, lambda: services.start_web(state))
+        _start(state, services.WEB, lambda: services.start_web(state, listener))
 
 
 def start_worker(state: State) -> None:
