@@ -6,6 +6,7 @@ belong to somebody else. Each leads a session of its own, so that what it forked
 
 import contextlib
 import os
+import pwd
 import signal
 import subprocess
 import time
@@ -76,7 +77,7 @@ def start(state: State, command: Command) -> Record:
             stderr=log,
             start_new_session=True,
             user=command.user or None,
-            group=command.user or None,
+            group=_group(command.user),
             extra_groups=[] if command.user else None,
             pass_fds=command.pass_fds,
         )
@@ -84,6 +85,10 @@ def start(state: State, command: Command) -> Record:
     process.returncode = 0  # not waited for here: it outlives this command
     state.write_facts(f"services/{command.name}.json", asdict(record))
     return record
+
+
+def _group(user: str) -> int | None:
+    return pwd.getpwnam(user).pw_gid if user else None
 
 
 def log_path(state: State, name: str) -> Path:
@@ -167,7 +172,7 @@ def run(
             env=environment,
             cwd=folder,
             user=user or None,
-            group=user or None,
+            group=_group(user),
             extra_groups=[] if user else None,
             check=False,
         )

@@ -1,0 +1,84 @@
+"""A real private PostgreSQL and Redis: closed to others, started once, stopped and removed exactly."""
+
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+import redis
+
+from webapp.local import postgres, processes, redis_server, services, stack
+from webapp.local.console import Trouble
+from webapp.local.network import LOOPBACK, listen
+from webapp.local.state import State, default_state
+
+
+@pytest.fixture
+def state() -> Iterator[State]:
+    state = default_state(f"own-{secrets.token_hex(3)}")
+    state.prepare()
+    yield state
+    stack.remove(state)
+
+
+def test_it_starts_stops_and_removes_the_stores(state: State) -> None:
+    stack.start_stores(state, careless=True)
+    first = processes.known(state, postgres.NAME)
+    stack.start_stores(state, careless=True)
+    assert processes.known(state, postgres.NAME) == first
+    assert stack.running(state) == [redis_server.NAME, postgres.NAME]
+    with psycopg.connect(host=str(postgres.folder(state)), user=postgres.ROLE, dbname=postgres.DATABASE) as connection:
+        assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
+    with (
+        redis.Redis(host=LOOPBACK, port=redis_server.port(state)) as stranger,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        stranger.ping()
+    assert stack.stop(state, quietly=True)
+    assert stack.running(state) == []
+    assert not stack.stop(state, quietly=True)
+    stack.remove(state)
+    assert not state.exists
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_it_lets_no_other_user_into_the_database(state: State) -> None:
+    postgres.start(state, careless=True)
+    psql = str(postgres.programs() / "psql")
+    place = str(postgres.folder(state))
+    with pytest.raises(Trouble, match=r"(?i)permission denied"):
+        processes.run([psql, "-h", place, "-U", postgres.ROLE, "-c", "select 1"], user="nobody")
+
+
+def test_it_takes_another_port_where_redis_finds_its_own_taken(state: State) -> None:
+    redis_server.start(state)
+    before = redis_server.port(state)
+    processes.stop(state, redis_server.NAME)
+    with listen(before) as squatter:
+        assert squatter.getsockname()[1] == before
+        redis_server.start(state)
+        assert redis_server.port(state) != before
+
+
+def test_it_holds_the_web_port_from_the_moment_it_is_promised(state: State) -> None:
+    with listen() as other:
+        taken = other.getsockname()[1]
+        state.write_facts("ports.json", {services.WEB: taken})
+        reserved = services.reserve_address(state)
+        assert reserved is not None
+        with reserved:
+            port = reserved.getsockname()[1]
+            assert port != taken
+            assert services.public_url(state) == f"http://{LOOPBACK}:{port}"
+            with socket.socket() as late, pytest.raises(OSError, match="in use"):
+                late.bind((LOOPBACK, port))
+
+
+def test_it_refuses_a_place_too_long_for_a_socket(state: State) -> None:
+    long = State(state.root / ("x" * 100))
+    long.prepare()
+    with pytest.raises(Trouble, match="too long"):
+        postgres.start(long)
