@@ -112,7 +112,7 @@ _WORKLOAD = (
         Choice(tuple(Buffers)),
         cost=10,
         default=Buffers.INCOMPRESSIBLE.value,
-        help="what is written: incompressible, one random buffer repeated, zeroes",
+        help="what is written: incompressible, refilled for every I/O (slows fio), one random buffer repeated, zeroes",
     ),
     Factor("drop_caches", "Caches dropped", Switch(), default=False, help="the host's page cache, before each trial"),
 )

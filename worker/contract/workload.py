@@ -66,8 +66,9 @@ class Sync(StrEnum):
 class Buffers(StrEnum):
     """What the written data looks like."""
 
-    INCOMPRESSIBLE = "incompressible"  # fio's refill_buffers
-    REPEATED = "repeated"  # fio's default: one random buffer used again, a drive may deduplicate it
+    INCOMPRESSIBLE = "incompressible"  # random, and no two blocks are alike: fio's scramble_buffers
+    REFILLED = "refilled"  # new random data for every I/O: costs fio's thread so much time that it slows fast drives
+    REPEATED = "repeated"  # one random buffer used again, a drive may deduplicate it
     ZEROES = "zeroes"
 
 

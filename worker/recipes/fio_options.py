@@ -180,7 +180,7 @@ _OPTIONS = (
         meaning=Meaning.PER_JOB,
         note="fio's io_size is of each job, Sweetspot's amount is over all jobs",
     ),
-    Option(name="refill_buffers", factor="buffers", read=_buffers_if(Buffers.INCOMPRESSIBLE)),
+    Option(name="refill_buffers", factor="buffers", read=_buffers_if(Buffers.REFILLED)),
     Option(name="zero_buffers", factor="buffers", read=_buffers_if(Buffers.ZEROES)),
     Option(name="scramble_buffers", factor="buffers", read=_buffers_if(Buffers.REPEATED, when=False)),
     _fixed("time_based", "", "1", why="a run with a runtime lasts for all of it"),

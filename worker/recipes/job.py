@@ -175,12 +175,16 @@ def _data(work: Workload) -> Options:
 
 
 def _content(work: Workload) -> Options:
-    """fio's scramble_buffers changes a few bytes of each block, so it has to be off where data is to repeat."""
-    if work.buffers is Buffers.INCOMPRESSIBLE:
-        return [("refill_buffers", "1")]
-    if work.buffers is Buffers.ZEROES:
-        return [("zero_buffers", "1")]
-    return [("scramble_buffers", "0")]
+    """A random buffer whose blocks scramble_buffers makes different; new random data for each I/O only if asked for."""
+    return [_CONTENT[work.buffers]]
+
+
+_CONTENT = {
+    Buffers.INCOMPRESSIBLE: ("scramble_buffers", "1"),
+    Buffers.REFILLED: ("refill_buffers", "1"),
+    Buffers.REPEATED: ("scramble_buffers", "0"),
+    Buffers.ZEROES: ("zero_buffers", "1"),
+}
 
 
 def _stop(work: Workload) -> Options:

@@ -52,7 +52,7 @@ def test_each_stonewalled_job_becomes_a_part_with_the_global_options() -> None:
     assert plan.parts[0].factors == shared | {"pattern": "randread", "block_size": "4k", "iodepth": "32"}
     assert plan.parts[1].factors == shared | {
         "pattern": "randrw", "read_percent": "70", "block_split": "4k/60:64k/40", "numjobs": "4",
-        "buffers": "incompressible",
+        "buffers": "refilled",
     }  # fmt: skip
     assert "- random read: `filename=/mnt/test/file` is left out" in plan.note
 

@@ -45,7 +45,7 @@ def test_it_renders_one_option_a_line_in_a_stable_order() -> None:
     assert render(work).job_text == (
         "[sweetspot]\nfilename=sweetspot.1048576.0:sweetspot.1048576.1\nsize=2m\nrw=randrw\nrwmixread=70\nbs=4k\n"
         "norandommap=1\nrandseed=1\nioengine=io_uring\nfixedbufs=1\niodepth=32\nnumjobs=1\ndirect=1\n"
-        "refill_buffers=1\nruntime=1s\ntime_based=1\nramp_time=2s\nlat_percentiles=1\nclat_percentiles=0\n"
+        "scramble_buffers=1\nruntime=1s\ntime_based=1\nramp_time=2s\nlat_percentiles=1\nclat_percentiles=0\n"
         "group_reporting=1\nexitall_on_error=1\n"
     )
 
@@ -118,7 +118,9 @@ def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
 
 
 def test_it_takes_all_of_the_amount_types_and_buffers() -> None:
-    for kind, line in zip(Buffers, ("refill_buffers=1", "scramble_buffers=0", "zero_buffers=1"), strict=True):
+    for kind, line in zip(
+        Buffers, ("scramble_buffers=1", "refill_buffers=1", "scramble_buffers=0", "zero_buffers=1"), strict=True
+    ):
         assert line in render(leg(pattern=Pattern.WRITE, buffers=kind)).job_text
 
 
