@@ -1,15 +1,17 @@
 """What a comparison shows before anybody has chosen: the factor worth an axis, the one worth a line each,
-a chart for each pattern, and one level of whatever else varies inside a chart: like is compared with like."""
+a chart for each pattern, and one level of whatever else varies inside a chart: like is compared with like.
+Targets that ran the same points are held against each other; of targets that did not, one is shown."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.plans.factors import FACTORS, FactorKind, Value
 from webapp.screens import points
 
 Point = Mapping[str, Value]
 PANEL = "pattern"
+TARGET = "target"
 
 
 @dataclass(frozen=True)
@@ -18,11 +20,30 @@ class Chosen:
     series: str  # "" where nothing else varies
     panel: str  # "" for one chart
     fixed: dict[str, Value]
+    target: str = ""  # the one target shown, where others must not be mixed with it
+
+
+def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
+    """The choice for the points of each target (`host/target`)."""
+    target = max(sorted(by_target), key=lambda name: len(by_target[name]))
+    chosen = choose(by_target[target])
+    if len(by_target) == 1:
+        return chosen
+    alike = {name for name in by_target if _set_of(by_target[name]) == _set_of(by_target[target])}
+    if len(alike) < len(by_target):
+        return replace(chosen, target=target)
+    if not chosen.series:
+        return replace(chosen, series=TARGET)
+    return replace(chosen, series=TARGET, fixed=chosen.fixed | _fixed([chosen.series], chosen.panel, by_target[target]))
+
+
+def _set_of(all_points: Sequence[Point]) -> set[str]:
+    return {repr(sorted(point.items())) for point in all_points}
 
 
 def choose(all_points: Sequence[Point]) -> Chosen:
     names = [name for name in points.varying(all_points) if name in FACTORS]
-    x = _best_x(names, all_points)
+    x = _best_x([name for name in names if _varies_inside(name, PANEL, all_points)] or names, all_points)
     series = _best_series([name for name in names if name != x])
     rest = [name for name in names if name not in (x, series)]
     panel = PANEL if PANEL in rest else ""

@@ -19,7 +19,7 @@ from webapp.results.metrics import METRICS
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.compare.charts import charts_of, table_of
-from webapp.screens.compare.defaults import choose
+from webapp.screens.compare.defaults import choose_places
 from webapp.screens.results.choices import (
     Choice,
     Option,
@@ -27,6 +27,7 @@ from webapp.screens.results.choices import (
     factor_choices,
     pairs_of,
     place_choices,
+    points_by_target,
     points_of,
 )
 
@@ -49,18 +50,16 @@ def compare_page(request: HttpRequest) -> HttpResponse:
 def _with_defaults(request: HttpRequest) -> HttpResponse:
     """To the address of a comparison that makes sense for the chosen results."""
     asked = read_filter(pairs_of(request.GET, *KEYS))
-    all_points = [point for point in points_of(asked) if _fits(point, asked)]
-    if not all_points:
+    by_target = points_by_target(asked)
+    if not by_target:
         return render(request, "screens/compare.html", {"choices": place_choices(asked), "empty": True})
-    chosen = choose(all_points)
+    chosen = choose_places(by_target)
     pairs = pairs_of(request.GET, "x")
+    if chosen.target:
+        pairs.append(("target", chosen.target))
     pairs += [("x", chosen.x), ("series", chosen.series), ("panel", chosen.panel)]
     pairs += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
     return redirect(f"{reverse('compare')}?{urlencode([(key, value) for key, value in pairs if value])}")
-
-
-def _fits(point: Point, asked: ResultFilter) -> bool:
-    return all(point.get(name) in levels for name, levels in asked.factors.items())
 
 
 def _context(query: CompareQuery, comparison: Comparison) -> dict[str, object]:

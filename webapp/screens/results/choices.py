@@ -53,6 +53,16 @@ def points_of(asked: ResultFilter) -> list[Point]:
     return distinct_points(filtered(replace(asked, factors={})))
 
 
+def points_by_target(asked: ResultFilter) -> dict[str, list[Point]]:
+    """The same for each target (`host/target`) on its own."""
+    keys = ("target_id", "point_key")
+    rows = filtered(asked).order_by(*keys).distinct(*keys).values_list("host__slug", "target__slug", "point")
+    found: dict[str, list[Point]] = {}
+    for host, target, point in rows:
+        found.setdefault(f"{host}/{target}", []).append(point)
+    return found
+
+
 def place_choices(asked: ResultFilter) -> list[Choice]:
     runs = Run.objects.select_related("version__plan").order_by("-number")[:RUNS_OFFERED]
     titles = [(str(run.number), f"Run {run.number} · {run.version.plan.title}") for run in runs]

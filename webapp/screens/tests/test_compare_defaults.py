@@ -1,7 +1,7 @@
 from itertools import product
 
 from webapp.plans.factors import Value
-from webapp.screens.compare.defaults import choose
+from webapp.screens.compare.defaults import choose, choose_places
 
 BASE: dict[str, Value] = {"runtime": 3}
 GRID: list[dict[str, Value]] = [
@@ -36,3 +36,19 @@ def test_it_has_an_answer_where_nothing_varies() -> None:
     chosen = choose(GRID[:1])
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("block_size", "", "", {})
     assert choose([]).x == "block_size"
+
+
+def test_it_takes_for_x_what_varies_inside_a_chart() -> None:
+    """Block size goes along with the pattern here: on x it would be one bar a chart."""
+    sizes: list[dict[str, Value]] = [{**point, "iodepth": 1} for point in GRID if point["pattern"] == "read"]
+    assert choose([*GRID, *sizes]).x == "iodepth"
+
+
+def test_it_shows_one_target_where_targets_ran_different_points() -> None:
+    chosen = choose_places({"a/loop": [{**GRID[0], "scheduler": "none"}], "a/scratch": GRID})
+    assert (chosen.target, chosen.x, chosen.series) == ("a/scratch", "iodepth", "engine")
+
+
+def test_it_holds_targets_against_each_other_that_ran_the_same() -> None:
+    chosen = choose_places({"a/slow": GRID, "a/fast": list(reversed(GRID))})
+    assert (chosen.target, chosen.series, chosen.fixed) == ("", "target", {"engine": "io_uring"})
