@@ -27,7 +27,7 @@ def assert_nothing_open() -> None:
     assert not TargetLock.objects.exists()
 
 
-def broker() -> "redis.Redis[bytes]":
+def broker() -> redis.Redis:
     return redis.Redis.from_url(settings.REDIS_URL)
 
 

@@ -57,6 +57,7 @@ def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> N
     for result in Result.objects.filter(run=run):
         assert result.iops == pytest.approx(result.ios * 1000 / result.runtime_ms, rel=0.01)
         assert result.bytes == result.ios * 4096
+        assert result.p50_ns is not None
         assert 0 < result.latency_min_ns <= result.p50_ns <= result.latency_max_ns * 1.01
         assert result.latency_kind == "lat"
     leg = LegRun.objects.filter(attempt__run=run).first()
@@ -64,6 +65,7 @@ def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> N
     final = json.loads(zlib.decompress(leg.fio_json))
     assert final["fio version"] == leg.fio_version
     assert "ioengine=io_uring" in leg.job_text
+    assert leg.configuration is not None
     assert leg.configuration.facts
     assert not TargetLock.objects.exists()
     assert run.attempts.get(kind=AttemptKind.CLOSE_RUN).state == "done"

@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('results', '0001_initial'),
+        ("results", "0001_initial"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='legrun',
-            name='directions',
-            field=models.BinaryField(default=b''),
+            model_name="legrun",
+            name="directions",
+            field=models.BinaryField(default=b""),
         ),
     ]
