@@ -45,7 +45,7 @@ def environment(state: State) -> dict[str, str]:
         "SWEETSPOT_DATABASE_URL": postgres.url(state),
         "SWEETSPOT_REDIS_URL": redis_server.url(state),
         "SWEETSPOT_PUBLIC_URL": public_url(state),
-        "SWEETSPOT_STATIC_ROOT": str(state.root / "static"),
+        "SWEETSPOT_STATIC_ROOT": str(state.static),
         "SWEETSPOT_HTTPS": "0",
     }
 

@@ -35,6 +35,7 @@ class State:
         self.root = root
         self.logs = root / "logs"
         self.services = root / "services"
+        self.static = root / "static"
 
     def prepare(self) -> None:
         """Make it, or refuse one that somebody else prepared for us. Raises Trouble."""
@@ -47,7 +48,7 @@ class State:
             ) from error
         self._check_owner()
         self.root.chmod(passable)
-        for folder in (self.logs, self.services):
+        for folder in (self.logs, self.services, self.static):
             folder.mkdir(mode=0o700, exist_ok=True)
 
     def _check_owner(self) -> None:

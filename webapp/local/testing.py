@@ -12,7 +12,6 @@ from pathlib import Path
 
 from webapp.local import node, processes, services, stack
 from webapp.local.console import say, step
-from webapp.local.network import free_port
 from webapp.local.processes import Record
 from webapp.local.pytest_plugin import COUNTED, COUNTS_VARIABLE
 from webapp.local.state import CLONE, State, default_state
@@ -28,7 +27,7 @@ def main(arguments: str) -> int:
     """Run Vitest and pytest, or pytest alone with `arguments`; the exit status of what failed."""
     _sweep()
     with _stores() as state:
-        env = {**services.environment(state), COUNTS_VARIABLE: str(state.root / "counts")}
+        env = _environment(state)
         if arguments:
             return _run([*PYTEST, *shlex.split(arguments)], env)
         statuses = [_vitest(env), _pytest("side by side", PARALLEL, env), _pytest("one at a time", ALONE, env)]
@@ -44,15 +43,9 @@ def _stores() -> Iterator[State]:
     try:
         with step("PostgreSQL and Redis for the tests"):
             stack.start_stores(state, careless=True)
-        _put_port(state)
         yield state
     finally:
         stack.remove(state)
-
-
-def _put_port(state: State) -> None:
-    """Tests that start a web tier have a port that is neither the demo's nor a usual one."""
-    state.write_facts("ports.json", {**state.read_facts("ports.json"), services.WEB: free_port()})
 
 
 def _myself() -> Record:
@@ -68,6 +61,13 @@ def _sweep() -> None:
         owner = state.read_facts("owner.json")
         if root.stat().st_uid == os.getuid() and not (owner and processes.alive(Record(**owner))):
             stack.remove(state)
+
+
+def _environment(state: State) -> dict[str, str]:
+    """No address of a web tier: there is none, and tests that start one give it its own."""
+    env = {**services.environment(state), COUNTS_VARIABLE: str(state.root / "counts")}
+    del env["SWEETSPOT_PUBLIC_URL"]
+    return env
 
 
 def _vitest(env: dict[str, str]) -> int:
