@@ -23,7 +23,7 @@ _own_redis_database()
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     path = os.environ.get(COUNTS_VARIABLE)
-    if path:
+    if path and "PYTEST_XDIST_WORKER" not in os.environ:  # its processes end with a summary of their own part
         counts = {name: len(terminalreporter.stats.get(name, [])) for name in COUNTED}
         with Path(path).open("a") as file:
             file.write(json.dumps(counts) + "\n")
