@@ -2,6 +2,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
@@ -50,7 +51,7 @@ def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
 def test_it_makes_the_line_to_paste_with_a_token_that_works_once(operator: Client) -> None:
     response = operator.post("/hosts/add/", {"slug": "storage9"})
     page = response.content.decode()
-    assert "sweetspot-worker enrol --server http://127.0.0.1:8000 --token " in page
+    assert f"sweetspot-worker enrol --server {settings.PUBLIC_URL} --token " in page
     assert EnrolmentToken.objects.get().host_slug == "storage9"
     assert EnrolmentToken.objects.get().token_hash not in page
     assert response["Cache-Control"] == "no-store"
