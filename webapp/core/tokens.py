@@ -10,8 +10,11 @@ RANDOM_BYTES = 32
 
 
 def new_token() -> tuple[str, str]:
-    """A new token, as (plain text to hand over once, hash to keep)."""
-    plain = secrets.token_urlsafe(RANDOM_BYTES)
+    """A new token, as (plain text to hand over once, hash to keep).
+
+    Hex digits, because people paste it into command lines: base64 may begin with a dash, which reads as an option.
+    """
+    plain = secrets.token_hex(RANDOM_BYTES)
     return plain, hash_token(plain)
 
 

@@ -1,7 +1,11 @@
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.db.backends.base.creation import TEST_DATABASE_PREFIX
+from django.test.utils import setup_databases, teardown_databases
+from pytest_django import DjangoDbBlocker
 
 from webapp.tests.system import StorageHost, System
 
@@ -13,20 +17,47 @@ path = "{path}"
 """
 
 
-@pytest.fixture
-def system(transactional_db: None, tmp_path: Path) -> Iterator[System]:
-    """A running web tier with no host yet."""
-    system = System(tmp_path)
-    system.web.start()
-    try:
-        yield system
-    finally:
-        system.close()
+@pytest.fixture(scope="session")
+def test_database(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """A database for tests that outlives single tests.
+
+    pytest-django makes one only if a collected test carries its mark, and that mark empties the
+    tables after each test; where it made none, one is made here. The real one is never touched.
+    """
+    made_before = connection.settings_dict["NAME"].startswith(TEST_DATABASE_PREFIX)
+    with django_db_blocker.unblock():
+        made = None if made_before else setup_databases(verbosity=0, interactive=False, aliases={"default": None})
+        assert connection.settings_dict["NAME"].startswith(TEST_DATABASE_PREFIX)
+        yield
+        if made is not None:
+            teardown_databases(made, verbosity=0)
 
 
-@pytest.fixture
-def storage(system: System, tmp_path: Path) -> StorageHost:
+@pytest.fixture(scope="module")
+def system(
+    test_database: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[System]:
+    """A running web tier, for all tests of a module: starting the real thing takes seconds."""
+    with django_db_blocker.unblock():
+        system = System(tmp_path_factory.mktemp("system"))
+        system.web.start()
+        try:
+            yield system
+        finally:
+            system.close()
+            call_command("flush", interactive=False, verbosity=0)
+
+
+@pytest.fixture(scope="module")
+def enrolled(system: System) -> StorageHost:
     """A host that allows one scratch directory."""
-    scratch = tmp_path / "scratch"
+    scratch = system.folder / "scratch"
     scratch.mkdir(mode=0o755)
     return system.add_host("storage1", SCRATCH.format(path=scratch))
+
+
+@pytest.fixture
+def storage(enrolled: StorageHost) -> StorageHost:
+    """The same, running, whatever the test before did to it."""
+    enrolled.ensure_running()
+    return enrolled

@@ -158,6 +158,10 @@ class StorageHost:
         self.process = Process(self._command("start"), self._log, dict(os.environ))
         await_true(lambda: self._greeted(since), limit_s=START_LIMIT_S, what=f"{self.slug} says hello")
 
+    def ensure_running(self) -> None:
+        if self.process is None or self.process.ended():
+            self.start()
+
     def _greeted(self, since: float) -> bool:
         assert self.process
         assert not self.process.ended(), self.log

@@ -4,17 +4,19 @@ After each: every trial recorded exactly once or failed with its reason, no orde
 """
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 from django.conf import settings
+from django.db.models import QuerySet
 
-from webapp.results.models import Sample
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, RunState, TargetLock
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, TargetLock
+from webapp.runs.services import cancel_run
 from webapp.tests.conftest import SCRATCH
 from webapp.tests.system import StorageHost, System
-from webapp.tests.test_pipeline import assert_whole, plan, scratch
+from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
 from worker.contract.base import MAX_REPORT_BYTES, decode, encode
 from worker.contract.orders import queue_name
 from worker.contract.reports import Accepted, Batch, Finished, Outcome, Report, ReportReply
@@ -27,6 +29,10 @@ def assert_nothing_open() -> None:
     assert not TargetLock.objects.exists()
 
 
+def trial_attempts(run: Run) -> QuerySet[Attempt]:
+    return run.attempts.filter(kind=AttemptKind.TRIAL)
+
+
 def broker() -> redis.Redis:
     return redis.Redis.from_url(settings.REDIS_URL)
 
@@ -37,11 +43,11 @@ def test_it_outlives_an_emptied_broker(system: System, storage: StorageHost) -> 
     run = system.start_run(plan(), scratch(storage))
     with broker() as connection:
         assert connection.delete(queue_name(str(storage.host.id))) == 1, "no order was in the broker"
-    attempt = Attempt.objects.get(kind=AttemptKind.TRIAL)
+    attempt = trial_attempts(run).get()
     storage.start()
     system.until_ended(run, limit_s=60)
     assert run.state == RunState.DONE
-    assert Attempt.objects.get(kind=AttemptKind.TRIAL) == attempt
+    assert trial_attempts(run).get() == attempt
     assert_whole(run)
     assert_nothing_open()
 
@@ -56,7 +62,7 @@ def test_it_runs_an_order_once_that_is_delivered_twice(system: System, storage: 
     storage.start()
     system.until_ended(run, limit_s=60)
     assert run.state == RunState.DONE
-    assert Attempt.objects.filter(kind=AttemptKind.TRIAL).count() == 1
+    assert trial_attempts(run).count() == 1
     assert_whole(run)
     assert_nothing_open()
 
@@ -64,23 +70,23 @@ def test_it_runs_an_order_once_that_is_delivered_twice(system: System, storage: 
 def test_it_loses_no_sample_while_the_server_is_down(system: System, storage: StorageHost) -> None:
     """20 s without a server, in the middle of a trial that goes on and ends in that time."""
     run = system.start_run(plan(runtime="12s"), scratch(storage))
-    system.until(lambda: Sample.objects.count() >= 2, limit_s=30, what="two samples")
+    system.until(lambda: samples_of(run).count() >= 2, limit_s=30, what="two samples")
     system.web.kill()
     time.sleep(20)
-    seen = Sample.objects.count()
+    seen = samples_of(run).count()
     assert seen < 12, "the server was not really down"
     system.web.start()
     system.until_ended(run, limit_s=60)
     assert run.state == RunState.DONE
-    assert Sample.objects.count() >= 12
+    assert samples_of(run).count() >= 12
     assert_whole(run)
-    assert Attempt.objects.filter(kind=AttemptKind.TRIAL).count() == 1
+    assert trial_attempts(run).count() == 1
     assert_nothing_open()
 
 
 def test_it_reports_a_trial_whose_worker_was_killed(system: System, storage: StorageHost) -> None:
     run = system.start_run(plan(runtime="30s", retries=0), scratch(storage))
-    system.until(lambda: Sample.objects.exists(), limit_s=30, what="samples stream")
+    system.until(lambda: samples_of(run).exists(), limit_s=30, what="samples stream")
     storage.kill()
     storage.start()
     system.until_ended(run, limit_s=60)
@@ -113,11 +119,14 @@ class Speaker:
 
 
 @pytest.fixture
-def waiting(system: System, storage: StorageHost) -> tuple[Attempt, Speaker]:
+def waiting(system: System, storage: StorageHost) -> Iterator[tuple[Attempt, Speaker]]:
     """An attempt that no worker takes, so that the test can speak for its host."""
     storage.stop()
-    system.start_run(plan(retries=0), scratch(storage))
-    return Attempt.objects.get(kind=AttemptKind.TRIAL), Speaker(system, storage)
+    run = system.start_run(plan(retries=0), scratch(storage))
+    yield trial_attempts(run).get(), Speaker(system, storage)
+    cancel_run(run=run, by=None)
+    storage.start()
+    system.until_ended(run, limit_s=60)
 
 
 def accepted(attempt: Attempt, seq: int = 1) -> Batch:

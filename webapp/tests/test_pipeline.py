@@ -4,6 +4,7 @@ import json
 import zlib
 
 import pytest
+from django.db.models import QuerySet
 
 from webapp.core.services import create_api_token
 from webapp.hosts.models import Target
@@ -14,6 +15,11 @@ from webapp.tests.people import operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline]
+
+
+def samples_of(run: Run) -> QuerySet[Sample]:
+    return Sample.objects.filter(attempt__run=run)
+
 
 SMALL = {"size": "16M", "runtime": "2s", "pattern": "randread", "block_size": "4k", "iodepth": "4"}
 
@@ -79,7 +85,7 @@ def test_it_says_by_name_what_this_host_cannot_do(system: System, storage: Stora
     assert trial.state == "failed"
     assert trial.reason_code == "uring_feature_missing"
     assert "hipri" in trial.reason
-    assert not Result.objects.exists()
+    assert not run.results.exists()
     assert run.state == RunState.FAILED
 
 
@@ -87,7 +93,7 @@ def test_it_cancels_a_running_trial(system: System, storage: StorageHost) -> Non
     from webapp.runs.services import cancel_run
 
     run = system.start_run(plan(runtime="60s", repeats=3), scratch(storage))
-    system.until(lambda: Sample.objects.exists(), limit_s=30, what="samples stream")
+    system.until(lambda: samples_of(run).exists(), limit_s=30, what="samples stream")
     cancel_run(run=run, by=None)
     system.until_ended(run, limit_s=20)
     assert run.state == RunState.CANCELLED
@@ -112,11 +118,11 @@ def test_its_api_shows_the_run_to_a_token_and_to_nobody_else(system: System, sto
 def test_it_removes_nothing_of_a_failed_attempt(system: System, storage: StorageHost) -> None:
     """A trial whose worker is killed keeps the samples it had sent, and is tried again."""
     run = system.start_run(plan(runtime="6s", retries=1), scratch(storage))
-    system.until(lambda: Sample.objects.count() >= 2, limit_s=30, what="two samples")
+    system.until(lambda: samples_of(run).count() >= 2, limit_s=30, what="two samples")
     storage.kill()
-    before = Sample.objects.count()
+    before = samples_of(run).count()
     storage.start()
     system.until_ended(run, limit_s=60)
-    assert Sample.objects.count() >= before
+    assert samples_of(run).count() >= before
     assert Trial.objects.get(run=run).attempts.count() >= 1
     assert not SettingChange.objects.filter(restoring=True, restored=False).exists()
