@@ -1,0 +1,112 @@
+"""Every move of every table, and every move that is in none."""
+
+import itertools
+
+import pytest
+
+from webapp.core.tests.factories import a_run, a_target
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
+from webapp.runs.states import (
+    ATTEMPT_MOVES,
+    RUN_MOVES,
+    TRIAL_MOVES,
+    TRIAL_REVIVALS,
+    IllegalMove,
+    StaleMove,
+    move_attempt,
+    move_run,
+    move_trial,
+    revive_trial,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def a_single_trial() -> Trial:
+    return a_run(a_target(), trials=1).trials.get()
+
+
+@pytest.mark.parametrize(("before", "after"), itertools.product(RunState, RunState))
+def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState) -> None:
+    run = a_run(a_target(), trials=1, state=before)
+    if after not in RUN_MOVES[before]:
+        with pytest.raises(IllegalMove):
+            move_run(run, after)
+        assert Run.objects.get().state == before
+        assert not Move.objects.exists()
+        return
+    move_run(run, after, code="why", reason="because")
+    assert Run.objects.get().state == after
+    assert Move.objects.values_list("before", "after", "code", "reason").get() == (before, after, "why", "because")
+
+
+@pytest.mark.parametrize(("before", "after"), itertools.product(TrialState, TrialState))
+def test_it_moves_trials_only_as_the_table_says(before: TrialState, after: TrialState) -> None:
+    trial = a_single_trial()
+    trial.state = before
+    trial.reason_code = "why"
+    trial.save()
+    if after not in TRIAL_MOVES[before]:
+        with pytest.raises(IllegalMove):
+            move_trial(trial, after)
+        assert Trial.objects.get().state == before
+        return
+    move_trial(trial, after, code="why")
+    assert Trial.objects.get().state == after
+    assert Move.objects.values_list("trial", "before", "after").get() == (trial.pk, before, after)
+    assert (trial.ended_at is not None) == (after in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
+
+
+@pytest.mark.parametrize(("before", "after"), itertools.product(AttemptState, AttemptState))
+def test_it_moves_attempts_only_as_the_table_says(before: AttemptState, after: AttemptState) -> None:
+    run = a_run(a_target(), trials=1)
+    attempt = dispatch_host(run.targets.get().host_id)
+    assert attempt
+    Attempt.objects.update(state=before)
+    attempt.refresh_from_db()
+    if after not in ATTEMPT_MOVES[before]:
+        with pytest.raises(IllegalMove):
+            move_attempt(attempt, after)
+        return
+    move_attempt(attempt, after)
+    attempt.refresh_from_db()
+    assert attempt.state == after
+    ended = after in (AttemptState.DONE, AttemptState.FAILED, AttemptState.CANCELLED, AttemptState.LOST)
+    assert (attempt.ended_at is not None) == ended
+
+
+@pytest.mark.parametrize("before", TrialState)
+def test_it_revives_only_what_was_lost_with_its_lease(before: TrialState) -> None:
+    run = a_run(a_target(), trials=1)
+    attempt = dispatch_host(run.targets.get().host_id)
+    assert attempt
+    Trial.objects.update(state=before, reason_code="lease_expired")
+    trial = Trial.objects.get()
+    if before in TRIAL_REVIVALS:
+        revive_trial(trial, TrialState.RUNNING, attempt=attempt)
+        assert Trial.objects.get().state == TrialState.RUNNING
+    else:
+        with pytest.raises(IllegalMove):
+            revive_trial(trial, TrialState.RUNNING, attempt=attempt)
+
+
+def test_it_does_not_revive_a_trial_that_failed_by_itself() -> None:
+    run = a_run(a_target(), trials=1)
+    attempt = dispatch_host(run.targets.get().host_id)
+    assert attempt
+    Trial.objects.update(state=TrialState.FAILED, reason_code="fio_error")
+    with pytest.raises(IllegalMove):
+        revive_trial(Trial.objects.get(), TrialState.RUNNING, attempt=attempt)
+
+
+def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
+    trial = a_single_trial()
+    Trial.objects.update(state=TrialState.CANCELLED)
+    with pytest.raises(StaleMove):
+        move_trial(trial, TrialState.DISPATCHED)
+    assert not Move.objects.exists()
+    run = Run.objects.get()
+    Run.objects.update(state=RunState.CANCELLED)
+    with pytest.raises(StaleMove):
+        move_run(run, RunState.RUNNING)
