@@ -27,7 +27,7 @@ def a_single_trial() -> Trial:
     return a_run(a_target(), trials=1).trials.get()
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(RunState, RunState))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(RunState, RunState)))
 def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState) -> None:
     run = a_run(a_target(), trials=1, state=before)
     if after not in RUN_MOVES[before]:
@@ -41,7 +41,7 @@ def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState)
     assert Move.objects.values_list("before", "after", "code", "reason").get() == (before, after, "why", "because")
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(TrialState, TrialState))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(TrialState, TrialState)))
 def test_it_moves_trials_only_as_the_table_says(before: TrialState, after: TrialState) -> None:
     trial = a_single_trial()
     trial.state = before
@@ -58,7 +58,7 @@ def test_it_moves_trials_only_as_the_table_says(before: TrialState, after: Trial
     assert (trial.ended_at is not None) == (after in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
 
 
-@pytest.mark.parametrize(("before", "after"), itertools.product(AttemptState, AttemptState))
+@pytest.mark.parametrize(("before", "after"), list(itertools.product(AttemptState, AttemptState)))
 def test_it_moves_attempts_only_as_the_table_says(before: AttemptState, after: AttemptState) -> None:
     run = a_run(a_target(), trials=1)
     attempt = dispatch_host(run.targets.get().host_id)

@@ -1,0 +1,62 @@
+"""What a person does on the first day, in Debian's Chromium, with nothing replaced: log in, start a plan, compare."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+from playwright.sync_api import Page, expect, sync_playwright
+
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.services import create_plan
+from webapp.runs.models import Run, RunState
+from webapp.tests.people import PASSWORD, operator
+from webapp.tests.system import StorageHost, System
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.browser]
+
+# Playwright keeps an event loop in this thread; Django would refuse to talk to the database here.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+RUN_LIMIT_MS = 60_000
+
+
+@pytest.fixture
+def page(system: System) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        page = browser.new_page(base_url=system.web.url, viewport={"width": 1440, "height": 900})
+        yield page
+        connections.close_all()  # the one that belongs to Playwright's event loop
+        browser.close()
+
+
+def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHost, page: Page) -> None:
+    problems: list[str] = []
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    factors = {"pattern": "randread", "engine": "io_uring, psync", "size": "16M", "runtime": "3s"}
+    document = PlanDocument(title="Two engines", parts=(Part(name="main", factors=factors),), repeats=2)
+    create_plan(document=document, by=None)
+
+    page.goto("/plans/")
+    page.get_by_label("Name").fill(operator().username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_role("link", name="Two engines").click()
+    page.get_by_label(re.compile("storage1/scratch")).check()
+    expect(page.get_by_text("ioengine=io_uring").or_(page.get_by_text("ioengine=psync")).first).to_be_visible()
+    page.get_by_role("button", name="Start 4 trials").click()
+
+    page.wait_for_url(re.compile(r"/runs/\d+/$"))
+    expect(page.locator("#now-iops")).to_contain_text(re.compile(r"\d"), timeout=RUN_LIMIT_MS)
+    expect(page.locator("#run-count")).to_have_text("4 of 4 trials", timeout=RUN_LIMIT_MS)
+    expect(page.get_by_role("button", name="Cancel run")).to_have_count(0, timeout=RUN_LIMIT_MS)
+    assert Run.objects.get().state == RunState.DONE
+
+    page.get_by_role("link", name="Compare").last.click()
+    expect(page.locator("#compare-chart")).to_be_visible()
+    table = page.locator("#compare-table")
+    expect(table).to_contain_text("io_uring")
+    expect(table).to_contain_text("psync")
+    expect(table).to_contain_text(re.compile(r"[×%]"))
+    assert problems == []
