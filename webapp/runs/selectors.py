@@ -40,7 +40,8 @@ def runs_list() -> QuerySet[Run]:
     """All runs, latest first, with counts of their trials as `done_count` and `failed_count`."""
     done, failed = Q(trials__state=TrialState.DONE), Q(trials__state=TrialState.FAILED)
     return Run.objects.select_related("version__plan", "created_by").annotate(
-        done_count=Count("trials", filter=done), failed_count=Count("trials", filter=failed)
+        done_count=Count("trials", filter=done, distinct=True),
+        failed_count=Count("trials", filter=failed, distinct=True),
     )
 
 

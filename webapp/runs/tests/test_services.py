@@ -14,6 +14,7 @@ from django_celery_beat.models import PeriodicTask
 from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import CAPABILITIES, DOCUMENT, a_drive, a_host, a_run, a_target, a_user, a_version
 from webapp.core.tests.worker import queued_envelopes, run_to_the_end
+from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.dispatch import dispatch_host
@@ -116,6 +117,7 @@ def test_it_starts_an_armed_run_that_is_never_repeated() -> None:
 
 
 def test_it_writes_all_trials_with_a_number_of_queries_that_does_not_grow() -> None:
+    signing_key()
     counts = []
     for repeats in (1, 20):
         document = msgspec.structs.replace(DOCUMENT, repeats=repeats)

@@ -74,6 +74,7 @@ class Command(BaseCommand):
                 shown = self._show(progress(run), shown)
                 time.sleep(LOOK_EVERY_S)
                 run.refresh_from_db()
+            self._show(progress(run), shown)
         except KeyboardInterrupt:
             address = f"in the browser or with POST /api/v1/runs/{run.number}/cancel"
             raise CommandError(f"\nRun {run.number} goes on. Cancel it {address}.", returncode=130) from None

@@ -1,0 +1,86 @@
+"""People, their tokens, and the record of what they did."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+from webapp.core import checks
+from webapp.core.errors import Refusal
+from webapp.core.models import ApiToken, AuditEntry, Role, User
+from webapp.core.services import audit, create_api_token, create_user
+from webapp.core.tests.factories import a_user
+from webapp.core.tokens import hash_token
+
+PASSWORD = "clammy-orbit-ferret"
+
+
+@pytest.mark.django_db
+def test_it_keeps_only_the_hash_of_a_token() -> None:
+    user = a_user()
+    plain = create_api_token(user=user, name="ci")
+    token = ApiToken.objects.get()
+    assert token.token_hash == hash_token(plain) != plain
+    assert AuditEntry.objects.get().action == "token.create"
+
+
+@pytest.mark.django_db
+def test_it_records_the_system_as_an_actor_too() -> None:
+    assert audit(by=None, action="x", subject="s" * 300).actor == "system"
+    user = a_user("olga")
+    entry = audit(by=user, action="x", subject="s", detail={"a": 1})
+    user.delete()
+    entry.refresh_from_db()
+    assert (entry.user, entry.actor) == (None, "olga")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("password", ["short", "password1234", "olga-olga-olga"])
+def test_it_refuses_weak_passwords(password: str) -> None:
+    with pytest.raises(Refusal) as refused:
+        create_user(username="olga-olga-olga", password=password, role=Role.VIEWER)
+    assert refused.value.code == "password_weak"
+    assert not User.objects.exists()
+
+
+@pytest.mark.django_db
+def test_it_refuses_a_name_that_is_taken() -> None:
+    create_user(username="olga", password=PASSWORD, role=Role.VIEWER)
+    with pytest.raises(Refusal) as refused:
+        create_user(username="olga", password=PASSWORD, role=Role.ADMIN)
+    assert refused.value.code == "username_taken"
+    assert User.objects.get().check_password(PASSWORD)
+
+
+@pytest.mark.django_db
+def test_it_prints_the_password_of_an_admin_once() -> None:
+    first, again, reset = StringIO(), StringIO(), StringIO()
+    call_command("create_admin", stdout=first)
+    password = first.getvalue().split()[-1]
+    user = User.objects.get()
+    assert user.is_administrator
+    assert user.check_password(password)
+    call_command("create_admin", stdout=again)
+    assert "password:" not in again.getvalue()
+    call_command("create_admin", "--reset", stdout=reset)
+    user.refresh_from_db()
+    assert user.check_password(reset.getvalue().split()[-1])
+    assert not user.check_password(password)
+
+
+@pytest.mark.parametrize("key", ["short", "x" * 80, "django-insecure-" + "ab3x9" * 10])
+def test_it_refuses_a_secret_key_that_can_be_guessed(key: str) -> None:
+    with override_settings(SECRET_KEY=key):
+        assert [error.id for error in checks.secret_key()] == ["sweetspot.E001"]
+
+
+def test_it_accepts_a_random_secret_key() -> None:
+    with override_settings(SECRET_KEY="k3J" * 20 + "q9zP-wuT"):
+        assert checks.secret_key() == []
+
+
+def test_it_checks_the_installation() -> None:
+    assert checks.database_is_postgresql() == checks.waiting_times() == []
+    with override_settings(REPUBLISH_SECONDS=900, LEASE_SECONDS=900):
+        assert [error.id for error in checks.waiting_times()] == ["sweetspot.E003"]

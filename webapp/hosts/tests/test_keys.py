@@ -1,0 +1,63 @@
+"""The signing key: made once, unreadable without the secret key, replaceable."""
+
+import base64
+
+import pytest
+from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.test import override_settings
+from django.utils import timezone
+
+from webapp.hosts.keys import create_key, public_keys, signing_key
+from webapp.hosts.models import ServerKey
+from webapp.runs.tests.test_dispatch import at_once
+from worker.contract.orders import InventoryOrder
+from worker.contract.signing import BadSignature, seal, unseal
+
+ORDER = InventoryOrder(host="h", attempt="a", issued_at=1.0, expires_at=2.0)
+
+
+def trusted() -> dict[str, bytes]:
+    return {name: base64.b64decode(key) for name, key in public_keys().items()}
+
+
+@pytest.mark.django_db
+def test_it_signs_what_workers_that_trust_it_accept() -> None:
+    name, private = signing_key()
+    assert set(trusted()) == {name}
+    assert unseal(seal(ORDER, private), host="h", public_keys=trusted(), now=1.0) == ORDER
+
+
+@pytest.mark.django_db
+def test_it_keeps_no_private_key_in_plain() -> None:
+    _, private = signing_key()
+    stored = bytes(ServerKey.objects.get().private_key)
+    assert private not in stored
+    assert base64.b64encode(private) not in stored
+
+
+@pytest.mark.django_db
+def test_it_says_when_the_secret_key_is_another() -> None:
+    signing_key()
+    with override_settings(SECRET_KEY=settings.SECRET_KEY + "x"), pytest.raises(ImproperlyConfigured, match="SECRET"):
+        signing_key()
+
+
+@pytest.mark.django_db
+def test_it_signs_with_the_newest_and_trusts_all_that_are_not_retired() -> None:
+    first, _ = signing_key()
+    second = create_key()
+    assert signing_key()[0] == second.key_id
+    assert set(public_keys()) == {first, second.key_id}
+    old = seal(ORDER, signing_key()[1])
+    ServerKey.objects.filter(pk=second.pk).update(retired_at=timezone.now())
+    assert signing_key()[0] == first
+    with pytest.raises(BadSignature):
+        unseal(old, host="h", public_keys=trusted(), now=1.0)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_makes_one_key_when_several_processes_need_the_first() -> None:
+    found = at_once(*[signing_key] * 4)
+    assert len(set(map(str, found))) == 1
+    assert ServerKey.objects.count() == 1
