@@ -15,7 +15,7 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState
@@ -100,8 +100,7 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
     attempt = _create(AttemptKind.TRIAL, host_id, run=trial.run, trial=trial, number=number)
     TargetLock.objects.create(lock_group=trial.target.lock_group, attempt=attempt)
-    move_trial(trial, TrialState.DISPATCHED, attempt=attempt)
-    Trial.objects.filter(pk=trial.pk).update(attempts_left=F("attempts_left") - 1)
+    move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 
 

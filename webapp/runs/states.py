@@ -97,12 +97,19 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
 
 
 def move_trial(
-    trial: Trial, to: TrialState, *, attempt: Attempt | None = None, code: str = "", reason: str = ""
+    trial: Trial,
+    to: TrialState,
+    *,
+    attempt: Attempt | None = None,
+    code: str = "",
+    reason: str = "",
+    attempts_left: int | None = None,
 ) -> None:
     """Move a trial and write its history. Raises IllegalMove, or StaleMove where another was first."""
     if to not in TRIAL_MOVES[TrialState(trial.state)]:
         raise IllegalMove(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
-    _move_trial(trial, to, attempt, code, reason)
+    also = {} if attempts_left is None else {"attempts_left": attempts_left}
+    _move_trial(trial, to, attempt, code, reason, also)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
@@ -113,9 +120,11 @@ def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
     _move_trial(trial, to, attempt, "revived", "The lost attempt reported again.")
 
 
-def _move_trial(trial: Trial, to: TrialState, attempt: Attempt | None, code: str, reason: str) -> None:
+def _move_trial(
+    trial: Trial, to: TrialState, attempt: Attempt | None, code: str, reason: str, also: Mapping[str, int] | None = None
+) -> None:
     before = TrialState(trial.state)
-    changes: dict[str, object] = {"state": to}
+    changes: dict[str, object] = {"state": to, **(also or {})}
     changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
     explains = to in (T.FAILED, T.LOST, T.CANCELLED)
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
