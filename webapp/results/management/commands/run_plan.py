@@ -99,6 +99,7 @@ class Command(BaseCommand):
             self.stdout.write(json.dumps(run_as_data(run)))
         elif with_table and run.results.exists():
             self.stdout.write("\n".join(aligned(point_table(run))))
+            self.stdout.write("Mean ± standard deviation of n repeats.")
 
 
 def _version(slug: str) -> PlanVersion:
