@@ -31,9 +31,10 @@ def _short(factor: str, value: object) -> str:
     return _SHORT.get(factor, "{}").format(level(factor, value))
 
 
-def in_words(point: Point) -> str:
-    """The main factors of a point in one line; a single thread is not worth saying."""
-    named = [name for name in _NAMED_BY if name in point and not (name == "numjobs" and point[name] == 1)]
+def in_words(point: Point, names: Iterable[str] = ()) -> str:
+    """The named factors of a point in one line; without names the main ones, a single thread is not worth saying."""
+    main = [name for name in _NAMED_BY if not (name == "numjobs" and point.get(name) == 1)]
+    named = [name for name in names or main if name in point]
     return " · ".join(_short(name, point[name]) for name in named)
 
 

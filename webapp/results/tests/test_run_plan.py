@@ -64,9 +64,10 @@ def run_plan(version: PlanVersion, target: Target, *more: str, failing: tuple[in
 def test_it_waits_and_prints_every_point_with_its_spread() -> None:
     out, progress = run_plan(a_version(), a_target(), "--wait")
     lines = out.strip().splitlines()
-    assert len(lines) == 3
+    assert len(lines) == 4
     assert "IOPS" in lines[0]
     assert "100k ± 0" in lines[1]
+    assert lines[3] == "Mean ± standard deviation of n repeats."
     assert "4 of 4 trials" in progress
 
 

@@ -20,23 +20,20 @@ class GridCell:
 @dataclass(frozen=True)
 class GridRow:
     part: str
-    target: str
-    levels: tuple[str, ...]
+    point: str  # its varying levels in one line, so that the numbers beside it are in sight
     cells: tuple[GridCell | None, ...]
 
 
 @dataclass(frozen=True)
 class Grid:
-    factors: tuple[str, ...]  # labels of the factors that vary
     fixed: tuple[tuple[str, str], ...]  # label and level of those that do not
     repeats: tuple[int, ...]
     several_parts: bool
-    several_targets: bool
     rows: tuple[GridRow, ...]
 
     @property
     def columns(self) -> int:
-        return len(self.factors) + len(self.repeats) + self.several_targets
+        return 1 + len(self.repeats)
 
 
 def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> Grid:
@@ -49,12 +46,10 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
     shown = {cell.trial: _cell(cell) for cell in cells}
     groups = sorted(by_row.values(), key=lambda group: _place(run, group[0], names))
     return Grid(
-        factors=tuple(points.label(name) for name in names),
         fixed=_fixed(trials, names),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
-        several_targets=len({trial.target_id for trial in trials}) > 1,
-        rows=tuple(_row(group, names, repeats, shown) for group in groups),
+        rows=tuple(_row(group, _words(group[0], names, trials), repeats, shown) for group in groups),
     )
 
 
@@ -70,15 +65,20 @@ def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, 
     return tuple((points.label(n), points.level(n, v)) for n, v in point.items() if n not in varying)
 
 
-def _row(
-    group: Sequence[Trial], names: Sequence[str], repeats: Sequence[int], shown: Mapping[int, GridCell]
-) -> GridRow:
-    first = group[0]
+def _words(trial: Trial, names: Sequence[str], trials: Sequence[Trial]) -> str:
+    """What sets a row apart: the levels that vary, and the target, with its host, where there are several."""
+    words = [points.in_words(trial.point, names)] if names else []
+    if len({each.target_id for each in trials}) > 1:
+        several_hosts = len({each.host_id for each in trials}) > 1
+        words.append(f"{trial.host.slug}/{trial.target.slug}" if several_hosts else trial.target.slug)
+    return " · ".join(words) or points.in_words(trial.point)
+
+
+def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], shown: Mapping[int, GridCell]) -> GridRow:
     by_repeat = {trial.repeat: shown.get(trial.index) for trial in group}
     return GridRow(
-        part=first.part,
-        target=f"{first.host.slug}/{first.target.slug}",
-        levels=tuple(points.levels(first.point, names)),
+        part=group[0].part,
+        point=words,
         cells=tuple(by_repeat.get(repeat) for repeat in repeats),
     )
 
