@@ -59,7 +59,10 @@ class EnrolmentToken(models.Model):
 
 
 class Target(models.Model):
-    """A line of a host's policy file: what a workload may use there. The host says so, never the server."""
+    """A line of a host's policy file: what a workload may use there. The host says so, never the server.
+
+    Another drive under the same id is another target, so that results stay with the drive they were measured on.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="targets")
@@ -83,7 +86,10 @@ class Target(models.Model):
     class Meta:
         ordering = ["host__slug", "slug"]
         constraints = [
-            models.UniqueConstraint(fields=["host", "slug"], name="target_slug_once_per_host"),
+            models.UniqueConstraint(fields=["host", "slug", "stable_id", "serial"], name="target_identity_once"),
+            models.UniqueConstraint(
+                fields=["host", "slug"], name="target_slug_once_in_policy", condition=models.Q(in_policy=True)
+            ),
             models.CheckConstraint(
                 condition=models.Q(kind__in=["block", "directory", "file"]), name="target_kind_known"
             ),

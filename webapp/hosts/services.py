@@ -24,7 +24,7 @@ from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
-    "kind", "path", "stable_id", "serial", "lock_group", "model", "firmware", "device", "size_bytes",
+    "kind", "path", "lock_group", "model", "firmware", "device", "size_bytes",
     "destroy", "settings_allowed", "present", "problem", "in_policy",
 ]  # fmt: skip
 
@@ -139,13 +139,21 @@ def _record_targets(host: Host, message: Hello) -> None:
     slugs = [target.id for target in message.targets]
     if len(set(slugs)) != len(slugs):
         raise Refusal("policy_id_twice", "The policy lists the same target id twice. Give each target its own id.")
+    targets = [_target(host, target, message.inventory) for target in message.targets]
+    _retire_targets(host, {_identity(target) for target in targets})
     Target.objects.bulk_create(
-        [_target(host, target, message.inventory) for target in message.targets],
-        update_conflicts=True,
-        unique_fields=["host", "slug"],
-        update_fields=_UPSERTED,
+        targets, update_conflicts=True, unique_fields=["host", "slug", "stable_id", "serial"], update_fields=_UPSERTED
     )
-    Target.objects.filter(host=host, in_policy=True).exclude(slug__in=slugs).update(in_policy=False, present=False)
+
+
+def _identity(target: Target) -> tuple[str, str, str]:
+    return target.slug, target.stable_id, target.serial
+
+
+def _retire_targets(host: Host, listed: set[tuple[str, str, str]]) -> None:
+    """What the policy no longer lists, or lists with another drive, stays for the results that point to it."""
+    gone = [target.pk for target in host.targets.filter(in_policy=True) if _identity(target) not in listed]
+    Target.objects.filter(pk__in=gone).update(in_policy=False, present=False)
 
 
 def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:

@@ -92,7 +92,7 @@ def _run(title: str, factors: dict[str, str], *, repeats: int = 1) -> "Run":
     document = PlanDocument(title=title, parts=(Part(name="main", factors={**basic, **factors}),), repeats=repeats)
     run = start_run(
         version=create_plan(document=document, by=None).versions.get(),
-        targets=[Target.objects.get(slug="loop0")],
+        targets=[Target.objects.get(slug="loop0", in_policy=True)],
         by=None,
     )
     until = time.monotonic() + RUN_LIMIT_S

@@ -177,7 +177,7 @@ class StorageHost:
         return Host.objects.get(slug=self.slug)
 
     def target(self, slug: str) -> Target:
-        return Target.objects.get(host__slug=self.slug, slug=slug)
+        return Target.objects.get(host__slug=self.slug, slug=slug, in_policy=True)
 
     def kill(self) -> None:
         assert self.process

@@ -209,12 +209,27 @@ def test_it_refuses_a_policy_that_lists_an_id_twice() -> None:
     assert not Target.objects.exists()
 
 
+def test_it_keeps_a_drive_apart_from_the_one_that_took_its_place() -> None:
+    """Results point at the target they were measured on; a new drive under the old id must not rename them."""
+    _, token = a_host_with_token()
+    first, other = HELLO.targets[0], replace(HELLO.targets[0], serial="ANOTHER", model="New model", stable_id="eui.2")
+    greet(token, HELLO)
+    old = Target.objects.get()
+    greet(token, replace(HELLO, targets=(other,)))
+    old.refresh_from_db()
+    assert (old.serial, old.in_policy, old.present) == (first.serial, False, False)
+    assert Target.objects.get(in_policy=True).serial == "ANOTHER"
+    greet(token, HELLO)  # the first one is put back
+    old.refresh_from_db()
+    assert (old.in_policy, old.present, Target.objects.count()) == (True, True, 2)
+
+
 def test_it_needs_a_fixed_number_of_queries_for_any_number_of_targets() -> None:
     _, token = a_host_with_token()
     greet(token)
     many = tuple(replace(HELLO.targets[0], id=f"t{number}") for number in range(50))
     counts = []
-    for targets in (HELLO.targets, many):
+    for targets in (HELLO.targets, HELLO.targets + many):  # none goes: retiring what went is one query more
         with CaptureQueriesContext(connection) as captured:
             greet(token, replace(HELLO, targets=targets))
         counts.append(len(captured))

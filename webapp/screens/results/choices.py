@@ -67,7 +67,7 @@ def place_choices(asked: ResultFilter) -> list[Choice]:
     runs = Run.objects.select_related("version__plan").order_by("-number")[:RUNS_OFFERED]
     titles = [(str(run.number), f"Run {run.number} · {run.version.plan.title}") for run in runs]
     hosts = [(host.slug, host.slug) for host in Host.objects.all()]
-    targets = [(str(target), str(target)) for target in Target.objects.select_related("host")]
+    targets = dict.fromkeys((str(target), str(target)) for target in Target.objects.select_related("host"))
     return [
         _choice("run", "Run", titles, [str(number) for number in asked.runs]),
         _choice("host", "Host", hosts, asked.hosts),

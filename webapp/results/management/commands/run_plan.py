@@ -111,7 +111,7 @@ def _version(slug: str) -> PlanVersion:
 
 
 def _target(host: str, slug: str) -> Target:
-    target = Target.objects.filter(host__slug=host, slug=slug).first()
+    target = Target.objects.filter(host__slug=host, slug=slug, in_policy=True).first()
     if target is None:
         known = ", ".join(map(str, Target.objects.filter(in_policy=True).select_related("host"))) or "none"
         raise CommandError(f"There is no target {slug} on a host {host}. Targets: {known}.", returncode=2)
