@@ -223,7 +223,8 @@ def _assembled(disk: str, sys: Path) -> str:
     if found := attribute(disk, "dm/uuid", sys):
         return f"dm-uuid-{found}"
     if found := attribute(disk, "md/uuid", sys):
-        return f"md-uuid-{found}"
+        digits = found.replace("-", "")  # the kernel writes 8-4-4-4-12, mdadm and udev 8:8:8:8
+        return f"md-uuid-{':'.join(digits[at : at + 8] for at in range(0, len(digits), 8))}"
     return ""
 
 

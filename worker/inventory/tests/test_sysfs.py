@@ -75,6 +75,11 @@ def test_it_names_drives_by_what_stays_with_them(tree: Tree) -> None:
     assert not sysfs.is_stable(ids["vda"])
 
 
+def test_it_spells_the_uuid_of_an_array_as_udev_does(tree: Tree) -> None:
+    tree.add("md1", "virtual/block", "9:1", md__uuid="8f911652-ec15-0ca8-42d5-279ee9f807ba")
+    assert sysfs.stable_id("md1", tree.sys) == "md-uuid-8f911652:ec150ca8:42d5279e:e9f807ba"
+
+
 def test_it_reads_model_serial_firmware_and_transport(tree: Tree) -> None:
     nvme = [read("nvme0n1p1", tree.sys) for read in (sysfs.model, sysfs.serial, sysfs.firmware, sysfs.transport)]
     assert nvme == ["SAMSUNG MZQL21T9HCJR-00A07", "S64GNE0R123456", "GDC5602Q", "nvme"]
