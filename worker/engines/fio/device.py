@@ -32,6 +32,14 @@ def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
     return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10])
 
 
+def is_gone(device: str, sys_block: Path = SYS_BLOCK) -> bool:
+    """Whether a named device was unplugged: the kernel takes its size away, then its name."""
+    try:
+        return bool(device) and (sys_block / device / "size").read_text().strip() == "0"
+    except OSError:
+        return True
+
+
 def sample_between(device: str, before: Counters | None, after: Counters | None) -> DeviceSample | None:
     """The interval's utilisation (share of time with I/O in flight) and time-weighted mean queue depth."""
     if before is None or after is None or after.at_s <= before.at_s:

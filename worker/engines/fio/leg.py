@@ -14,7 +14,7 @@ import msgspec
 from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample
 from worker.contract.workload import Engine, Leg, TargetKind
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
-from worker.engines.fio.device import Counters, read_counters, sample_between
+from worker.engines.fio.device import Counters, is_gone, read_counters, sample_between
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.stream import Dump
 from worker.engines.fio.version import completion_latency_problem
@@ -52,7 +52,7 @@ def run_leg(
         sampler = Sampler(leg, place.device, on_sample)
         ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
         ended_at = time.time()
-        final = final_dump(ended, leg)
+        final = final_dump(ended, leg, place)
         _refuse_wrong_latency(final, ended, leg)
         sampler.finish(final)
         return LegResult(
@@ -131,12 +131,12 @@ class Sampler:
             self._first = self._before = now
 
 
-def final_dump(ended: Ended, leg: Leg) -> Dump:
+def final_dump(ended: Ended, leg: Leg, place: Place) -> Dump:
     """fio's last dump, if the run was good; raises LegFailed with fio's words if not."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
     if ended.exit_code or error:
-        raise _failure(ended, leg, error)
+        raise _failure(ended, leg, place, error)
     if dump is None:
         raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
     if len(dump.text) > JSON_KEPT:
@@ -151,8 +151,10 @@ def _refuse_wrong_latency(dump: Dump, ended: Ended, leg: Leg) -> None:
         raise _failed(ended, "option_refused", problem)
 
 
-def _failure(ended: Ended, leg: Leg, error: int) -> LegFailed:
+def _failure(ended: Ended, leg: Leg, place: Place, error: int) -> LegFailed:
     words = ended.words or "no words"
+    if is_gone(place.device):  # fio's own words would be "No space left on device": the end is at 0 now
+        return _failed(ended, "fio_error", f"{place.device} went away while fio worked on it. fio: {words}")
     if error == EOPNOTSUPP and leg.workload.uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:

@@ -35,7 +35,7 @@ def prefill(
 
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
     ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), say)
-    written = final_dump(ended, leg).jobs[0].write.io_bytes
+    written = final_dump(ended, leg, place).jobs[0].write.io_bytes
     if written != total_bytes:
         raise LegFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")
 

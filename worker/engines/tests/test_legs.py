@@ -202,6 +202,31 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
         bench.run(leg(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
 
 
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
+    file = Path(Path(f"/sys/block/{Path(loop).name}/loop/backing_file").read_text().strip())
+
+    def take_away(sample: Sample) -> None:
+        os.truncate(file, 0)
+        subprocess.run(("losetup", "--set-capacity", loop), check=True)  # size 0: what an unplugged drive has
+        bench.samples.append(sample)
+
+    with pytest.raises(LegFailed, match="went away") as failure, open_scope(bench.state, "leg") as scope:
+        run_leg(
+            leg(TargetKind.BLOCK, loop, runtime_s=10),
+            Place(path=loop, device=Path(loop).name),
+            scope=scope,
+            cancelled=bench.cancelled,
+            silence_limit_s=10,
+            total_limit_s=20,
+            on_started=bench.started.append,
+            on_sample=take_away,
+        )
+    assert failure.value.code == "fio_error"
+    assert len(bench.samples) < 5
+
+
 def test_it_reads_device_counters_as_the_kernel_documents_them(tmp_path: Path) -> None:
     (tmp_path / "sdx").mkdir()
     stat = tmp_path / "sdx" / "stat"
