@@ -176,7 +176,9 @@ def test_it_kills_what_worker_and_warden_left_when_both_die_at_once(place: Path,
 
 
 def as_nobody_possible() -> bool:
-    command = (*NOBODY, sys.executable, "-c", "import worker.process, msgspec")
+    """Also that the interpreter can start itself again: setpriv may reach one that its children cannot."""
+    again = "import subprocess, sys, worker.process, msgspec; subprocess.run([sys.executable, '-c', ''], check=True)"
+    command = (*NOBODY, sys.executable, "-c", again)
     return subprocess.run(command, cwd=CLONE, capture_output=True, check=False).returncode == 0
 
 
