@@ -81,9 +81,7 @@ class Table:
             low=min(summary.values),
             high=max(summary.values),
             text=self._metric.format(summary.mean),
-            spread_text="one repeat"
-            if summary.high is None
-            else f"± {self._metric.format(summary.high - summary.mean)}",
+            spread_text=self._spread(summary),
             ratio=self._ratio_cell(self._ratios.get(place)),
         )
 

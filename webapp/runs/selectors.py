@@ -45,11 +45,6 @@ def runs_list() -> QuerySet[Run]:
     )
 
 
-def run_by_number(number: int) -> Run:
-    """Raises Run.DoesNotExist."""
-    return Run.objects.select_related("version__plan", "created_by").get(number=number)
-
-
 def progress(run: Run) -> RunProgress:
     """A fixed number of queries, however many trials there are."""
     per_host = _counts(run)

@@ -22,6 +22,7 @@ from django.db import connection
 
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import issue_enrolment_token
+from webapp.local.network import await_condition, free_port
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
 from webapp.runs.models import OPEN_RUN_STATES, Run
@@ -33,13 +34,6 @@ TICK_EVERY_S = 1.0
 START_LIMIT_S = 30.0
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 def database_url() -> str:
     """The test's database, as a child process can reach it."""
     facts = connection.settings_dict
@@ -48,10 +42,7 @@ def database_url() -> str:
 
 
 def await_true(condition: Callable[[], object], *, limit_s: float, what: str) -> None:
-    until = time.monotonic() + limit_s
-    while not condition():
-        assert time.monotonic() < until, f"{what}: not within {limit_s:.0f} s"
-        time.sleep(0.05)
+    assert await_condition(lambda: bool(condition()), limit_s=limit_s), f"{what}: not within {limit_s:.0f} s"
 
 
 class Process:
