@@ -1,0 +1,80 @@
+"""How drives are put together and formatted: what a layout is, in the field's words and in bytes.
+
+From the bottom up: a share of each drive ─► legs of md RAID ─► one stripe over the legs ─► a file system.
+Every layer but the drives can be left out.
+"""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from worker.contract.base import Message
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+class Raid(StrEnum):
+    """What the drives of one leg make together."""
+
+    NONE = "single"  # nothing: each leg is one drive
+    RAID0 = "raid0"
+    RAID1 = "raid1"
+    RAID5 = "raid5"
+    RAID6 = "raid6"
+    RAID10 = "raid10"  # md's near layout with two copies
+
+
+class Stripe(StrEnum):
+    """What lies over the legs as one."""
+
+    NONE = "none"  # there is one leg, or the file system takes them all (btrfs)
+    LVM = "lvm"
+    MD = "md"  # RAID 0 of md
+
+
+class FileSystem(StrEnum):
+    NONE = "raw"
+    XFS = "xfs"
+    EXT4 = "ext4"
+    BTRFS = "btrfs"
+    JFS = "jfs"
+    F2FS = "f2fs"
+
+
+class BtrfsProfile(StrEnum):
+    """btrfs' own RAID over the legs, for data and metadata alike."""
+
+    SINGLE = "single"
+    RAID0 = "raid0"
+    RAID1 = "raid1"
+    RAID10 = "raid10"
+    RAID5 = "raid5"
+    RAID6 = "raid6"
+
+
+StripeBytes = Annotated[int, Meta(ge=4 * KIB, le=64 * MIB, multiple_of=4 * KIB)]
+MountOption = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}(=[a-zA-Z0-9._-]{1,30})?$")]
+
+
+class Layout(Message, frozen=True, kw_only=True):
+    """`recipes.layouts.problems` says what types cannot check."""
+
+    legs: Annotated[int, Meta(ge=1, le=64)] = 1
+    raid: Raid = Raid.NONE
+    drives_per_leg: Annotated[int, Meta(ge=1, le=64)] = 1
+    share_percent: Annotated[int, Meta(ge=1, le=100)] = 100  # of each drive, from its start; the rest stays unused
+    chunk_bytes: StripeBytes | None = None  # md's chunk: what one drive gets before the next
+    stripe: Stripe = Stripe.NONE
+    stripe_bytes: StripeBytes | None = None  # what one leg gets before the next
+    extent_bytes: Annotated[int, Meta(ge=128 * KIB, le=2**34, multiple_of=128 * KIB)] = 4 * MIB  # LVM's
+    data_alignment_bytes: StripeBytes | None = None  # LVM: where data begins on a leg; None: computed
+    file_system: FileSystem = FileSystem.NONE
+    btrfs_profile: BtrfsProfile = BtrfsProfile.SINGLE
+    told_geometry: bool = True  # mkfs is told stripe unit and width (XFS: su, sw; ext4: stride, stripe-width)
+    mount_options: Annotated[tuple[MountOption, ...], Meta(max_length=20)] = ()
+
+    @property
+    def drives(self) -> int:
+        return self.legs * self.drives_per_leg

@@ -1,0 +1,15 @@
+"""Drives put together and taken apart again, under the guard.
+
+    policy's drives ─► guard (destroyable, armed, free) ─► journal ─► commands ─► device or mounted directory
+    journal ─► is it still ours? ─► commands, from the top ─► blank drives ─► forgotten
+
+The journal knows of a layout before its first command and until its drives are seen to be blank, so a worker
+that was killed in between takes it down at its next start. Everything that is made bears the layout's key (array
+name, volume group, label, partition table's id); what does not bear it is not ours and is left alone.
+"""
+
+from worker.layouts.building import Built, build
+from worker.layouts.steps import LayoutFailed
+from worker.layouts.taking_down import take_down, take_down_all
+
+__all__ = ["Built", "LayoutFailed", "build", "take_down", "take_down_all"]

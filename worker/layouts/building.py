@@ -1,0 +1,88 @@
+"""From free drives to a device or a mounted directory."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from worker import guard
+from worker.contract.layouts import FileSystem, Layout
+from worker.inventory import sysfs
+from worker.journal import Journal, LayoutDrive, LayoutRecord
+from worker.layouts import steps
+from worker.layouts.steps import LayoutFailed
+from worker.layouts.taking_down import take_down
+from worker.policy import PolicyEntry
+from worker.recipes import layouts
+from worker.recipes.layouts import Drive, Names
+
+log = logging.getLogger(__name__)
+
+
+class Built(msgspec.Struct, frozen=True):
+    """What a trial works on: `device` for a raw layout, else the directory `mount_point`."""
+
+    record: LayoutRecord
+    device: str  # node without links; for btrfs over several drives its first
+    mount_point: str  # "" for a raw layout
+
+
+def build(
+    layout: Layout,
+    entries: Sequence[PolicyEntry],
+    armed_serials: tuple[str, ...],
+    *,
+    key: str,
+    run: str,
+    state: Path,
+    journal: Journal,
+) -> Built:
+    """Build it on the policy's drives, in their order. On failure what was made is taken down again.
+
+    Raises GuardRefused for a drive that may not be used, LayoutFailed for a command that fails.
+    """
+    if len(entries) != layout.drives:
+        raise LayoutFailed("layout_refused", f"The layout has {layout.drives} drives, {len(entries)} are given.")
+    claimed = guard.claim_drives(entries, armed_serials)
+    mount_point = _mount_point(layout, key, state)
+    record = LayoutRecord(
+        key=key,
+        run=run,
+        line=layouts.write(layout),
+        drives=tuple(LayoutDrive(sysfs.stable_id(c.name), sysfs.serial(c.name), c.path) for c in claimed),
+        mount_point=mount_point,
+    )
+    journal.save_layout(record)
+    try:
+        drives = tuple(Drive(c.path, sysfs.size_bytes(c.name)) for c in claimed)
+        return Built(record, _run(layout, drives, record, state), mount_point)
+    except BaseException:
+        _undo(record, state, journal)
+        raise
+
+
+def _mount_point(layout: Layout, key: str, state: Path) -> str:
+    if layout.file_system is FileSystem.NONE:
+        return ""
+    point = state / "layouts" / key
+    point.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return str(point)
+
+
+def _run(layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, state: Path) -> str:
+    for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point):
+        log.info("Layout %s: %s: %s", record.key, step.words, " ".join(step.argv))
+        steps.run(step, state=state, key=record.key)
+        steps.settle(state=state, key=record.key)
+        if step.makes:
+            steps.await_node(step.makes)
+    return steps.await_node(layouts.top_path(layout, drives, Names(record.key)))
+
+
+def _undo(record: LayoutRecord, state: Path, journal: Journal) -> None:
+    """What cannot be undone now stays in the journal, and is tried again at the next start."""
+    try:
+        take_down(record, state=state, journal=journal)
+    except LayoutFailed as error:
+        log.error("Layout %s could not be taken down: %s", record.key, error)

@@ -1,0 +1,259 @@
+"""Real layouts on real loop devices. What this kernel or host lacks (md, LVM, a mkfs) is left out by name."""
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from worker import layouts, policy
+from worker.guard import GuardRefused
+from worker.guard.tests import rig
+from worker.inventory import usage
+from worker.journal import Journal
+from worker.layouts import Built, LayoutFailed, ours
+from worker.recipes.layouts import parse
+
+pytestmark = rig.needs_root
+DRIVES = 4
+DRIVE_BYTES = 400 * rig.MIB  # mkfs.xfs makes nothing smaller than 300 MiB
+
+
+class Rack:
+    """Loop devices that the policy allows to be destroyed."""
+
+    def __init__(self, folder: Path, files: list[Path], devices: list[str]) -> None:
+        self.folder = folder
+        self.files = files
+        self.devices = devices
+        self.state = folder / "state"
+        self.state.mkdir(mode=0o700)
+        self.journal = Journal(self.state / "journal.db")
+        targets = [
+            rig.block(d, f, destroy=True) | {"id": f"d{n}"} for n, (d, f) in enumerate(zip(devices, files, strict=True))
+        ]
+        self.policy = rig.load(folder, *targets)
+        self.armed = tuple(f"loop:{file}" for file in files)
+
+    def build(
+        self, line: str, *, key: str = "t1", drives: int | None = None, armed: tuple[str, ...] | None = None
+    ) -> Built:
+        layout = parse(line)
+        return layouts.build(
+            layout,
+            self.policy.targets[: layout.drives],
+            self.armed if armed is None else armed,
+            key="t1",
+            run="r1",
+            state=self.state,
+            journal=self.journal,
+        )
+
+    def take_down(self, built: Built) -> None:
+        layouts.take_down(built.record, state=self.state, journal=self.journal)
+
+    def assert_blank(self) -> None:
+        assert [str(ours.look(device)) for device in self.devices if not ours.look(device).blank] == []
+        assert self.journal.layouts() == ()
+        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Iterator[Rack]:
+    files = [rig.sparse(tmp_path / f"drive{n}.img", DRIVE_BYTES) for n in range(DRIVES)]
+    with ExitStack() as held:
+        devices = [held.enter_context(rig.loop(file, "--partscan")) for file in files]
+        yield Rack(tmp_path, files, devices)
+
+
+def need(line: str) -> None:
+    """Leave the test out where this host cannot build the line, saying what is missing."""
+    layout = parse(line)
+    if layout.raid != "single" or layout.stripe == "md":
+        _need(Path("/proc/mdstat").exists() and shutil.which("mdadm"), "md")
+    if layout.stripe == "lvm":
+        _need("device-mapper" in Path("/proc/misc").read_text() and shutil.which("lvcreate"), "LVM")
+    if layout.share_percent < 100:
+        _need(shutil.which("sfdisk"), "sfdisk")
+    kind = str(layout.file_system)
+    if kind != "raw":
+        if shutil.which("modprobe"):
+            subprocess.run(["modprobe", "-q", kind], check=False, capture_output=True)
+        known = f"\t{kind}\n" in Path("/proc/filesystems").read_text()
+        _need(known and shutil.which(f"mkfs.{kind}"), kind)
+
+
+def _need(there: object, what: str) -> None:
+    if not there:
+        pytest.skip(f"this host has no {what}")
+
+
+LINES = [
+    "single",
+    "single / ext4 noatime data=writeback",
+    "single / xfs noatime",
+    "single share 80% / ext4",
+    "single / jfs",
+    "single / f2fs",
+    "4 legs of single / btrfs raid10",
+    "2 legs of single / btrfs raid0 nodatacow",
+    "raid0 x4 chunk 64k",
+    "raid0 x4 chunk 64k / xfs",
+    "raid1 x2 / ext4",
+    "raid5 x3 chunk 64k / xfs",
+    "raid6 x4 chunk 64k",
+    "raid10 x4 chunk 64k share 50% / xfs",
+    "4 legs of single / lvm stripe 64k / xfs",
+    "2 legs of raid0 x2 chunk 64k / lvm stripe 128k / jfs",
+    "2 legs of raid1 x2 / md chunk 64k / ext4",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
+    need(line)
+    built = rack.build(line)
+    if built.mount_point:
+        assert Path(built.mount_point, "file").write_bytes(b"x" * rig.MIB) == rig.MIB
+        kinds = {mount.kind for _device, mount in usage.look().mounts if mount.point == built.mount_point}
+        assert kinds == {parse(line).file_system.value}
+    else:
+        rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
+    rack.take_down(built)
+    rack.assert_blank()
+
+
+def test_it_gives_md_and_lvm_the_starts_and_sizes_that_were_computed(rack: Rack) -> None:
+    line = "2 legs of raid0 x2 chunk 64k / lvm stripe 128k"
+    need(line)
+    built = rack.build(line)
+    try:
+        starts = rig.run("pvs", "--noheadings", "--units", "b", "--nosuffix", "--options", "pe_start").split()
+        stripes = rig.run("lvs", "--noheadings", "--units", "k", "--options", "stripes,stripe_size", "sweetspot-t1")
+        detail = rig.run("mdadm", "--examine", rack.devices[0])
+    finally:
+        rack.take_down(built)
+    assert set(starts) == {str(rig.MIB)}  # the first multiple of 128 KiB behind LVM's metadata
+    assert stripes.split() == ["2", "128.00k"]
+    assert "Data Offset : 2048 sectors" in detail
+    assert "Chunk Size : 64K" in detail
+
+
+def test_it_tells_xfs_what_it_lies_on(rack: Rack) -> None:
+    line = "raid0 x4 chunk 64k / xfs"
+    need(line)
+    built = rack.build(line)
+    try:
+        told = rig.run("xfs_info", built.mount_point)
+    finally:
+        rack.take_down(built)
+    assert "sunit=16     swidth=64 blks" in told  # 64 KiB and 256 KiB in blocks of 4 KiB
+
+
+def test_it_takes_down_what_a_killed_worker_left(rack: Rack) -> None:
+    rack.build("single / ext4")
+    again = Journal(rack.state / "journal.db")
+    assert [record.line for record in again.layouts("r1")] == ["single / ext4"]
+    assert layouts.take_down_all(state=rack.state, journal=again) == []
+    rack.assert_blank()
+
+
+def test_it_leaves_blank_drives_where_a_command_fails(rack: Rack) -> None:
+    """XFS makes nothing on a drive this small; what lay there before is gone, which is what arming was for."""
+    with rack.files[0].open("wb") as file:
+        file.truncate(8 * rig.MIB)
+    rig.run("losetup", "--set-capacity", rack.devices[0])
+    with pytest.raises(LayoutFailed, match=r"mkfs.xfs .* ended with 1"):
+        rack.build("single / xfs")
+    rack.assert_blank()
+
+
+def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
+    built = rack.build("single / ext4")
+    rig.run("umount", built.mount_point)
+    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[0])
+    with pytest.raises(LayoutFailed, match="holds ext4 precious") as failure:
+        rack.take_down(built)
+    assert failure.value.code == "layout_foreign"
+    assert ours.look(rack.devices[0]).label == "precious"
+    assert rack.journal.layouts() == (built.record,)
+
+
+def test_it_does_not_take_down_what_is_in_use(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.layouts.taking_down.UNMOUNT_LIMIT_S", 0.5)
+    built = rack.build("single / ext4")
+    with (Path(built.mount_point) / "open").open("w"), pytest.raises(LayoutFailed) as failure:
+        rack.take_down(built)
+    assert failure.value.code == "layout_held"
+    rack.take_down(built)
+    rack.assert_blank()
+
+
+def test_it_says_that_a_drive_is_gone(rack: Rack, tmp_path: Path) -> None:
+    record = rack.build("single / ext4").record
+    rig.run("umount", record.mount_point)
+    rig.run("losetup", "--detach", rack.devices[0])
+    with pytest.raises(LayoutFailed, match="plug it in again") as failure:
+        layouts.take_down(record, state=rack.state, journal=rack.journal)
+    assert failure.value.code == "layout_gone"
+    rig.run("losetup", "--partscan", rack.devices[0], str(rack.files[0]))
+    layouts.take_down(record, state=rack.state, journal=rack.journal)
+    rack.assert_blank()
+
+
+def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, tmp_path: Path) -> None:
+    with pytest.raises(GuardRefused) as refused:
+        rack.build("single / ext4", armed=())
+    assert refused.value.code == "guard_not_armed"
+    with rig.loop(rig.sparse(tmp_path / "kept.img")) as kept:
+        allowed = rig.load(tmp_path, rig.block(kept, tmp_path / "kept.img"))
+        with pytest.raises(GuardRefused) as refused:
+            layouts.build(
+                parse("single / ext4"), allowed.targets, (f"loop:{tmp_path}/kept.img",),
+                key="t2", run="r1", state=rack.state, journal=rack.journal,
+            )  # fmt: skip
+        assert refused.value.code == "guard_not_destroyable"
+    with rig.mounted(rack.devices[0], tmp_path / "point"), pytest.raises(GuardRefused) as refused:
+        rack.build("single / ext4")
+    assert refused.value.code == "guard_mounted"
+    with pytest.raises(LayoutFailed, match="has 2 drives, 1 are given"):
+        layouts.build(
+            parse("2 legs of single / btrfs raid0"), rack.policy.targets[:1], rack.armed,
+            key="t2", run="r1", state=rack.state, journal=rack.journal,
+        )  # fmt: skip
+    with pytest.raises(GuardRefused, match="named twice"):
+        layouts.build(
+            parse("2 legs of single / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
+            key="t2", run="r1", state=rack.state, journal=rack.journal,
+        )  # fmt: skip
+    assert rack.journal.layouts() == ()
+
+
+def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> None:
+    import sqlite3
+
+    path = tmp_path / "journal.db"
+    Journal(path).close()
+    with sqlite3.connect(path) as db:
+        db.executescript("drop table layouts; pragma user_version=1;")
+    assert Journal(path).layouts() == ()
+    assert Journal(path).baselines() == ()
+
+
+def test_its_policy_is_read_as_any_other(rack: Rack) -> None:
+    assert [target.present for target in policy.report(rack.policy)] == [True] * DRIVES
+
+
+def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:
+    from worker.cli import main
+
+    options = ["--state", str(rack.state), "--policy", str(rack.folder / "policy.toml")]
+    assert main([*options, "layout", "single / ext4", "--build", "d0"]) == 1
+    assert "nobody has armed" in capsys.readouterr().err
+    assert main([*options, "layout", "single / ext4", "--build", "d0", "--arm", rack.armed[0]]) == 0
+    assert Path(capsys.readouterr().out.splitlines()[0]).is_mount()
+    assert main([*options, "restore"]) == 0
+    assert "layout single / ext4: taken down" in capsys.readouterr().out
+    rack.assert_blank()

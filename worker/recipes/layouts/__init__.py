@@ -1,0 +1,38 @@
+"""Layouts: what a line means, whether it can be built, what is aligned to what, and the commands. Pure."""
+
+from worker.recipes.layouts.commands import (
+    Drive,
+    Names,
+    Step,
+    build_steps,
+    leg_paths,
+    members,
+    part_path,
+    tear_down_steps,
+    top_path,
+)
+from worker.recipes.layouts.geometry import Alignment, Verdict, alignment, capacity_share, whole_width_bytes
+from worker.recipes.layouts.problems import problems
+from worker.recipes.layouts.text import LayoutError, parse, sweep, write
+
+__all__ = [
+    "Alignment",
+    "Drive",
+    "LayoutError",
+    "Names",
+    "Step",
+    "Verdict",
+    "alignment",
+    "build_steps",
+    "capacity_share",
+    "leg_paths",
+    "members",
+    "parse",
+    "part_path",
+    "problems",
+    "sweep",
+    "tear_down_steps",
+    "top_path",
+    "whole_width_bytes",
+    "write",
+]

@@ -1,0 +1,254 @@
+"""The exact commands that build a layout on given drives, and those that take it down again. Pure: nothing is run here.
+
+Choices that a number depends on:
+- Nothing is discarded while building (`-K`, nodiscard): a purge is a step of its own, so the drives' state is known.
+- md arrays are made with --assume-clean: a resync would run under the measurement. Parity is right only where it
+  was written since, which is enough to measure with and not to keep data on.
+- md gets no write-intent bitmap: it would add a write to each first write of a region.
+- ext4's inode tables and journal are written by mkfs at once, not by the kernel during the first trials.
+"""
+
+import uuid
+from collections.abc import Iterator
+
+import msgspec
+
+from worker.contract.layouts import MIB, FileSystem, Layout, Raid, Stripe
+from worker.recipes.layouts.geometry import (
+    KIB,
+    PARTITION_START_BYTES,
+    lvm_alignment_bytes,
+    md_data_start_bytes,
+    stripe_unit_bytes,
+    whole_width_bytes,
+)
+
+_TABLES = uuid.UUID("8d2c9d9e-3a8b-4b0e-9a55-6a1d0f6c2b11")  # the name space of our partition tables
+EXT4_BLOCK_BYTES = 4 * KIB
+# What lies behind the last whole MiB of a drive: the second GPT and room for it.
+GPT_TAIL_BYTES = MIB
+
+
+class Drive(msgspec.Struct, frozen=True):
+    """One drive to build on; `path` is a device node without links."""
+
+    path: str
+    size_bytes: int
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One command, as it is executed (no shell), and what it is for."""
+
+    words: str
+    argv: tuple[str, ...]
+    stdin: str = ""
+    makes: str = ""  # path of a device that is there afterwards
+
+
+class Names(msgspec.Struct, frozen=True):
+    """What is made on the host is called by the layout's id, so that it can be found again after a crash."""
+
+    key: str  # up to 8 lower-case letters and digits: XFS' labels have 12 characters
+
+    @property
+    def label(self) -> str:
+        """Of the file system."""
+        return f"ss-{self.key}"
+
+    @property
+    def table_id(self) -> str:
+        """The UUID of the drives' partition tables."""
+        return str(uuid.uuid5(_TABLES, self.key))
+
+    def array(self, leg: int | str) -> str:
+        """What md's superblocks call the array of a leg, or of the stripe over them (`s`)."""
+        return f"sweetspot-{self.key}-{leg}"
+
+    def md(self, leg: int) -> str:
+        return f"/dev/md/{self.array(leg)}"
+
+    @property
+    def md_stripe(self) -> str:
+        return f"/dev/md/{self.array('s')}"
+
+    @property
+    def group(self) -> str:
+        return f"sweetspot-{self.key}"
+
+    @property
+    def volume(self) -> str:
+        return f"/dev/{self.group}/data"
+
+
+def part_path(drive: str, number: int = 1) -> str:
+    """A partition's node: nvme0n1 ─► nvme0n1p1, sda ─► sda1."""
+    return f"{drive}p{number}" if drive[-1].isdigit() else f"{drive}{number}"
+
+
+def members(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[str, ...], ...]:
+    """The block devices of each leg: drives in the order given, or their partitions."""
+    paths = [part_path(drive.path) if layout.share_percent < 100 else drive.path for drive in drives]
+    per_leg = layout.drives_per_leg
+    return tuple(tuple(paths[leg * per_leg : (leg + 1) * per_leg]) for leg in range(layout.legs))
+
+
+def leg_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tuple[str, ...]:
+    """What each leg is once its RAID is made."""
+    if layout.raid is Raid.NONE:
+        return tuple(leg[0] for leg in members(layout, drives))
+    return tuple(names.md(number) for number in range(layout.legs))
+
+
+def top_path(layout: Layout, drives: tuple[Drive, ...], names: Names) -> str:
+    """The device that the file system, or fio, gets. btrfs over several legs is named by its first."""
+    if layout.stripe is Stripe.LVM:
+        return names.volume
+    return names.md_stripe if layout.stripe is Stripe.MD else leg_paths(layout, drives, names)[0]
+
+
+def build_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str) -> tuple[Step, ...]:
+    """In this order. `drives` must be as many as the layout has; `mount_point` is used only with a file system."""
+    if len(drives) != layout.drives:
+        raise ValueError(f"the layout has {layout.drives} drives, {len(drives)} are given")
+    names = Names(key)
+    steps = [*_blank(layout, drives), *_partitions(layout, drives, names)]
+    for layer in (_arrays, _stripe, _file_system):
+        steps += layer(layout, drives, names)
+    if layout.file_system is not FileSystem.NONE:
+        steps.append(_mount(layout, top_path(layout, drives, names), mount_point))
+    return tuple(steps)
+
+
+# ---- building, from the drives up
+
+
+def _blank(layout: Layout, drives: tuple[Drive, ...]) -> Iterator[Step]:
+    """What lies on the drives would be asked about, or found again by others, in the middle of building."""
+    if layout != Layout():
+        for drive in drives:
+            yield Step(f"wipe {drive.path}", ("wipefs", "--all", "--force", "--quiet", drive.path))
+
+
+def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    if layout.share_percent == 100:
+        return
+    for drive in drives:
+        usable = drive.size_bytes - PARTITION_START_BYTES - GPT_TAIL_BYTES
+        length = usable * layout.share_percent // 100 // MIB * MIB
+        script = f"label: gpt\nlabel-id: {names.table_id}\nstart={PARTITION_START_BYTES // 512}, size={length // 512}\n"
+        yield Step(
+            f"partition the first {layout.share_percent} % of {drive.path}",
+            ("sfdisk", "--wipe", "always", "--wipe-partitions", "always", drive.path),
+            script,
+        )
+        # Not every kernel reads a GPT itself; where it does, this changes nothing.
+        yield Step(
+            f"make the partition of {drive.path} known", ("partx", "--update", drive.path), makes=part_path(drive.path)
+        )
+
+
+def _arrays(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    if layout.raid is Raid.NONE:
+        return
+    for number, leg in enumerate(members(layout, drives)):
+        start = md_data_start_bytes(layout)
+        yield _md(names.md(number), layout.raid.removeprefix("raid"), leg, layout.chunk_bytes, start)
+
+
+def _stripe(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    legs, stripe_bytes = leg_paths(layout, drives, names), layout.stripe_bytes or 0
+    if layout.stripe is Stripe.MD:
+        yield _md(names.md_stripe, "0", legs, stripe_bytes, max(MIB, stripe_bytes))
+    if layout.stripe is Stripe.LVM:
+        align = f"{lvm_alignment_bytes(layout)}b"
+        yield Step("LVM labels", ("pvcreate", "--yes", "--force", "--dataalignment", align, *legs))
+        yield Step(
+            "volume group",
+            ("vgcreate", "--yes", "--physicalextentsize", f"{layout.extent_bytes}b", names.group, *legs),
+        )
+        options = ("--stripes", str(layout.legs), "--stripesize", f"{stripe_bytes}b") if layout.legs > 1 else ()
+        wipe = ("--wipesignatures", "n", "--zero", "n", "--yes")
+        yield Step(
+            f"volume striped over {layout.legs} legs",
+            ("lvcreate", *wipe, *options, "--extents", "100%FREE", "--name", "data", names.group),
+            makes=names.volume,
+        )
+
+
+def _md(path: str, level: str, parts: tuple[str, ...], chunk_bytes: int | None, start_bytes: int) -> Step:
+    chunk = ("--chunk", f"{chunk_bytes // KIB}K") if chunk_bytes else ()
+    clean = ("--assume-clean", "--bitmap=none") if level != "0" else ()
+    argv = (
+        "mdadm", "--create", path, "--run", "--force", "--metadata=1.2", "--homehost=any", "--level", level,
+        "--raid-devices", str(len(parts)), *chunk, *clean, f"--data-offset={start_bytes // KIB}K", *parts,
+    )  # fmt: skip
+    return Step(f"md raid{level} of {len(parts)}", argv, makes=path)
+
+
+def _file_system(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    if layout.file_system is FileSystem.NONE:
+        return
+    top = top_path(layout, drives, names)
+    parts = leg_paths(layout, drives, names) if layout.stripe is Stripe.NONE else (top,)
+    argv = {
+        FileSystem.XFS: ("mkfs.xfs", "-q", "-f", "-K", "-L", names.label, *_xfs_geometry(layout), top),
+        FileSystem.EXT4: ("mkfs.ext4", "-q", "-F", "-L", names.label, "-E", _ext4_options(layout), top),
+        FileSystem.BTRFS: (
+            "mkfs.btrfs", "--quiet", "--force", "--nodiscard", "--label", names.label,
+            "--data", str(layout.btrfs_profile), "--metadata", str(layout.btrfs_profile), *parts,
+        ),
+        FileSystem.JFS: ("mkfs.jfs", "-q", "-L", names.label, top),
+        FileSystem.F2FS: ("mkfs.f2fs", "-q", "-f", "-t", "0", "-l", names.label, top),
+    }[layout.file_system]  # fmt: skip
+    yield Step(f"{layout.file_system} on {top}", argv)
+
+
+def _xfs_geometry(layout: Layout) -> tuple[str, ...]:
+    unit, width = stripe_unit_bytes(layout), whole_width_bytes(layout)
+    if unit is None or width is None:
+        return ()
+    return ("-d", f"su={unit},sw={width // unit}") if layout.told_geometry else ("-d", "noalign")
+
+
+def _ext4_options(layout: Layout) -> str:
+    unit, width = stripe_unit_bytes(layout), whole_width_bytes(layout)
+    always = "nodiscard,lazy_itable_init=0,lazy_journal_init=0"
+    if unit is None or width is None:
+        return always
+    told = (unit, width) if layout.told_geometry else (0, 0)
+    return f"stride={told[0] // EXT4_BLOCK_BYTES},stripe-width={told[1] // EXT4_BLOCK_BYTES},{always}"
+
+
+def _mount(layout: Layout, top: str, mount_point: str) -> Step:
+    options = ",".join(("nodev", "nosuid", "noexec", *layout.mount_options))
+    return Step(f"mount on {mount_point}", ("mount", "-t", str(layout.file_system), "-o", options, top, mount_point))
+
+
+# ---- taking down, from the top
+
+
+def tear_down_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str) -> tuple[Step, ...]:
+    """Back to blank drives. Each step may find that its part is not there (after a crash in mid-building)."""
+    names = Names(key)
+    steps: list[Step] = []
+    if layout.file_system is not FileSystem.NONE:
+        steps.append(Step("unmount", ("umount", mount_point)))
+    legs = leg_paths(layout, drives, names)
+    if layout.stripe is Stripe.LVM:
+        steps.append(Step("remove the volume group", ("vgremove", "--yes", "--force", names.group)))
+        steps.append(Step("remove LVM labels", ("pvremove", "--yes", "--force", *legs)))
+    if layout.stripe is Stripe.MD:
+        steps.append(Step("stop the md stripe", ("mdadm", "--stop", names.md_stripe)))
+        steps.append(Step("remove its superblocks", ("mdadm", "--zero-superblock", *legs)))
+    if layout.raid is not Raid.NONE:
+        for number, leg in enumerate(members(layout, drives)):
+            steps.append(Step(f"stop leg {number}", ("mdadm", "--stop", names.md(number))))
+            steps.append(Step("remove its superblocks", ("mdadm", "--zero-superblock", *leg)))
+    steps += [Step(f"wipe {path}", ("wipefs", "--all", "--quiet", path)) for path in _wiped(layout, drives)]
+    return tuple(steps)
+
+
+def _wiped(layout: Layout, drives: tuple[Drive, ...]) -> tuple[str, ...]:
+    """Partitions before the drives they lie on."""
+    parts = tuple(part_path(drive.path) for drive in drives) if layout.share_percent < 100 else ()
+    return (*parts, *(drive.path for drive in drives))

@@ -1,0 +1,210 @@
+"""Stripe widths and alignment of a layout, by arithmetic.
+
+*Data stripe width* = chunk × data drives: what occupies exactly one stripe of an array. A write that
+begins or ends inside one makes RAID 5 and 6 read before they write, and on any array uses drives unevenly.
+Each layer is aligned if its unit is a whole multiple of the data stripe width below it and begins on one.
+"""
+
+import math
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+from worker.contract.layouts import MIB, BtrfsProfile, FileSystem, Layout, Raid, Stripe
+
+KIB = 1024
+PARTITION_START_BYTES = MIB  # where sfdisk begins the first partition
+LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: the earliest that data begins by default
+F2FS_SEGMENT_BYTES = 2 * MIB  # f2fs writes its log in segments of 2 MiB
+
+
+class Verdict(StrEnum):
+    ALIGNED = "aligned"
+    MISALIGNED = "misaligned"
+    NOT_STRIPED = "not striped"  # nothing below has a stripe: nothing to be aligned to
+
+
+class Alignment(msgspec.Struct, frozen=True):
+    """One layer held against the data stripe width below it."""
+
+    layer: str
+    verdict: Verdict
+    unit_bytes: int | None  # what this layer puts down at a time; None where it has no unit of its own
+    start_bytes: int  # where its data begins on the layer below
+    width_bytes: int | None  # data stripe width below
+    words: str
+
+
+def data_drives(raid: Raid, drives: int) -> int:
+    """Drives' worth of data in an array: the others hold copies or parity (md(4))."""
+    match raid:
+        case Raid.RAID0:
+            return drives
+        case Raid.RAID5:
+            return drives - 1
+        case Raid.RAID6:
+            return drives - 2
+        case Raid.RAID10:
+            return drives // 2
+        case _:
+            return 1
+
+
+def leg_width_bytes(layout: Layout) -> int | None:
+    """Data stripe width of one leg; None where a leg is not striped (one drive, or mirrors of one)."""
+    if layout.chunk_bytes is None or layout.raid in (Raid.NONE, Raid.RAID1):
+        return None
+    return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_leg)
+
+
+def stripe_unit_bytes(layout: Layout) -> int | None:
+    """What the file system is told is its stripe unit: what one place of the uppermost stripe gets before the next."""
+    if layout.stripe is not Stripe.NONE:
+        return layout.stripe_bytes
+    return layout.chunk_bytes if leg_width_bytes(layout) is not None else None
+
+
+def whole_width_bytes(layout: Layout) -> int | None:
+    """Data stripe width of all that lies under the file system."""
+    if layout.stripe is Stripe.NONE or layout.stripe_bytes is None:
+        return leg_width_bytes(layout)
+    return layout.stripe_bytes * layout.legs
+
+
+def lvm_data_start_bytes(layout: Layout) -> int:
+    """Where LVM's data begins on each leg: the first multiple of the alignment that leaves room for the metadata.
+
+    pvcreate(8), --dataalignment; the metadata area of LVM 2.03 ends at 1 MiB.
+    """
+    alignment = lvm_alignment_bytes(layout)
+    return math.ceil(LVM_DATA_START_BYTES / alignment) * alignment
+
+
+def lvm_alignment_bytes(layout: Layout) -> int:
+    """What pvcreate is told: as asked for, else the leg's data stripe width, else LVM's own 1 MiB."""
+    return layout.data_alignment_bytes or leg_width_bytes(layout) or LVM_DATA_START_BYTES
+
+
+def md_data_start_bytes(layout: Layout) -> int:
+    """Where md's data begins on each drive: behind its superblock, on a whole chunk and on a whole MiB."""
+    return math.lcm(layout.chunk_bytes or MIB, MIB)
+
+
+def capacity_share(layout: Layout) -> float:
+    """Part of the drives' summed capacity that holds data, before any file system takes its own."""
+    copies = {BtrfsProfile.RAID1: 0.5, BtrfsProfile.RAID10: 0.5}
+    parity = {BtrfsProfile.RAID5: 1, BtrfsProfile.RAID6: 2}
+    own = 1.0
+    if layout.file_system is FileSystem.BTRFS and layout.legs > 1 and layout.stripe is Stripe.NONE:
+        profile = layout.btrfs_profile
+        own = copies.get(profile, (layout.legs - parity.get(profile, 0)) / layout.legs)
+    inside = 1 / layout.drives_per_leg if layout.raid is Raid.RAID1 else 1.0
+    if layout.raid not in (Raid.NONE, Raid.RAID1):
+        inside = data_drives(layout.raid, layout.drives_per_leg) / layout.drives_per_leg
+    return own * inside * layout.share_percent / 100
+
+
+# ---- every layer held against the one below
+
+
+def alignment(layout: Layout, *, physical_block_bytes: int = 4 * KIB) -> tuple[Alignment, ...]:
+    """From the drives up. `physical_block_bytes` is the drives' own, the width the lowest layer is held against."""
+    return tuple(
+        layer
+        for layers in (
+            _partition(layout, physical_block_bytes),
+            _array(layout, physical_block_bytes),
+            _lvm(layout),
+            _md_stripe(layout),
+            _file_system(layout),
+        )
+        for layer in layers
+    )
+
+
+def _partition(layout: Layout, block: int) -> Iterator[Alignment]:
+    if layout.share_percent < 100:
+        yield _held("partition", None, PARTITION_START_BYTES, block, "physical block")
+
+
+def _array(layout: Layout, block: int) -> Iterator[Alignment]:
+    if layout.raid is not Raid.NONE:
+        what = f"md {layout.raid} of {layout.drives_per_leg}"
+        yield _held(what, layout.chunk_bytes, md_data_start_bytes(layout), block, "physical block")
+
+
+def _lvm(layout: Layout) -> Iterator[Alignment]:
+    if layout.stripe is not Stripe.LVM:
+        return
+    width = leg_width_bytes(layout)
+    made = _held("LVM stripe", layout.stripe_bytes, lvm_data_start_bytes(layout), width, "data stripe width of a leg")
+    if made.verdict is Verdict.MISALIGNED and _never_a_power_of_two(layout):
+        data = data_drives(layout.raid, layout.drives_per_leg)
+        hint = f" LVM's stripe is a power of two and so never a multiple of {data} data drives: take 2, 4 or 8."
+        made = msgspec.structs.replace(made, words=made.words + hint)
+    yield made
+
+
+def _never_a_power_of_two(layout: Layout) -> bool:
+    data = data_drives(layout.raid, layout.drives_per_leg)
+    return data & (data - 1) != 0
+
+
+def _md_stripe(layout: Layout) -> Iterator[Alignment]:
+    if layout.stripe is Stripe.MD:
+        start = math.lcm(layout.stripe_bytes or MIB, MIB)
+        below = "data stripe width of a leg"
+        yield _held(f"md raid0 of {layout.legs} legs", layout.stripe_bytes, start, leg_width_bytes(layout), below)
+
+
+def _file_system(layout: Layout) -> Iterator[Alignment]:
+    kind, width = layout.file_system, whole_width_bytes(layout)
+    if kind is FileSystem.NONE:
+        return
+    name = str(kind)
+    if kind in (FileSystem.XFS, FileSystem.EXT4):
+        if width is None:
+            yield Alignment(name, Verdict.NOT_STRIPED, None, 0, None, "Nothing below is striped.")
+        elif layout.told_geometry:
+            yield _held(name, width, 0, width, "data stripe width")
+        else:
+            words = f"mkfs is not told the data stripe width of {size(width)}: it may place data across stripes."
+            yield Alignment(name, Verdict.MISALIGNED, None, 0, width, words)
+    elif kind is FileSystem.F2FS:
+        yield _held(name, F2FS_SEGMENT_BYTES, 0, width, "data stripe width")
+    else:
+        words = f"{kind} knows no stripe width; its allocations begin where they happen to."
+        verdict = Verdict.NOT_STRIPED if width is None else Verdict.MISALIGNED
+        yield Alignment(name, verdict, None, 0, width, words if width else "Nothing below is striped.")
+
+
+def _held(layer: str, unit: int | None, start: int, width: int | None, below: str) -> Alignment:
+    if width is None:
+        return Alignment(layer, Verdict.NOT_STRIPED, unit, start, None, "Nothing below is striped.")
+    wrong = [words for words in (_start_words(start, width, below), _unit_words(unit, width, below)) if words]
+    if wrong:
+        return Alignment(layer, Verdict.MISALIGNED, unit, start, width, " ".join(wrong))
+    pieces = [f"begins at {size(start)}"] if start else []
+    pieces += [f"its unit of {size(unit)}"] if unit else []
+    words = " and ".join(pieces) or "begins at 0"
+    fits = "are whole multiples" if len(pieces) > 1 else "is a whole multiple"
+    return Alignment(
+        layer, Verdict.ALIGNED, unit, start, width, f"{words[0].upper()}{words[1:]}: {fits} of the {below}."
+    )
+
+
+def _start_words(start: int, width: int, below: str) -> str:
+    return f"Begins at {size(start)}, no multiple of the {below} of {size(width)}." if start % width else ""
+
+
+def _unit_words(unit: int | None, width: int, below: str) -> str:
+    return f"Its unit of {size(unit)} is no multiple of the {below} of {size(width)}." if unit and unit % width else ""
+
+
+def size(size_bytes: int) -> str:
+    """`192 KiB`: the largest binary unit that leaves a whole number."""
+    for unit, name in ((2**30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
+        if size_bytes and size_bytes % unit == 0:
+            return f"{size_bytes // unit} {name}"
+    return f"{size_bytes} B"

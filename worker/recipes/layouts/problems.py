@@ -1,0 +1,103 @@
+"""What is wrong with a layout that types cannot say, in words a person can act on."""
+
+from collections.abc import Iterator
+
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.recipes.layouts.geometry import lvm_alignment_bytes, size
+
+FEWEST = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
+FEWEST_BTRFS = {
+    BtrfsProfile.RAID0: 2, BtrfsProfile.RAID1: 2, BtrfsProfile.RAID10: 4, BtrfsProfile.RAID5: 2, BtrfsProfile.RAID6: 3,
+}  # fmt: skip
+CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
+MOST_DRIVES = 64
+
+# What each file system may be mounted with; anything else is refused by name. From mount(8), xfs(5), ext4(5),
+# btrfs(5) and the kernel's Documentation/filesystems.
+COMMON_OPTIONS = ("noatime", "nodiratime", "relatime", "lazytime", "discard", "nodiscard", "sync")
+OWN_OPTIONS = {
+    FileSystem.XFS: ("allocsize", "inode64", "largeio", "logbsize", "logbufs", "noalign", "swalloc", "wsync"),
+    FileSystem.EXT4: (
+        "auto_da_alloc", "barrier", "commit", "data", "delalloc", "journal_async_commit", "max_batch_time",
+        "nobarrier", "noauto_da_alloc", "nodelalloc", "stripe",
+    ),
+    FileSystem.BTRFS: (
+        "autodefrag", "barrier", "commit", "compress", "nobarrier", "nodatacow", "nodatasum", "space_cache", "ssd",
+        "nossd", "thread_pool",
+    ),
+    FileSystem.JFS: ("nointegrity", "integrity"),
+    FileSystem.F2FS: ("background_gc", "extent_cache", "nobarrier", "mode"),
+}  # fmt: skip
+
+
+def problems(layout: Layout) -> tuple[str, ...]:
+    """Everything that keeps the layout from being built; () if nothing does."""
+    return tuple(problem for rule in _RULES for problem in rule(layout))
+
+
+def _legs(layout: Layout) -> Iterator[str]:
+    if layout.drives > MOST_DRIVES:
+        yield f"{layout.drives} drives are over the limit of {MOST_DRIVES}"
+    if layout.raid is Raid.NONE and layout.drives_per_leg != 1:
+        yield "drives without RAID are a leg each: say how many legs, not how many drives a leg has"
+    fewest = FEWEST.get(layout.raid, 1)
+    if layout.drives_per_leg < fewest:
+        yield f"{layout.raid} needs at least {fewest} drives, this has {layout.drives_per_leg}"
+    if layout.raid is Raid.RAID10 and layout.drives_per_leg % 2:
+        yield f"raid10 with two copies needs an even number of drives, this has {layout.drives_per_leg}"
+
+
+def _chunk(layout: Layout) -> Iterator[str]:
+    if layout.raid in CHUNKED and layout.chunk_bytes is None:
+        yield f"{layout.raid} needs a chunk, such as `chunk 64k`"
+    if layout.raid not in CHUNKED and layout.chunk_bytes is not None:
+        yield f"{layout.raid} has no chunk: leave it out"
+    if layout.chunk_bytes and layout.raid is not Raid.RAID0 and layout.chunk_bytes & (layout.chunk_bytes - 1):
+        yield f"a chunk of {size(layout.chunk_bytes)} is no power of two, which {layout.raid} asks for"
+
+
+def _stripe(layout: Layout) -> Iterator[str]:
+    if layout.stripe is Stripe.NONE:
+        if layout.stripe_bytes is not None:
+            yield "a stripe size without a stripe: say `lvm stripe …` or `md chunk …`"
+        if layout.legs > 1 and layout.file_system is not FileSystem.BTRFS:
+            yield f"{layout.legs} legs need something over them: `lvm stripe 256k`, `md chunk 256k` or btrfs"
+        return
+    if layout.stripe_bytes is None:
+        yield f"the {layout.stripe} stripe needs its size"
+    if layout.stripe is Stripe.MD and layout.legs < 2:
+        yield "md over one leg stripes nothing: leave it out"
+
+
+def _lvm(layout: Layout) -> Iterator[str]:
+    if layout.stripe is not Stripe.LVM or layout.stripe_bytes is None:
+        return
+    if layout.stripe_bytes & (layout.stripe_bytes - 1):
+        yield f"LVM's stripe must be a power of two; {size(layout.stripe_bytes)} is none"
+    if layout.stripe_bytes > layout.extent_bytes:
+        yield f"LVM's stripe of {size(layout.stripe_bytes)} is larger than its extent of {size(layout.extent_bytes)}"
+    if layout.extent_bytes % 512 or lvm_alignment_bytes(layout) % 512:
+        yield "LVM counts in sectors of 512 bytes"
+
+
+def _file_system(layout: Layout) -> Iterator[str]:
+    kind, profile = layout.file_system, layout.btrfs_profile
+    if kind is not FileSystem.BTRFS and profile is not BtrfsProfile.SINGLE:
+        yield f"the profile {profile} is btrfs', and the file system is {kind}"
+    if profile is not BtrfsProfile.SINGLE and layout.stripe is not Stripe.NONE:
+        yield f"btrfs {profile} needs the legs themselves: leave the {layout.stripe} stripe out"
+    elif layout.legs < FEWEST_BTRFS.get(profile, 1):
+        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} legs, this has {layout.legs}"
+    if kind is FileSystem.NONE and layout.mount_options:
+        yield "mount options without a file system"
+
+
+def _mount(layout: Layout) -> Iterator[str]:
+    kind = layout.file_system
+    known = (*COMMON_OPTIONS, *OWN_OPTIONS.get(kind, ()))
+    for option in layout.mount_options:
+        if kind is not FileSystem.NONE and option.partition("=")[0] not in known:
+            yield f"mount option {option} is not among those {kind} may be mounted with: {', '.join(sorted(known))}"
+
+
+_RULES = (_legs, _chunk, _stripe, _lvm, _file_system, _mount)

@@ -1,0 +1,119 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.recipes.layouts import LayoutError, parse, problems, sweep, write
+
+KIB = 1024
+
+
+def test_it_reads_two_legs_striped_and_formatted() -> None:
+    layout = parse("2 legs of raid5 x5 chunk 64k / lvm stripe 256k extent 8M align 512k / xfs noatime logbsize=256k")
+    assert layout == Layout(
+        legs=2,
+        raid=Raid.RAID5,
+        drives_per_leg=5,
+        chunk_bytes=64 * KIB,
+        stripe=Stripe.LVM,
+        stripe_bytes=256 * KIB,
+        extent_bytes=8 * KIB * KIB,
+        data_alignment_bytes=512 * KIB,
+        file_system=FileSystem.XFS,
+        mount_options=("noatime", "logbsize=256k"),
+    )
+    assert layout.drives == 10
+
+
+def test_it_reads_a_share_of_a_drive_and_btrfs_over_several() -> None:
+    assert parse("single share 80%") == Layout(share_percent=80)
+    over_four = parse("4 legs of single / btrfs raid10 nodatacow")
+    assert (over_four.btrfs_profile, over_four.mount_options) == (BtrfsProfile.RAID10, ("nodatacow",))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("raid7 x2", "no"),
+        ("raid5 x2 chunk 64k", "at least 3 drives"),
+        ("raid10 x5 chunk 64k", "even number"),
+        ("raid0 x2", "needs a chunk"),
+        ("raid5 x4 chunk 96k", "no power of two"),
+        ("single chunk 64k", "has no chunk"),
+        ("2 legs of single", "something over them"),
+        ("2 legs of single / lvm stripe 192k", "power of two"),
+        ("2 legs of single / lvm stripe 8M", "larger than its extent"),
+        ("single / xfs / ext4", "one stripe at most"),
+        ("single // xfs", "nothing between"),
+        ("single / zfs", "not a file system"),
+        ("single / xfs Dev=x", "mount options"),
+        ("single / xfs nobarrier", "not among those"),
+        ("4 legs of single / lvm stripe 64k / btrfs raid10", "leave the lvm stripe out"),
+        ("65 legs of single / btrfs raid0", "legs"),
+        ("single share 0%", "share"),
+        ("raid0 x4 chunk 5000", "chunk"),
+        ("", "not understood"),
+    ],
+)
+def test_it_says_what_is_wrong_with(text: str, words: str) -> None:
+    with pytest.raises(LayoutError, match=words):
+        parse(text)
+
+
+def test_it_reads_sweeps_of_one_line() -> None:
+    assert [layout.drives for layout in sweep("raid0 x1..8 chunk 64k")] == [1, 2, 3, 4, 5, 6, 7, 8]
+    strips = sweep("raid0 x4 chunk 8k..2M *2 / xfs")
+    assert [layout.chunk_bytes for layout in strips] == [8 * KIB * 2**power for power in range(9)]
+    both = sweep("2 legs of raid0|raid10 x4 chunk 64k / lvm stripe 256k / xfs|ext4")
+    assert [(layout.raid, layout.file_system) for layout in both] == [
+        (Raid.RAID0, FileSystem.XFS),
+        (Raid.RAID0, FileSystem.EXT4),
+        (Raid.RAID10, FileSystem.XFS),
+        (Raid.RAID10, FileSystem.EXT4),
+    ]
+    assert [layout.share_percent for layout in sweep("single share 60..100 +20%")] == [60, 80, 100]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("raid0 x4 chunk 8k..2M", "no step"),
+        ("raid0 x4 chunk 8k..2M *1", "never ends"),
+        ("raid0 x8..1 chunk 8k", "end at or above"),
+        ("single / xfs|", "one side"),
+        ("raid0 x1..64 chunk 4k..32M *2", "more than 200 layouts"),
+        ("raid5 x2..4 chunk 64k", "at least 3 drives"),
+    ],
+)
+def test_it_says_what_is_wrong_with_the_sweep(text: str, words: str) -> None:
+    with pytest.raises(LayoutError, match=words):
+        sweep(text)
+
+
+LAYOUTS = st.builds(
+    Layout,
+    legs=st.integers(1, 4),
+    raid=st.sampled_from(Raid),
+    drives_per_leg=st.integers(1, 8),
+    share_percent=st.integers(1, 100),
+    chunk_bytes=st.none() | st.sampled_from([4 * KIB, 64 * KIB, 2 * KIB * KIB]),
+    stripe=st.sampled_from(Stripe),
+    stripe_bytes=st.none() | st.sampled_from([64 * KIB, 256 * KIB]),
+    extent_bytes=st.sampled_from([4 * KIB * KIB, 32 * KIB * KIB]),
+    data_alignment_bytes=st.none() | st.just(512 * KIB),
+    file_system=st.sampled_from(FileSystem),
+    btrfs_profile=st.sampled_from(BtrfsProfile),
+    told_geometry=st.booleans(),
+    mount_options=st.sampled_from([(), ("noatime",), ("noatime", "discard")]),
+)
+
+
+@given(LAYOUTS)
+def test_it_writes_what_it_reads(layout: Layout) -> None:
+    """Of whatever can be built; what a line cannot say of a layout (LVM's numbers without LVM) is its default."""
+    if problems(layout):
+        return
+    again = parse(write(layout))
+    assert write(again) == write(layout)
+    assert again.drives == layout.drives
+    assert not problems(again)

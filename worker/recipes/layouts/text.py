@@ -1,0 +1,230 @@
+"""A layout in one line, as people write it and as it is shown; and several at once.
+
+    single                                          one drive
+    single share 80% / xfs noatime                  its first 80 %, with a file system
+    raid0 x4 chunk 64k                              md RAID 0 over 4 drives
+    2 legs of raid5 x5 chunk 64k / lvm stripe 256k / xfs
+    4 legs of single / btrfs raid10
+    raid0 x1..8 chunk 8k..2M *2 / xfs|ext4          8 × 9 × 2 layouts
+
+Layers are separated by ` / `, from the drives up. In a sweep a number may be a range, doubled with `*2`
+or stepped with `+N` (a range of drives or legs steps by 1 by itself), and words may be alternatives
+separated by `|`.
+"""
+
+import itertools
+import re
+from typing import TypeVar
+
+import msgspec
+
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.recipes.layouts.problems import problems
+
+MOST_LAYOUTS = 200
+UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
+_RANGE = re.compile(r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I)
+_DRIVES = re.compile(r"(?:(\d+) legs? of )?(\w+)(?: x(\d+))?(?: chunk (\w+))?(?: share (\d+) ?%)?", re.I)
+_LVM = re.compile(r"lvm stripe (\w+)(?: extent (\w+))?(?: align (\w+))?", re.I)
+_MD = re.compile(r"md chunk (\w+)", re.I)
+
+Given = dict[str, object]
+_Named = TypeVar("_Named", Raid, FileSystem)
+
+
+class LayoutError(ValueError):
+    """A text that is no layout. `code` is for machines, the text says which piece and what would be right."""
+
+    code = "layout_not_understood"
+
+
+def parse(text: str) -> Layout:
+    """One layout. Raises LayoutError."""
+    first, *rest = (" ".join(layer.split()) for layer in text.split("/"))
+    given = _drives(first)
+    for number, layer in enumerate(rest):
+        if not layer:
+            raise LayoutError(f"there is nothing between two `/` in `{text.strip()}`")
+        if _is_stripe(layer) and "file_system" not in given and "stripe" not in given:
+            given |= _stripe(layer)
+        elif number == len(rest) - 1:
+            given |= _file_system(layer)
+        else:
+            raise LayoutError(
+                f"`{layer}` cannot be here: one stripe at most (`lvm stripe 256k`, `md chunk 256k`), then a file system"
+            )
+    return _checked(given)
+
+
+def write(layout: Layout) -> str:
+    """As `parse` reads it: `parse(write(layout)) == layout`."""
+    layers = [_write_drives(layout)]
+    if layout.stripe is Stripe.LVM:
+        layers.append(_write_lvm(layout))
+    elif layout.stripe is Stripe.MD:
+        layers.append(f"md chunk {_short(layout.stripe_bytes or 0)}")
+    if layout.file_system is not FileSystem.NONE:
+        layers.append(_write_file_system(layout))
+    return " / ".join(layers)
+
+
+def sweep(text: str) -> tuple[Layout, ...]:
+    """All layouts a line means, the first varying slowest, each once. Raises LayoutError."""
+    ranges = [_range_values(match) for match in _RANGE.finditer(text)]
+    pieces = _RANGE.split(text)[:: len(_RANGE.groupindex) + 1]
+    found: dict[Layout, None] = {}
+    for numbers in itertools.product(*ranges):
+        filled = "".join(itertools.chain(*itertools.zip_longest(pieces, numbers, fillvalue="")))
+        for words in _alternatives(filled):
+            found[parse(words)] = None
+            if len(found) > MOST_LAYOUTS:
+                raise LayoutError(f"more than {MOST_LAYOUTS} layouts; take larger steps")
+    return tuple(found)
+
+
+def _alternatives(text: str) -> list[str]:
+    choices = [word.split("|") for word in re.split(r"(\s+)", text)]
+    if any("" in alternatives and len(alternatives) > 1 for alternatives in choices):
+        raise LayoutError(f"there is nothing on one side of a `|` in `{text.strip()}`")
+    return ["".join(words) for words in itertools.product(*choices)]
+
+
+def _range_values(match: "re.Match[str]") -> list[str]:
+    first, last = _number(match["first"]), _number(match["last"])
+    if first < 1 or last < first:
+        raise LayoutError(f"`{match[0]}` must begin above 0 and end at or above its beginning")
+    counts = (match["first"] + match["last"]).isdigit()
+    if match["how"] is None and not counts:
+        raise LayoutError(f"`{match[0]}` has no step; write `{match[0]} *2` to double")
+    how, by = match["how"] or "+", _number(match["by"] or "1")
+    if by < (2 if how == "*" else 1):
+        raise LayoutError(f"`{match[0]}` never ends: take a larger step")
+    values = [first]
+    while (following := values[-1] * by if how == "*" else values[-1] + by) <= last:
+        values.append(following)
+        if len(values) > MOST_LAYOUTS:
+            raise LayoutError(f"`{match[0]}` has more than {MOST_LAYOUTS} levels; take larger steps")
+    return [_short(value) for value in values]
+
+
+# ---- layers
+
+
+def _drives(text: str) -> Given:
+    match = _DRIVES.fullmatch(text)
+    if match is None:
+        raise LayoutError(
+            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 legs of raid5 x4 …`"
+        )
+    legs, level, drives, chunk, share = match.groups()
+    raid = _named(Raid, level.lower(), "a RAID level")
+    given: Given = {"raid": raid, "legs": int(legs or 1), "share_percent": int(share or 100)}
+    if drives:
+        given["drives_per_leg"] = int(drives)
+    if chunk:
+        given["chunk_bytes"] = _number(chunk)
+    return given
+
+
+def _is_stripe(text: str) -> bool:
+    return text.lower().startswith(("lvm ", "md "))
+
+
+def _stripe(text: str) -> Given:
+    if md := _MD.fullmatch(text):
+        return {"stripe": Stripe.MD, "stripe_bytes": _number(md[1])}
+    lvm = _LVM.fullmatch(text)
+    if lvm is None:
+        raise LayoutError(
+            f"`{text}` is not understood; write `lvm stripe 256k extent 4M align 512k` or `md chunk 256k`"
+        )
+    given: Given = {"stripe": Stripe.LVM, "stripe_bytes": _number(lvm[1])}
+    if lvm[2]:
+        given["extent_bytes"] = _number(lvm[2])
+    if lvm[3] and lvm[3].lower() != "auto":
+        given["data_alignment_bytes"] = _number(lvm[3])
+    return given
+
+
+def _file_system(text: str) -> Given:
+    name, *words = text.split()
+    kind = _named(FileSystem, name.lower(), "a file system")
+    given: Given = {"file_system": kind}
+    if kind is FileSystem.BTRFS and words and words[0].lower() in tuple(BtrfsProfile):
+        given["btrfs_profile"] = BtrfsProfile(words.pop(0).lower())
+    if words and words[0].lower() == "untold":
+        given["told_geometry"] = False
+        words.pop(0)
+    given["mount_options"] = tuple(words)
+    return given
+
+
+def _checked(given: Given) -> Layout:
+    try:
+        layout = msgspec.convert(given, Layout)
+    except msgspec.ValidationError as error:
+        raise LayoutError(_in_words(str(error))) from error
+    if wrong := problems(layout):
+        raise LayoutError("; ".join(wrong))
+    return layout
+
+
+def _in_words(error: str) -> str:
+    """msgspec's `Expected … - at `$.chunk_bytes`` with the place first."""
+    words, _, place = error.partition(" - at `$.")
+    name = re.sub(r"_bytes|_percent|\[.*|`", "", place).replace("_", " ")
+    return f"{name or 'layout'}: {words[0].lower()}{words[1:]}"
+
+
+def _named(kind: type[_Named], text: str, what: str) -> _Named:
+    try:
+        return kind(text)
+    except ValueError:
+        raise LayoutError(f"`{text}` is not {what}; known are {', '.join(kind)}") from None
+
+
+def _number(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,12})([kmg]?)(?:i?b)?", text.strip(), re.I)
+    if match is None:
+        raise LayoutError(f"`{text}` is no number; write it like `4`, `64k` or `1M`")
+    return int(match[1]) * UNITS[match[2].lower()]
+
+
+# ---- and back
+
+
+def _write_drives(layout: Layout) -> str:
+    words = [f"{layout.legs} legs of"] if layout.legs > 1 else []
+    words.append(str(layout.raid))
+    if layout.raid is not Raid.NONE:
+        words.append(f"x{layout.drives_per_leg}")
+    if layout.chunk_bytes:
+        words.append(f"chunk {_short(layout.chunk_bytes)}")
+    if layout.share_percent < 100:
+        words.append(f"share {layout.share_percent}%")
+    return " ".join(words)
+
+
+def _write_lvm(layout: Layout) -> str:
+    words = [f"lvm stripe {_short(layout.stripe_bytes or 0)}"]
+    if layout.extent_bytes != Layout().extent_bytes:
+        words.append(f"extent {_short(layout.extent_bytes)}")
+    if layout.data_alignment_bytes:
+        words.append(f"align {_short(layout.data_alignment_bytes)}")
+    return " ".join(words)
+
+
+def _write_file_system(layout: Layout) -> str:
+    words = [str(layout.file_system)]
+    if layout.btrfs_profile is not BtrfsProfile.SINGLE:
+        words.append(str(layout.btrfs_profile))
+    if not layout.told_geometry:
+        words.append("untold")
+    return " ".join((*words, *layout.mount_options))
+
+
+def _short(size_bytes: int) -> str:
+    for letter in "gmk":
+        if size_bytes and size_bytes % UNITS[letter] == 0:
+            return f"{size_bytes // UNITS[letter]}{letter.upper() if letter != 'k' else 'k'}"
+    return str(size_bytes)
