@@ -1,11 +1,14 @@
-"""What this host is made of, read from /sys, /proc and /etc alone: no tool is started."""
+"""What this host is made of, read from /sys, /proc and /etc; only device-mapper's tables take a tool (dmsetup)."""
 
 from pathlib import Path
 
 from worker.contract.inventory import Inventory
 from worker.inventory import host
 from worker.inventory.devices import block_devices
+from worker.inventory.dmi import memory_modules
 from worker.inventory.facts import observed_facts
+from worker.inventory.file_systems import file_systems
+from worker.inventory.pci import functions
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import PROC, look
 
@@ -14,6 +17,7 @@ __all__ = ["observed_facts", "take"]
 
 def take(*, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
     """Look at everything once. With other roots a recorded tree is read and no device is opened."""
+    seen = look(sys, proc)
     return Inventory(
         hostname=host.hostname(),
         distribution=host.distribution(etc),
@@ -21,5 +25,9 @@ def take(*, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Invento
         cpu=host.read_cpu(sys, proc),
         memory_bytes=host.memory_bytes(proc),
         kernel=host.read_kernel(proc),
-        block_devices=block_devices(look(sys, proc), sys, open_devices=sys == SYS),
+        block_devices=block_devices(seen, sys, open_devices=sys == SYS),
+        numa_nodes=host.numa_nodes(sys),
+        memory_modules=memory_modules(sys),
+        pci=functions(sys),
+        file_systems=file_systems(seen, sys),
     )

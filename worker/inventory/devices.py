@@ -5,6 +5,8 @@ from pathlib import Path
 
 from worker.contract.inventory import BlockDevice, Holder
 from worker.inventory import signature, sysfs
+from worker.inventory.drive_links import link_of
+from worker.inventory.geometry import geometry, volume_tables
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import Usage
 
@@ -13,15 +15,20 @@ LONGEST = 200
 
 def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> tuple[BlockDevice, ...]:
     """All that have a size: free loop devices and empty card readers are left out."""
+    tables = volume_tables(sys) if open_devices else {}
     return tuple(
-        read_device(name, usage, sys, open_devices=open_devices)
+        read_device(name, usage, sys, open_devices=open_devices, tables=tables)
         for name in sysfs.names(sys)
         if sysfs.size_bytes(name, sys) and sysfs.kind(name, sys) != "ram"
     )
 
 
-def read_device(name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> BlockDevice:
+def read_device(
+    name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True, tables: dict[str, str] | None = None
+) -> BlockDevice:
+    """`tables` are device-mapper's, by name of the volume."""
     current, choices = schedulers(name, sys)
+    bits_per_s, lanes = link_of(name, sys) or (None, None)
     return BlockDevice(
         name=name,
         path=sysfs.device_path(name),
@@ -43,7 +50,20 @@ def read_device(name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool 
         backing_file=sysfs.backing_file(name, sys)[:LONGEST],
         signature=_signature(name, sys) if open_devices else "",
         holders=holders(name, usage, sys),
+        wwn=sysfs.world_wide_name(name, sys),
+        controller=sysfs.controller(name, sys),
+        link_bits_per_s=bits_per_s,
+        link_lanes=lanes,
+        write_cache=sysfs.attribute(sysfs.whole(name, sys), "queue/write_cache", sys)[:LONGEST],
+        minimum_io_bytes=_limit(name, "minimum_io_size", sys),
+        optimal_io_bytes=_limit(name, "optimal_io_size", sys),
+        geometry=geometry(name, tables or {}, sys),
     )
+
+
+def _limit(name: str, file: str, sys: Path) -> int | None:
+    """0 is a limit that the device does not tell."""
+    return sysfs.number(sysfs.whole(name, sys), f"queue/{file}", sys) or None
 
 
 def schedulers(name: str, sys: Path = SYS) -> tuple[str, tuple[str, ...]]:

@@ -5,7 +5,7 @@ import platform
 import shlex
 from pathlib import Path
 
-from worker.contract.inventory import Cpu, Kernel
+from worker.contract.inventory import Cpu, Kernel, NumaNode
 from worker.inventory.sysfs import SYS, text
 from worker.inventory.usage import PROC
 
@@ -28,14 +28,31 @@ def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
         sockets=len({package for package, _ in places}) or 1,
         cores=len(set(places)) or threads,
         threads=threads,
-        governor=_governor(sys),
+        governor=_of_all(sys, "scaling_governor"),
+        energy_preference=_of_all(sys, "energy_performance_preference"),
+        smt={"1": True, "0": False}.get(text(sys / "devices/system/cpu/smt/active")),
+        mitigations=_mitigations(sys),
     )
 
 
-def _governor(sys: Path) -> str:
-    """The frequency governor; all of them if the processors differ; "" where there is none (most guests)."""
-    paths = (sys / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
-    return ",".join(sorted({text(path) for path in paths} - {""}))
+def _of_all(sys: Path, file: str) -> str:
+    """A frequency setting; all of them if the processors differ; "" where there is none (most guests)."""
+    paths = (sys / "devices/system/cpu").glob(f"cpu[0-9]*/cpufreq/{file}")
+    return ",".join(sorted({text(path) for path in paths} - {""}))[:LONGEST]
+
+
+def _mitigations(sys: Path) -> dict[str, str]:
+    paths = sorted((sys / "devices/system/cpu/vulnerabilities").glob("*"))
+    return {path.name: found[:LONGEST] for path in paths if (found := text(path))}
+
+
+def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:
+    found = []
+    for at in sorted((sys / "devices/system/node").glob("node[0-9]*"), key=lambda each: int(each.name[4:])):
+        rows = (line.split() for line in text(at / "meminfo").splitlines())
+        total = next((int(row[3]) * 1024 for row in rows if len(row) > 3 and row[2] == "MemTotal:"), 0)
+        found.append(NumaNode(number=int(at.name[4:]), cpus=text(at / "cpulist")[:LONGEST], memory_bytes=total))
+    return tuple(found)
 
 
 def _cpuinfo(proc: Path) -> list[dict[str, str]]:

@@ -14,6 +14,7 @@ SECTOR_BYTES = 512  # of sysfs' `size`, whatever the device's own block size
 LONGEST_ID = 100  # of a stable id in the contract
 
 _NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}$")
+PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
 _TRANSPORTS = (
     ("/nvme", "nvme"), ("/virtio", "virtio"), ("/usb", "usb"), ("/ata", "sata"), ("/end_device-", "sas"),
     ("/rport-", "fc"), ("/session", "iscsi"), ("/mmc_host", "mmc"), ("/vbd-", "xen"),
@@ -152,7 +153,15 @@ def transport(name: str, sys: Path = SYS) -> str:
     if over := attribute(disk, "device/transport", sys):
         return "nvme" if over == "pcie" else f"nvme-{over}"
     place = str(node(disk, sys).resolve())
-    return next((word for part, word in _TRANSPORTS if part in place), "")
+    found = next((word for part, word in _TRANSPORTS if part in place), "")
+    return found or _raid_transport(disk, sys)
+
+
+def _raid_transport(disk: str, sys: Path) -> str:
+    """Virtual drives of RAID controllers: the kernel sees SCSI disks behind a function of that class."""
+    address = _pci_address(disk, sys)
+    subclass = text(sys / "bus/pci/devices" / address / "class")[:6] if address else ""
+    return {"0x0104": "raid", "0x0107": "sas", "0x0100": "scsi"}.get(subclass, "")
 
 
 def model(name: str, sys: Path = SYS) -> str:
@@ -179,6 +188,21 @@ def serial(name: str, sys: Path = SYS) -> str:
 def firmware(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     return attribute(disk, "device/firmware_rev", sys) or attribute(disk, "device/rev", sys)
+
+
+def controller(name: str, sys: Path = SYS) -> str:
+    """PCI address of the one function that everything of the device is behind, "" if there is none or several."""
+    leaves = [each for each in (name, *below(name, sys)) if not parents(each, sys)]
+    found = {_pci_address(leaf, sys) for leaf in leaves}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _pci_address(disk: str, sys: Path) -> str:
+    """The last one on the device's way from the root; NVMe with multipath lies outside it, behind its controllers."""
+    at = node(disk, sys).resolve()
+    ways = [at] if "nvme-subsystem" not in at.parts else [way.resolve() for way in at.parent.glob("nvme[0-9]*")]
+    found = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways}
+    return found.pop() if len(found) == 1 else ""
 
 
 def backing_file(name: str, sys: Path = SYS) -> str:
@@ -208,6 +232,11 @@ def shortened(identity: str) -> str:
     if len(identity) <= LONGEST_ID:
         return identity
     return f"{identity[: LONGEST_ID - 17]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+
+
+def world_wide_name(name: str, sys: Path = SYS) -> str:
+    """The disk's own, "" where it has none."""
+    return _world_wide(whole(name, sys), sys)
 
 
 def _world_wide(disk: str, sys: Path) -> str:

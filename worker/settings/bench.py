@@ -1,62 +1,71 @@
-"""Writing settings of one device so that a worker killed at any point knows what to put back.
+"""Writing settings of one subject so that a worker killed at any point knows what to put back.
 
     announce in the journal (pending) ─► write ─► read back ─► settle in the journal
 
 A write may make the kernel change other settings (`disturbs`); they are kept and announced
-together with the one that is written.
+together with the one that is written. The journal knows settings by their `key`.
 """
 
 import msgspec
 
-from worker.inventory import sysfs
 from worker.journal import Baseline, Journal
-from worker.settings import REGISTRY
+from worker.settings import BY_KEY
 from worker.settings.base import Setting, SettingError
+from worker.settings.subjects import identity
 
 
 class Bench:
-    """One device under one run."""
+    """One subject under one run."""
 
-    def __init__(self, run: str, device: str, journal: Journal) -> None:
+    def __init__(self, run: str, subject: str, journal: Journal) -> None:
         self.run = run
-        self.device = device
-        self.stable_id = sysfs.stable_id(device)
+        self.subject = subject
+        self.stable_id = identity(subject)
         self._journal = journal
 
     def baselines(self) -> dict[str, Baseline]:
-        """By name of setting, in the order in which they are to be written."""
+        """By key of the setting, in the order in which they are to be written."""
         found = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
-        return {name: found[name] for name in sorted(found, key=rank)}
+        return {key: found[key] for key in sorted(found, key=rank)}
 
-    def write(self, setting: Setting, value: str, *, restoring: bool = False) -> str:
+    def write(self, setting: Setting, value: str) -> str:
         """Write and read back; what comes back is what is there now. Raises SettingError."""
-        kept = self._announce(setting, wished=not restoring)
+        kept = self._announce(setting, wished=True)
         try:
-            (setting.restore if restoring else setting.apply)(self.device, value)
+            setting.apply(self.subject, value)
         finally:
             self._settle(kept)
-        return setting.read(self.device)
+        return setting.read(self.subject)
+
+    def restore(self, setting: Setting, state: str) -> str:
+        """Put a captured state back; what comes back is the state there is now. Raises SettingError."""
+        kept = self._announce(setting, wished=False)
+        try:
+            setting.restore(self.subject, state)
+        finally:
+            self._settle(kept)
+        return setting.capture(self.subject)
 
     def drop(self, baseline: Baseline) -> None:
         self._journal.drop_baseline(baseline)
 
     def _announce(self, setting: Setting, *, wished: bool) -> list[Baseline]:
         known = self.baselines()
-        touched = [setting, *(REGISTRY[name] for name in setting.disturbs if REGISTRY[name].discover(self.device))]
-        kept = [self._baseline(each, known.get(each.name), wished=wished and each is setting) for each in touched]
+        touched = [setting, *(BY_KEY[key] for key in setting.disturbs if BY_KEY[key].discover(self.subject))]
+        kept = [self._baseline(each, known.get(each.key), wished=wished and each is setting) for each in touched]
         self._journal.save_baselines(kept)
         return kept
 
     def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
         """First touch keeps what is there. So does a touch after somebody else's change: that is the new baseline."""
-        now = setting.read(self.device)
+        now = setting.capture(self.subject)
         if known is not None and is_ours(known, now):
             return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
         return Baseline(
             run=self.run,
             stable_id=self.stable_id,
-            name=setting.name,
-            device=self.device,
+            name=setting.key,
+            device=self.subject,
             boot_id=self._journal.boot_id,
             survives_reboot=setting.survives_reboot,
             before=now,
@@ -67,22 +76,23 @@ class Bench:
 
     def _settle(self, kept: list[Baseline]) -> None:
         self._journal.save_baselines(
-            msgspec.structs.replace(each, pending=False, written=self._read(each)) for each in kept
+            msgspec.structs.replace(each, pending=False, written=self._captured(each)) for each in kept
         )
 
-    def _read(self, baseline: Baseline) -> str:
+    def _captured(self, baseline: Baseline) -> str:
         """A setting that cannot be read just now counts as not written."""
         try:
-            return REGISTRY[baseline.name].read(self.device)
+            return BY_KEY[baseline.name].capture(self.subject)
         except SettingError:
             return baseline.before
 
 
 def is_ours(baseline: Baseline, now: str) -> bool:
     """What is there is what we wrote, or what was there before us, or a write was cut short."""
-    return baseline.pending or now in (baseline.written, baseline.before)
+    same = BY_KEY[baseline.name].same
+    return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
 
 
-def rank(name: str) -> tuple[int, str]:
-    setting = REGISTRY.get(name)
-    return (setting.rank if setting else 9, name)
+def rank(key: str) -> tuple[int, str]:
+    setting = BY_KEY.get(key)
+    return (setting.rank if setting else 9, key)

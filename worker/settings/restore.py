@@ -3,17 +3,20 @@
 import time
 from collections.abc import Iterator
 
+import msgspec
+
 from worker.contract.reports import SettingRestored
-from worker.inventory import sysfs
 from worker.journal import Baseline, Journal
-from worker.settings import REGISTRY
+from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.bench import Bench, is_ours, rank
+from worker.settings.subjects import find, in_order
 
 GONE = "the device is gone, or another one has its name"
 REBOOTED = "the host was restarted since; the restart undid it"
 CHANGED = "changed by somebody else since: left as it is"
 UNKNOWN = "this worker does not know the setting"
+LONGEST = 2000  # of a text in the contract
 
 
 def restore_run(run: str, journal: Journal) -> list[SettingRestored]:
@@ -27,7 +30,7 @@ def restore_all(journal: Journal) -> list[SettingRestored]:
 
 
 def _restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
-    for kept in sorted(baselines, key=lambda b: (b.run, b.device, rank(b.name))):
+    for kept in sorted(baselines, key=_when):
         # A setting put back earlier may have changed this one's row: take it as it is now.
         current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)
         told = None if current is None else _restore_one(current, journal)
@@ -35,54 +38,64 @@ def _restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[Set
             yield told
 
 
+def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
+    """Devices, then controllers, then the host: what was changed first goes back last."""
+    scope, subject = in_order(kept.device)
+    return kept.run, -scope, subject, rank(kept.name)
+
+
 def _key(baseline: Baseline) -> tuple[str, str]:
     return baseline.stable_id, baseline.name
 
 
 def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
-    """None where only a side effect was kept and it has undone itself."""
+    """None where there is nothing to put back any more, and nothing to say about it."""
     if obstacle := _obstacle(kept, journal.boot_id):
         journal.drop_baseline(kept)
         return _told(kept, "", obstacle)
+    now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
-        return _put_back(kept, Bench(kept.run, kept.device, journal))
+        return _put_back(now, Bench(kept.run, now.device, journal))
     except SettingError as error:
         return _told(kept, "", error.message)
 
 
 def _obstacle(kept: Baseline, boot_id: str) -> str:
-    if kept.name not in REGISTRY:
+    if kept.name not in BY_KEY:
         return UNKNOWN
     if kept.boot_id != boot_id and not kept.survives_reboot:
         return REBOOTED
-    if not sysfs.exists(kept.device) or sysfs.stable_id(kept.device) != kept.stable_id:
-        return GONE
-    return ""
+    return GONE if find(kept.stable_id, kept.device) is None else ""
 
 
 def _put_back(kept: Baseline, bench: Bench) -> SettingRestored | None:
-    setting = REGISTRY[kept.name]
-    found = setting.read(kept.device)
+    setting = BY_KEY[kept.name]
+    if not setting.discover(kept.device) and setting.vanishes:
+        bench.drop(kept)
+        return None
+    found = setting.capture(kept.device)
     if not is_ours(kept, found):
         bench.drop(kept)
         return _told(kept, found, CHANGED)
-    if found == kept.before:
+    if setting.same(found, kept.before):
         bench.drop(kept)
         return _told(kept, found) if kept.wished else None
-    observed = bench.write(setting, kept.before, restoring=True)
-    if observed != kept.before:
-        return _told(kept, observed, f"the kernel made {observed} of it")
+    observed = bench.restore(setting, kept.before)
+    if not setting.same(observed, kept.before):
+        return _told(kept, observed, f"the kernel made {setting.shown(observed)} of it")
     bench.drop(kept)
     return _told(kept, observed)
 
 
 def _told(kept: Baseline, observed: str, note: str = "") -> SettingRestored:
+    setting = BY_KEY.get(kept.name)
+    shown = setting.shown if setting else str
     return SettingRestored(
         at=time.time(),
         name=kept.name,
         device=kept.device,
-        value=kept.before,
-        observed=observed,
+        value=shown(kept.before)[:LONGEST],
+        observed=shown(observed)[:LONGEST],
         restored=not note,
         note=note,
     )

@@ -1,32 +1,68 @@
-"""The I/O scheduler. The file shows all of them with the one in use in brackets: `none [mq-deadline] kyber`."""
+"""The I/O scheduler. The file shows all of them with the one in use in brackets: `none [mq-deadline] kyber`.
+
+A scheduler that is switched on begins with its own defaults. So what is kept to be put back is
+its name with all its tunables: `mq-deadline fifo_batch=16 read_expire=100`.
+"""
 
 from worker.inventory.devices import parse_choice
-from worker.settings.base import SettingError
+from worker.settings.base import SettingError, refused
+from worker.settings.files import read_file, write_file
 from worker.settings.queue_file import QueueFile
 
 
 class Scheduler(QueueFile):
-    def read(self, device: str) -> str:
-        return parse_choice(super().read(device))[0]
+    def read(self, subject: str) -> str:
+        return parse_choice(super().read(subject))[0]
 
-    def choices(self, device: str) -> tuple[str, ...]:
+    def choices(self, subject: str) -> tuple[str, ...]:
         try:
-            return parse_choice(super().read(device))[1]
+            return parse_choice(super().read(subject))[1]
         except SettingError:
             return ()
 
-    def apply(self, device: str, value: str) -> None:
+    def apply(self, subject: str, value: str) -> None:
         """Only what the kernel lists now: a name beyond it would make the kernel load a module."""
-        listed = self.choices(device)
+        listed = self.choices(subject)
         if value not in listed:
-            raise SettingError(
-                "setting_refused",
-                f"scheduler of {device} cannot be {value!r}; there is {', '.join(listed) or 'none to choose'}.",
+            raise refused(
+                f"scheduler of {subject} cannot be {value!r}; there is {', '.join(listed) or 'none to choose'}."
             )
-        self._write(device, value)
+        self._write(subject, value)
 
-    def verify(self, asked: str, observed: str) -> bool:
+    def verify(self, subject: str, asked: str, observed: str) -> bool:
         return asked == observed
+
+    def capture(self, subject: str) -> str:
+        tunables = (f"{name}={value}" for name, value in self._tunables(subject).items())
+        return " ".join((self.read(subject), *tunables))
+
+    def same(self, one: str, other: str) -> bool:
+        """By name: tunables that were changed by themselves are kept, and put back, by themselves."""
+        return self.shown(one) == self.shown(other)
+
+    def shown(self, state: str) -> str:
+        return state.partition(" ")[0]
+
+    def restore(self, subject: str, state: str) -> None:
+        name, *pairs = state.split()
+        self._write(subject, name)
+        now = self._tunables(subject)
+        for pair in pairs:
+            tunable, _, value = pair.partition("=")
+            if now.get(tunable) != value:
+                self._write_tunable(subject, tunable, value)
+
+    def _write_tunable(self, subject: str, tunable: str, value: str) -> None:
+        path, what = self.path(subject).parent / "iosched" / tunable, f"{tunable} of {subject}'s scheduler"
+        write_file(path, value, what)
+        if read_file(path, what) != value:
+            raise SettingError("setting_clamped", f"{what} could not be put back to {value}.")
+
+    def _tunables(self, subject: str) -> dict[str, str]:
+        directory = self.path(subject).parent / "iosched"
+        if not directory.is_dir():
+            return {}
+        return {path.name: read_file(path, path.name) for path in sorted(directory.iterdir()) if path.is_file()}
 
 
 # Changing it gives the queue a new set of requests and switches write-back throttling: both start at their defaults.

@@ -1,41 +1,58 @@
 """From the settings that are to those that a trial wants.
 
-What a trial's devices look like depends on their baseline and on its wishes alone, not on
+What a trial's host looks like depends on its baseline and on the trial's wishes alone, not on
 the trials before: what earlier trials of the run changed and this one does not ask for goes
-back first. Another run's settings are put back whole. All settings of a device are written
-in order of their rank, because changing the scheduler resets others.
+back first. Another run's settings are put back whole. The host's own settings are written
+first, then those of controllers, then those of devices; all of one subject in order of their
+rank, because changing the scheduler resets others. At the end everything is read once more,
+so that a setting that another one, or somebody else, has changed again is noticed.
 """
 
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
+import msgspec
+
 from worker.contract.orders import SettingWish
 from worker.contract.reports import SettingRecord
 from worker.journal import Baseline, Journal
 from worker.place import Place
 from worker.policy import Policy
-from worker.settings import REGISTRY
-from worker.settings.base import Setting, SettingError, SettingFailed
+from worker.settings import BY_KEY, REGISTRY
+from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.bench import Bench, is_ours, rank
-from worker.settings.restore import restore_all, restore_run
+from worker.settings.permission import refuse_unallowed
+from worker.settings.restore import LONGEST, restore_all, restore_run
+from worker.settings.subjects import in_order, subject_of
 
 __all__ = ["SettingFailed", "restore_all", "restore_run", "settle"]
 
 log = logging.getLogger(__name__)
 
 
+class Wish(msgspec.Struct, frozen=True):
+    setting: Setting
+    value: str
+
+
+Wishes = Mapping[str, Wish]  # by the setting's key
+
+
 def settle(
     wishes: Sequence[SettingWish], run: str, places_by_leg: Mapping[int, Place], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
-    """Bring every device of the legs, and any that the run touched before, to what is wished. Raises SettingFailed."""
-    wanted = _by_device(wishes, places_by_leg, policy)
-    _put_back_other_runs(run, journal)
-    touched = {baseline.device for baseline in journal.baselines(run)}
+    """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
-        for device in sorted(touched | set(wanted)):
-            _settle_device(Bench(run, device, journal), wanted.get(device, {}), records)
+        wanted = _by_subject(wishes, places_by_leg, policy)
+        _put_back_other_runs(run, journal)
+        touched = {baseline.device for baseline in journal.baselines(run)}
+        subjects = sorted(touched | set(wanted), key=in_order)
+        for subject in subjects:
+            _settle_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
+        for subject in subjects:
+            _refuse_undone(subject, wanted.get(subject, {}))
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
@@ -44,102 +61,125 @@ def settle(
 def _put_back_other_runs(run: str, journal: Journal) -> None:
     for other in sorted({baseline.run for baseline in journal.baselines()} - {run}):
         for told in restore_run(other, journal):
-            log.info("Run %s: %s of %s put back: %s", other, told.name, told.device, told.note or told.observed)
+            place = named(told.device)
+            log.info("Run %s: %s of %s put back: %s", other, told.name, place, told.note or told.observed)
 
 
 # ---- what is wished, and may it be
 
 
-def _by_device(wishes: Iterable[SettingWish], places: Mapping[int, Place], policy: Policy) -> dict[str, dict[str, str]]:
-    wanted: dict[str, dict[str, str]] = {}
-    for wish in wishes:
-        device = _allowed_device(wish, places, policy)
-        values = wanted.setdefault(device, {})
-        if values.setdefault(wish.name, wish.value) != wish.value:
-            raise SettingFailed(
-                "setting_conflict", f"{wish.name} of {device} is to be {values[wish.name]} and {wish.value} at once."
+def _by_subject(
+    wishes: Iterable[SettingWish], places: Mapping[int, Place], policy: Policy
+) -> dict[str, dict[str, Wish]]:
+    wanted: dict[str, dict[str, Wish]] = {}
+    for asked in wishes:
+        setting, place = _known(asked, places)
+        refuse_unallowed(setting, place, policy)
+        subject = subject_of(setting, place.device)
+        wish = Wish(setting, asked.value)
+        other = wanted.setdefault(subject, {}).setdefault(setting.key, wish)
+        if other != wish:
+            raise SettingError(
+                "setting_conflict",
+                f"{named(subject)} is to have {other.setting.name}={other.value} and "
+                f"{setting.name}={asked.value} at once. Take one of them.",
             )
     return wanted
 
 
-def _allowed_device(wish: SettingWish, places: Mapping[int, Place], policy: Policy) -> str:
-    if wish.name not in REGISTRY:
-        raise SettingFailed("setting_unknown", f"{wish.name!r} is no setting of this worker; it knows {_known()}.")
-    place = places.get(wish.leg)
+def _known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:
+    if asked.name not in REGISTRY:
+        known = ", ".join(REGISTRY)
+        raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
+    place = places.get(asked.leg)
     if place is None:
-        raise SettingFailed("setting_refused", f"{wish.name} is wished for leg {wish.leg}, which the trial lacks.")
-    entry = policy.entry(place.target)
-    if entry is None or not entry.allows_setting(wish.name):
-        raise SettingFailed(
-            "setting_not_allowed",
-            f"{policy.path} does not allow changing {wish.name} of target {place.target!r}: add it to its settings.",
-        )
-    if not place.device:
-        raise SettingFailed("setting_refused", f"{wish.name}: no single block device lies under {place.path}.")
-    if not REGISTRY[wish.name].discover(place.device):
-        raise SettingFailed("setting_refused", f"{place.device} has no {wish.name}.")
-    return place.device
+        raise SettingError("setting_refused", f"{asked.name} is wished for leg {asked.leg}, which the trial lacks.")
+    return REGISTRY[asked.name], place
 
 
-def _known() -> str:
-    return ", ".join(REGISTRY)
+# ---- one subject
 
 
-# ---- one device
-
-
-def _settle_device(bench: Bench, wanted: Mapping[str, str], records: list[SettingRecord]) -> None:
+def _settle_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) -> None:
     if _must_start_afresh(bench.baselines(), wanted):
         _put_back(bench, tuple(bench.baselines()), records)
     else:
-        _put_back(bench, tuple(name for name in bench.baselines() if name not in wanted), records, keep_effects=wanted)
-    for name in sorted(wanted, key=rank):
-        _apply(bench, REGISTRY[name], wanted[name], records)
+        _put_back(bench, tuple(key for key in bench.baselines() if key not in wanted), records, keep_effects=wanted)
+    for key in sorted(wanted, key=rank):
+        _apply(bench, wanted[key], records)
 
 
-def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Mapping[str, str]) -> bool:
+def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
     """A disturbed setting that an earlier trial wished for and this one does not: its value now is nobody's default.
 
     Going to the baseline and coming back makes the kernel choose its default again.
     """
-    disturbed = {name for wish in wanted if wish in kept for name in REGISTRY[wish].disturbs}
-    return any(kept[name].wished and name not in wanted for name in disturbed if name in kept)
+    disturbed = {key for wish in wanted if wish in kept for key in BY_KEY[wish].disturbs}
+    return any(kept[key].wished and key not in wanted for key in disturbed if key in kept)
 
 
 def _put_back(
-    bench: Bench, names: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
+    bench: Bench, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
     """Back to the baseline, except what is only the effect of a setting that stays."""
-    effects = {name for wish in keep_effects for name in REGISTRY[wish].disturbs}
-    for name in names:
-        kept = bench.baselines().get(name)
-        if kept is None or name not in REGISTRY or (name in effects and not kept.wished):
+    effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
+    for key in keys:
+        kept = bench.baselines().get(key)
+        if kept is None or key not in BY_KEY or (key in effects and not kept.wished):
             continue
-        setting = REGISTRY[name]
-        found = setting.read(bench.device)
-        if found != kept.before and is_ours(kept, found):
-            observed = bench.write(setting, kept.before, restoring=True)
-            records.append(_record(bench, setting, found, kept.before, observed))
-            _refuse_clamped(bench, setting, kept.before, observed, same=observed == kept.before)
+        setting = BY_KEY[key]
+        if not (setting.vanishes and not setting.discover(bench.subject)):
+            _put_back_one(bench, setting, kept, records)
         bench.drop(kept)
 
 
-def _apply(bench: Bench, setting: Setting, value: str, records: list[SettingRecord]) -> None:
-    before = setting.read(bench.device)
-    observed = before if before == value else bench.write(setting, value)
-    records.append(_record(bench, setting, before, value, observed))
-    _refuse_clamped(bench, setting, value, observed, same=setting.verify(value, observed))
+def _put_back_one(bench: Bench, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
+    found = setting.capture(bench.subject)
+    if setting.same(found, kept.before) or not is_ours(kept, found):
+        return
+    observed = bench.restore(setting, kept.before)
+    before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))
+    records.append(_record(bench, setting, before, asked, now))
+    _refuse_clamped(bench, setting, asked, now, same=setting.same(observed, kept.before))
+
+
+def _apply(bench: Bench, wish: Wish, records: list[SettingRecord]) -> None:
+    setting = wish.setting
+    if not setting.discover(bench.subject):
+        raise SettingError("setting_refused", setting.missing(bench.subject))
+    before = setting.read(bench.subject)
+    observed = before if before == wish.value else bench.write(setting, wish.value)
+    records.append(_record(bench, setting, before, wish.value, observed))
+    _refuse_clamped(bench, setting, wish.value, observed, same=setting.verify(bench.subject, wish.value, observed))
+
+
+def _refuse_undone(subject: str, wanted: Wishes) -> None:
+    """Everything together is as wished, too."""
+    for wish in wanted.values():
+        now = wish.setting.read(subject)
+        if not wish.setting.verify(subject, wish.value, now):
+            raise SettingError(
+                "setting_conflict",
+                f"{wish.setting.name} of {named(subject)} was set to {wish.value} and is {now} after the other "
+                "settings were made: one of them, or another program on this host, changes it.",
+            )
 
 
 def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
     if not same:
         raise SettingError(
             "setting_clamped",
-            f"{setting.name} of {bench.device} was to be {asked}; the kernel took it and made {observed} of it.",
+            f"{setting.name} of {named(bench.subject)} was to be {asked}; the kernel took it and made {observed} of "
+            "it.",
         )
 
 
 def _record(bench: Bench, setting: Setting, before: str, asked: str, observed: str) -> SettingRecord:
     return SettingRecord(
-        at=time.time(), name=setting.name, device=bench.device, before=before, asked=asked, observed=observed
+        at=time.time(),
+        name=setting.name,
+        device=bench.subject,
+        before=before[:LONGEST],
+        asked=asked[:LONGEST],
+        observed=observed[:LONGEST],
     )

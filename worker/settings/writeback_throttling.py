@@ -10,17 +10,17 @@ from worker.settings.queue_file import QueueFile
 class WritebackThrottling(QueueFile):
     _form = re.compile(r"^(-1|\d{1,18})$")
 
-    def verify(self, asked: str, observed: str) -> bool:
+    def verify(self, subject: str, asked: str, observed: str) -> bool:
         """After -1 the kernel shows the default that it chose."""
-        return observed.isdigit() if asked == "-1" else super().verify(asked, observed)
+        return observed.isdigit() if asked == "-1" else super().verify(subject, asked, observed)
 
-    def restore(self, device: str, value: str) -> None:
+    def restore(self, subject: str, state: str) -> None:
         """By way of -1: a number that is written counts as set by hand, and the default would not follow any more."""
         with contextlib.suppress(SettingError):
-            self._write(device, "-1")
-            if self.read(device) == value:
+            self._write(subject, "-1")
+            if self.read(subject) == state:
                 return
-        self._write(device, value)
+        self._write(subject, state)
 
 
 WRITEBACK_THROTTLING = WritebackThrottling("wbt_lat_usec", "target latency of write-back throttling, µs (-1: default)")

@@ -1,4 +1,5 @@
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -8,8 +9,10 @@ from worker import inventory
 from worker.contract.base import encode
 from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
 from worker.guard.tests import rig
+from worker.inventory.geometry import geometry
 from worker.inventory.signature import read_signature
 from worker.place import Place
+from worker.settings.cpus import parse_list
 
 
 def test_it_takes_the_inventory_of_this_host_quickly() -> None:
@@ -78,3 +81,53 @@ def test_it_knows_formats_by_their_magic(tmp_path: Path, offset: int, content: b
         file.write(content)
         file.flush()
         assert read_signature(file.fileno(), rig.MIB) == name
+
+
+def test_it_tells_processors_memory_and_file_systems_of_this_host() -> None:
+    found = inventory.take()
+    online = sum(len(parse_list(node.cpus)) for node in found.numa_nodes)
+    assert online in (0, os.cpu_count())
+    assert all(words for words in found.cpu.mitigations.values())
+    roots = [each for each in found.file_systems if "/" in each.points]
+    assert all(each.kind and each.options for each in roots)
+    assert {each.controller for each in found.block_devices} - {""} <= {each.address for each in found.pci}
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mkfs.btrfs"), reason="needs root and btrfs-progs")
+def test_it_tells_a_btrfs_over_two_devices_once(tmp_path: Path) -> None:
+    with (
+        rig.loop(rig.sparse(tmp_path / "a", 256 * rig.MIB)) as one,
+        rig.loop(rig.sparse(tmp_path / "b", 256 * rig.MIB)) as two,
+    ):
+        rig.run("mkfs.btrfs", "-q", "-f", "-d", "raid0", "-m", "raid1", one, two)
+        with rig.mounted(one, tmp_path / "point", fresh=False) as point:
+            found = [each for each in inventory.take().file_systems if str(point) in each.points]
+    assert [(each.kind, each.devices) for each in found] == [("btrfs", tuple(sorted((Path(one).name, Path(two).name))))]
+    assert found[0].detail == "data raid0, metadata raid1"
+
+
+def test_it_reads_the_tables_of_volumes(tmp_path: Path) -> None:
+    for name, slaves in (("dm-0", 2), ("dm-1", 1)):
+        at = tmp_path / "class/block" / name
+        for folder in ("dm", *(f"slaves/sd{number}" for number in range(slaves))):
+            (at / folder).mkdir(parents=True)
+        (at / "dm/name").write_text(f"vg-{name}\n")
+        (at / "dm/uuid").write_text("LVM-abc\n")
+    tables = {"vg-dm-0": "0 41943040 striped 2 128 8:0 2048 8:16 2048"}
+    striped, unknown = geometry("dm-0", tables, tmp_path), geometry("dm-1", {}, tmp_path)
+    assert striped is not None
+    assert unknown is not None
+    assert (striped.level, striped.members, striped.chunk_bytes, striped.name) == ("striped", 2, 65536, "vg-dm-0")
+    assert (unknown.level, unknown.members, unknown.chunk_bytes) == ("lvm", 1, None)
+
+
+def test_it_reads_how_an_array_is_put_together(tmp_path: Path) -> None:
+    at = tmp_path / "class/block/md0/md"
+    at.mkdir(parents=True)
+    values = {"level": "raid5", "raid_disks": "4", "chunk_size": "524288", "array_state": "clean"}
+    for name, value in {**values, "metadata_version": "1.2"}.items():
+        (at / name).write_text(value + "\n")
+    found = geometry("md0", {}, tmp_path)
+    assert found is not None
+    assert (found.level, found.members, found.chunk_bytes, found.detail) == ("raid5", 4, 524288, "clean, 1.2")

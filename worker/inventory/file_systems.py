@@ -1,0 +1,47 @@
+"""Mounted file systems on block devices, each once however often it is mounted."""
+
+from pathlib import Path
+
+from worker.contract.inventory import FileSystem
+from worker.inventory.sysfs import SYS, text
+from worker.inventory.usage import Mount, Usage
+
+LONGEST = 2000
+
+
+def file_systems(usage: Usage, sys: Path = SYS) -> tuple[FileSystem, ...]:
+    groups: dict[tuple[str, ...], list[Mount]] = {}
+    devices: dict[str, list[str]] = {}
+    for name, mount in usage.mounts:
+        devices.setdefault(mount.major_minor, []).append(name)
+    for _, mount in usage.mounts:
+        key = (mount.kind, *sorted(set(devices[mount.major_minor])))
+        groups.setdefault(key, []).append(mount)
+    return tuple(_file_system(key[0], key[1:], mounts, sys) for key, mounts in sorted(groups.items()))
+
+
+def _file_system(kind: str, devices: tuple[str, ...], mounts: list[Mount], sys: Path) -> FileSystem:
+    return FileSystem(
+        kind=kind[:200],
+        devices=devices,
+        points=tuple(dict.fromkeys(mount.point[:LONGEST] for mount in mounts)),
+        options=mounts[0].options[:LONGEST],
+        detail=_btrfs(devices, sys) if kind == "btrfs" else "",
+    )
+
+
+def _btrfs(devices: tuple[str, ...], sys: Path) -> str:
+    """`data raid0, metadata raid1`: the profiles that have been allocated."""
+    for group in sorted((sys / "fs/btrfs").glob("*-*")):
+        if set(devices) & {entry.name for entry in (group / "devices").glob("*")}:
+            kinds = ((kind, group / "allocation" / kind) for kind in ("data", "metadata"))
+            return ", ".join(f"{kind} {_profiles(at)}" for kind, at in kinds if _profiles(at))
+    return ""
+
+
+def _profiles(at: Path) -> str:
+    return "/".join(sorted(entry.name for entry in at.glob("*") if (entry / "total_bytes").exists() and _used(entry)))
+
+
+def _used(profile: Path) -> bool:
+    return text(profile / "total_bytes") not in ("", "0")

@@ -1,0 +1,75 @@
+"""How md arrays and device-mapper volumes are put together."""
+
+from pathlib import Path
+
+from worker.contract.inventory import Geometry
+from worker.inventory import sysfs
+from worker.inventory.sysfs import SYS, attribute
+from worker.tools import ToolError, ask
+
+LONGEST = 200
+
+
+def geometry(name: str, tables: dict[str, str], sys: Path = SYS) -> Geometry | None:
+    """`tables` are device-mapper's, by name of the volume."""
+    if sysfs.kind(name, sys) == "raid":
+        return _array(name, sys)
+    if sysfs.kind(name, sys) == "dm":
+        return _volume(name, tables, sys)
+    return None
+
+
+def _array(name: str, sys: Path) -> Geometry | None:
+    level = attribute(name, "md/level", sys)
+    if not level:
+        return None
+    chunk = attribute(name, "md/chunk_size", sys)
+    words = (attribute(name, f"md/{file}", sys) for file in ("array_state", "metadata_version"))
+    members = attribute(name, "md/raid_disks", sys)
+    return Geometry(
+        level=level[:LONGEST],
+        members=int(members) if members.isdigit() else len(sysfs.slaves(name, sys)),
+        chunk_bytes=int(chunk) if chunk.isdigit() and chunk != "0" else None,
+        detail=", ".join(filter(None, words)),
+    )
+
+
+def _volume(name: str, tables: dict[str, str], sys: Path) -> Geometry:
+    """Its target by the table, where dmsetup could be asked; else by the kind that its UUID begins with."""
+    volume = attribute(name, "dm/name", sys)
+    level, chunk_bytes = _of_table(tables.get(volume, ""))
+    return Geometry(
+        level=level or attribute(name, "dm/uuid", sys).partition("-")[0].lower() or "dm",
+        members=len(sysfs.slaves(name, sys)),
+        chunk_bytes=chunk_bytes,
+        name=volume[:LONGEST],
+    )
+
+
+def _of_table(table: str) -> tuple[str, int | None]:
+    """`0 41943040 striped 2 128 8:0 2048 8:16 2048`: target, and for stripes their size (sectors of 512 bytes).
+
+    Several rows of one kind are one volume in pieces. Kernel: Documentation/admin-guide/device-mapper/striped.rst.
+    """
+    rows = [row.split() for row in table.splitlines()]
+    targets = {row[2] for row in rows if len(row) > 2}
+    if len(targets) != 1:
+        return ("mixed" if targets else ""), None
+    target = targets.pop()
+    sizes = {row[4] for row in rows if target == "striped" and len(row) > 4 and row[4].isdigit()}
+    return target[:LONGEST], int(sizes.pop()) * sysfs.SECTOR_BYTES if len(sizes) == 1 else None
+
+
+def volume_tables(sys: Path = SYS) -> dict[str, str]:
+    """Every volume's table as dmsetup tells it; {} without volumes, dmsetup, or leave."""
+    if not any(sysfs.kind(name, sys) == "dm" for name in sysfs.names(sys)):
+        return {}
+    try:
+        said = ask("dmsetup", "table", limit_s=2)
+    except ToolError:
+        return {}
+    rows = (line.partition(": ") for line in said.out.splitlines()) if said.exit_code == 0 else ()
+    found: dict[str, str] = {}
+    for volume, _, row in rows:
+        found[volume] = f"{found[volume]}\n{row}" if volume in found else row
+    return found

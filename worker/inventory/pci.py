@@ -1,0 +1,190 @@
+"""Storage controllers and NVMe drives, with the PCI Express way to each from its root port.
+
+Speeds and widths are sysfs' own; the packet payload comes from the configuration space, of which only
+root may read more than 64 bytes. A link is degraded when it is slower or narrower than both ends can be:
+a x16 slot with a x8 card runs at x8 and is well.
+"""
+
+import re
+import struct
+from pathlib import Path
+
+from worker.contract.inventory import PcieLink, PciFunction
+from worker.inventory import pci_names
+from worker.inventory.sysfs import PCI_ADDRESS, SYS, text
+
+_STORAGE, _BRIDGE = 0x01, 0x06
+_KINDS = {0x00: "scsi", 0x01: "ide", 0x04: "raid", 0x06: "sata", 0x07: "sas", 0x08: "nvme"}
+_FIRMWARE = ("version_fw", "fwrev", "firmware_rev", "fw_version")  # of the SCSI hosts of various drivers
+_MODEL = ("board_name", "version_product", "model_name", "model")
+_CAPABILITY_LIST, _FIRST_CAPABILITY, _PCI_EXPRESS = 0x34, 0x40, 0x10
+_DOWNSTREAM = (4, 6)  # root port, downstream port of a switch
+LONGEST = 200
+
+
+def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
+    """Every storage function and every bridge on the way to one, ordered by address."""
+    found: dict[str, PciFunction] = {}
+    for address in _storage(sys):
+        for each in _way(address, sys):
+            if each not in found:
+                found[each] = _function(each, sys)
+    return tuple(found[address] for address in sorted(found))
+
+
+def _storage(sys: Path) -> list[str]:
+    """By class; and what is driven as a disk under another class (virtio)."""
+    entries = sorted((sys / "bus/pci/devices").glob("*"))
+    return [entry.name for entry in entries if PCI_ADDRESS.match(entry.name) and _class(entry) >> 8 == _STORAGE]
+
+
+def _class(at: Path) -> int:
+    """Base class and subclass as one number: 0x0108 is an NVMe controller."""
+    code = text(at / "class")
+    return int(code, 16) >> 8 if code.startswith("0x") else 0
+
+
+def _way(address: str, sys: Path) -> list[str]:
+    """The function and the bridges above it, from the root port down."""
+    parts = (sys / "bus/pci/devices" / address).resolve().parts
+    return [part for part in parts if PCI_ADDRESS.match(part)]
+
+
+def _function(address: str, sys: Path) -> PciFunction:
+    at = sys / "bus/pci/devices" / address
+    above = _way(address, sys)[:-1]
+    driver = _link_name(at / "driver")
+    vendor, device = _identity(at, "vendor", "device")
+    node = text(at / "numa_node")
+    downstream = _faces_down(at, has_parent=bool(above))
+    return PciFunction(
+        address=address,
+        parent=above[-1] if above else "",
+        kind=_kind(_class(at)),
+        vendor_id=vendor,
+        device_id=device,
+        subsystem=":".join(filter(None, _identity(at, "subsystem_vendor", "subsystem_device"))),
+        model=(_of_the_driver(at, _MODEL) or pci_names.model(vendor, device))[:LONGEST],
+        firmware=_of_the_driver(at, _FIRMWARE)[:LONGEST],
+        driver=driver[:LONGEST],
+        driver_version=text(sys / "module" / driver / "version")[:LONGEST] if driver else "",
+        numa_node=int(node) if node.isdigit() else None,
+        interrupts=interrupts(address, sys),
+        link=_pcie_link(at, sys / "bus/pci/devices" / above[-1] if above else None, downstream=downstream),
+        downstream=downstream,
+    )
+
+
+def _kind(code: int) -> str:
+    if code >> 8 == _STORAGE:
+        return _KINDS.get(code & 0xFF, "storage")
+    return "bridge" if code >> 8 == _BRIDGE else "other"
+
+
+def _identity(at: Path, *files: str) -> tuple[str, ...]:
+    return tuple(text(at / file).removeprefix("0x") for file in files)
+
+
+def _link_name(link: Path) -> str:
+    return link.resolve().name if link.exists() else ""
+
+
+def _of_the_driver(at: Path, names: tuple[str, ...]) -> str:
+    """What the driver tells beside the function's SCSI host or NVMe controller."""
+    places = [*at.glob("host*/scsi_host/host*"), *at.glob("nvme/nvme*")]
+    return next((found for place in places for name in names if (found := text(place / name))), "")
+
+
+def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
+    """By message where the function has those, else its line."""
+    at = sys / "bus/pci/devices" / address
+    found = sorted(int(entry.name) for entry in (at / "msi_irqs").glob("[0-9]*"))
+    line = text(at / "irq")
+    return tuple(found) or ((int(line),) if line.isdigit() and line != "0" else ())
+
+
+# ---- links
+
+
+def _faces_down(at: Path, *, has_parent: bool) -> bool:
+    """A root port's or a switch's downstream port's link is the one below it. Type: bits 7:4 of the capability."""
+    if _class(at) >> 8 != _BRIDGE:
+        return False
+    config = _config(at)
+    offset = _express(config)
+    return not has_parent if offset is None else config[offset + 2] >> 4 in _DOWNSTREAM
+
+
+def _pcie_link(at: Path, above: Path | None, *, downstream: bool) -> PcieLink | None:
+    now, most = _speed(at, "current"), _speed(at, "max")
+    if most is None:
+        return None
+    lanes, max_lanes = _lanes(at, "current"), _lanes(at, "max")
+    payload, max_payload = payloads(_config(at))
+    return PcieLink(
+        transfers_per_s=now,
+        lanes=lanes,
+        max_transfers_per_s=most,
+        max_lanes=max_lanes,
+        degraded=None
+        if downstream  # the other end tells
+        else _degraded((now, most, _speed(above, "max")), (lanes, max_lanes, _lanes(above, "max"))),
+        payload_bytes=payload,
+        max_payload_bytes=max_payload,
+    )
+
+
+def _degraded(*facts: tuple[int | None, int | None, int | None]) -> bool | None:
+    """Each now, at most here, at most above. Unknown where there is no link now, or one end does not tell."""
+    if any(now is None or here is None for now, here, _ in facts):
+        return None
+    return any(now < min(here, here if above is None else above) for now, here, above in facts)  # type: ignore[operator, type-var]
+
+
+def _speed(at: Path | None, which: str) -> int | None:
+    """`8.0 GT/s PCIe` in transfers a second and lane."""
+    found = re.match(r"([\d.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
+    return round(float(found[1]) * 1e9) if found else None
+
+
+def _lanes(at: Path | None, which: str) -> int | None:
+    """0 is a link that is down; 255 is what sysfs shows for an unknown one."""
+    found = text(at / f"{which}_link_width") if at else ""
+    return int(found) if found.isdigit() and 0 < int(found) <= 32 else None
+
+
+def _config(at: Path) -> bytes:
+    try:
+        return (at / "config").read_bytes()
+    except OSError:
+        return b""
+
+
+def payloads(config: bytes) -> tuple[int | None, int | None]:
+    """Largest payload in bytes as set, and as supported, from the PCI Express capability.
+
+    PCI Express Base Specification 3.0, 7.8: Device Capabilities at offset 4, bits 2:0; Device Control at
+    offset 8, bits 7:5; both as 128 << n.
+    """
+    offset = _express(config)
+    if offset is None:
+        return None, None
+    (able,) = struct.unpack_from("<I", config, offset + 4)
+    (control,) = struct.unpack_from("<H", config, offset + 8)
+    return _payload(control >> 5), _payload(able)
+
+
+def _express(config: bytes) -> int | None:
+    """Where the PCI Express capability begins; None where it is missing, or the space is cut off or goes round."""
+    offset = config[_CAPABILITY_LIST] & 0xFC if len(config) > _CAPABILITY_LIST else 0
+    seen: set[int] = set()
+    while offset >= _FIRST_CAPABILITY and offset + 10 <= len(config) and offset not in seen:
+        if config[offset] == _PCI_EXPRESS:
+            return offset
+        seen.add(offset)
+        offset = config[offset + 1] & 0xFC
+    return None
+
+
+def _payload(code: int) -> int | None:
+    return 128 << (code & 7) if (code & 7) < 6 else None  # 6 and 7 are reserved

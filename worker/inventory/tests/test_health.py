@@ -1,0 +1,106 @@
+"""Outputs in `recorded/` are of smartctl 7.3 and nvme-cli 2.3 on the lab's virtual storage server.
+
+The drives of real makers below are put together after smartmontools' JSON: of an Intel and a Samsung SATA SSD and a
+SAS SSD, cut to what is read. They were not tried on such drives.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker.inventory import health
+from worker.tools import Said, ToolError
+
+RECORDED = Path(__file__).parent / "recorded"
+
+
+def recorded(name: str, exit_code: int = 0) -> Said:
+    return Said(exit_code, (RECORDED / name).read_text(), "")
+
+
+def said(exit_code: int = 0, **keys: Any) -> Said:
+    return Said(exit_code, json.dumps({"smartctl": {"version": [7, 3]}, **keys}), "")
+
+
+def attributes(**raw: tuple[int, int]) -> dict[str, Any]:
+    rows = [{"id": 1, "name": n, "value": v, "raw": {"value": r, "string": str(r)}} for n, (v, r) in raw.items()]
+    return {"ata_smart_attributes": {"revision": 1, "table": rows}, "smart_status": {"passed": True}}
+
+
+def test_it_reads_an_nvme_drive_by_smartctl() -> None:
+    found = health.read_smartctl(recorded("smartctl-7.3-nvme.json"), "nvme0n1", "LABNVME0")
+    assert (found.tool, found.healthy, found.temperature_c, found.percent_used) == ("smartctl 7.3", True, 50, 0)
+    assert (found.host_written_bytes, found.media_errors, found.warnings) == (0, 0, ())
+
+
+def test_it_reads_an_nvme_drive_by_nvme_cli() -> None:
+    found = health.read_nvme_cli(recorded("nvme-cli-2.3-smart-log.json"), "nvme0n1", "LABNVME0")
+    assert (found.tool, found.healthy, found.temperature_c, found.percent_used) == ("nvme-cli", True, 50, 0)
+    log = {"critical_warning": 5, "temperature": 350, "percent_used": 104, "data_units_written": "1000"}
+    worn = health.read_nvme_cli(Said(0, json.dumps(log), ""), "nvme0n1", "")
+    assert (worn.healthy, worn.percent_used, worn.host_written_bytes) == (False, 104, 512_000_000)
+    assert worn.warnings == ("spare capacity is low", "reliability is degraded")
+
+
+def test_it_reads_a_sata_drive() -> None:
+    found = health.read_smartctl(recorded("smartctl-7.3-sata.json"), "sdf", "LABSATA0")
+    assert (found.healthy, found.temperature_c, found.power_on_hours) == (True, 31, 1)
+    assert (found.percent_used, found.host_written_bytes) == (None, None)
+
+
+def test_it_says_that_a_drive_tells_nothing() -> None:
+    found = health.read_smartctl(recorded("smartctl-7.3-scsi.json", 4), "sda", "LABVS0")
+    assert (found.healthy, found.temperature_c, "tells nothing" in found.problem) == (None, None, True)
+
+
+def test_it_reads_what_makers_count_in_units_of_their_own() -> None:
+    intel = attributes(Media_Wearout_Indicator=(93, 0), Host_Writes_32MiB=(100, 1000), NAND_Writes_32MiB=(100, 1500))
+    found = health.read_smartctl(said(**intel), "sda", "")
+    assert (found.percent_used, found.host_written_bytes, found.media_written_bytes) == (7, 1000 * 2**25, 1500 * 2**25)
+    samsung = attributes(Wear_Leveling_Count=(99, 12), Total_LBAs_Written=(99, 2_000_000))
+    found = health.read_smartctl(said(logical_block_size=512, **samsung), "sda", "")
+    assert (found.percent_used, found.host_written_bytes, found.media_written_bytes) == (1, 1_024_000_000, None)
+    found = health.read_smartctl(said(scsi_percentage_used_endurance_indicator=2), "sda", "")
+    assert found.percent_used == 2
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 900])
+def test_it_refuses_an_output_that_is_cut_off(cut: int) -> None:
+    whole = recorded("smartctl-7.3-nvme.json")
+    with pytest.raises(ToolError, match="could not be read"):
+        health.read_smartctl(Said(0, whole.out[:cut], ""), "nvme0n1", "")
+
+
+def test_it_refuses_another_drives_word_and_gives_the_tools_own_reason() -> None:
+    with pytest.raises(ToolError, match="not of OTHER"):
+        health.read_smartctl(recorded("smartctl-7.3-nvme.json"), "nvme0n1", "OTHER")
+    failed = {"version": [7, 3], "messages": [{"string": "Device is in STANDBY mode", "severity": "information"}]}
+    with pytest.raises(ToolError, match="STANDBY"):
+        health.read_smartctl(Said(2, json.dumps({"smartctl": failed}), ""), "sda", "")
+    with pytest.raises(ToolError, match="Permission denied"):
+        health.read_nvme_cli(Said(1, "", "Permission denied"), "nvme0n1", "")
+
+
+def test_it_names_what_is_missing_and_ends_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    node = tmp_path / "sys/devices/pci0000:00/nvme/nvme0/nvme0n1"
+    (node / "device").mkdir(parents=True)
+    for name, value in {"dev": "259:0", "size": "1000", "device/transport": "pcie", "device/serial": "S1"}.items():
+        (node / name).write_text(value + "\n")
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    (tmp_path / "sys/class/block/nvme0n1").symlink_to(node)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for name in ("smartctl", "nvme"):
+        (tools / name).write_text("#!/bin/sh\nexec sleep 60\n")
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setattr(health, "LIMIT_S", 0.2)
+    (found,) = health.take(tmp_path / "sys")
+    assert (found.device, found.serial, found.healthy) == ("nvme0n1", "S1", None)
+    assert "smartctl gave no answer within 0.2 s" in found.problem
+    assert "nvme gave no answer" in found.problem
+    (tools / "smartctl").write_text(f"#!/bin/sh\ncat {RECORDED}/smartctl-7.3-nvme.json\n")
+    (refused,) = health.take(tmp_path / "sys")
+    assert "told of LABNVME0, not of S1" in refused.problem

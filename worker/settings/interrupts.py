@@ -1,0 +1,129 @@
+"""Which processors take the interrupts of a device's controller (Documentation/core-api/irq/irq-affinity.rst).
+
+    cpu3      all of them on processor 3
+    node1     one after the other over the processors of NUMA node 1
+    local     the same over the controller's own node
+    spread    the same over all processors
+    all       each on any processor, which leaves the choice to the interrupt controller
+
+The kernel itself spreads those that belong to a queue of their own (most of NVMe, newer HBAs):
+it then refuses every other affinity with EIO, which is told as such. irqbalance would move them
+again within seconds: with it running the setting is refused.
+"""
+
+import re
+from pathlib import Path
+
+from worker.inventory import pci
+from worker.inventory.sysfs import SYS, text
+from worker.settings import cpus
+from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.settings.files import read_file, write_file
+from worker.settings.irqbalance import IRQBALANCE
+
+PROC = Path("/proc")
+_FORM = re.compile(r"^(cpu\d{1,4}|node\d{1,3}|local|spread|all)$")
+
+
+class IrqAffinity(Setting):
+    name = "irq_affinity"
+    scope = Scope.CONTROLLER
+    by_name_only = True
+
+    def __init__(self, sys: Path = SYS, proc: Path = PROC) -> None:
+        self._sys = sys
+        self._proc = proc
+
+    def describe(self) -> str:
+        return "processors that take the controller's interrupts: cpu<n>, node<n>, local, spread, all"
+
+    def read(self, subject: str) -> str:
+        """Processors by interrupt: `24:0 25:1`."""
+        numbers = self.numbers(subject)
+        if not numbers:
+            raise refused(self.missing(subject))
+        return " ".join(f"{number}:{read_file(self._file(number), self._what(number))}" for number in numbers)
+
+    def fact(self, subject: str) -> str:
+        """Without the numbers, which another start of the host gives anew; nothing while irqbalance moves them."""
+        return "" if IRQBALANCE.running() else " ".join(pair.partition(":")[2] for pair in self.read(subject).split())
+
+    def apply(self, subject: str, value: str) -> None:
+        wanted = self._wanted(subject, value)
+        if IRQBALANCE.running():
+            raise refused("irqbalance runs and would move the interrupts again: set irqbalance to off, too.")
+        self._refuse_managed(subject)
+        for number, listed in wanted.items():
+            write_file(self._file(number), listed, self._what(number))
+
+    def verify(self, subject: str, asked: str, observed: str) -> bool:
+        wanted = self._wanted(subject, asked)
+        found = dict(pair.split(":", 1) for pair in observed.split())
+        return {n: cpus.parse_list(found.get(str(n), "")) for n in wanted} == {
+            n: cpus.parse_list(listed) for n, listed in wanted.items()
+        }
+
+    def restore(self, subject: str, state: str) -> None:
+        for pair in state.split():
+            number, _, listed = pair.partition(":")
+            if read_file(self._file(int(number)), self._what(int(number))) != listed:
+                write_file(self._file(int(number)), listed, self._what(int(number)))
+
+    def numbers(self, subject: str) -> tuple[int, ...]:
+        """The controller's interrupts: by message where it has those, else its line."""
+        return tuple(n for n in pci.interrupts(subject, self._sys) if self._file(n).exists())
+
+    def missing(self, subject: str) -> str:
+        return f"{subject} has no interrupts that this host shows."
+
+    def _wanted(self, subject: str, value: str) -> dict[int, str]:
+        """Processors by interrupt. Raises SettingError for a value that this host cannot have."""
+        if not _FORM.match(value):
+            raise refused(f"{self.name} cannot be {value!r}; there is cpu<number>, node<number>, local, spread, all.")
+        chosen = self._chosen(subject, value)
+        if not chosen:
+            raise refused(f"{self.name} cannot be {value!r}: this host has no such processors online.")
+        numbers = self.numbers(subject)
+        if value == "all":
+            return dict.fromkeys(numbers, cpus.write_list(chosen))
+        return {number: str(chosen[place % len(chosen)]) for place, number in enumerate(numbers)}
+
+    def _chosen(self, subject: str, value: str) -> tuple[int, ...]:
+        online = cpus.online(self._sys)
+        if value.startswith("cpu"):
+            return tuple(cpu for cpu in online if cpu == int(value[3:]))
+        if value in ("spread", "all"):
+            return online
+        node = value.removeprefix("node")
+        if value == "local":
+            node = text(self._sys / "bus/pci/devices" / subject / "numa_node")
+            node = "0" if node == "-1" else node  # a host with one node says that it knows none
+        return tuple(cpu for cpu in cpus.of_node(node, self._sys) if cpu in online)
+
+    def _refuse_managed(self, subject: str) -> None:
+        """Writing what is there already changes nothing, and is refused with EIO where the kernel manages it."""
+        managed = [number for number in self.numbers(subject) if self._is_managed(number)]
+        if managed:
+            listed = cpus.write_list(tuple(managed))
+            raise refused(
+                f"{self.name} of {subject} cannot be changed: the kernel itself manages interrupt {listed} and "
+                "spreads them over the processors, one queue each (Input/output error)."
+            )
+
+    def _is_managed(self, number: int) -> bool:
+        try:
+            write_file(self._file(number), read_file(self._file(number), self._what(number)), self._what(number))
+        except SettingError as error:
+            if "Input/output error" in error.message:
+                return True
+            raise
+        return False
+
+    def _file(self, number: int) -> Path:
+        return self._proc / f"irq/{number}/smp_affinity_list"
+
+    def _what(self, number: int) -> str:
+        return f"the affinity of interrupt {number}"
+
+
+IRQ_AFFINITY = IrqAffinity()

@@ -1,0 +1,77 @@
+"""irqbalance, the daemon that moves interrupts between processors: on or off, through systemd.
+
+Stopping it does not disable it, so a restart of the host brings it back by itself.
+"""
+
+import time
+from pathlib import Path
+
+from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.tools import Said, ToolError, ask
+
+_UNIT = "irqbalance.service"
+_SWITCH_LIMIT_S = 3.0
+_WORDS = {"on": "start", "off": "stop"}
+
+
+class IrqBalance(Setting):
+    name = "irqbalance"
+    scope = Scope.HOST
+    rank = 0
+
+    def __init__(self, proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+
+    def describe(self) -> str:
+        return "the daemon that moves interrupts between processors: on or off"
+
+    def discover(self, subject: str) -> bool:
+        try:
+            return "LoadState=loaded" in self._systemctl("show", "--property=LoadState", _UNIT).out
+        except SettingError:
+            return False
+
+    def read(self, subject: str) -> str:
+        return "on" if self.running() else "off"
+
+    def choices(self, subject: str) -> tuple[str, ...]:
+        return tuple(_WORDS) if self.discover(subject) else ()
+
+    def apply(self, subject: str, value: str) -> None:
+        if value not in _WORDS:
+            raise refused(f"irqbalance is on or off, not {value!r}.")
+        said = self._systemctl(_WORDS[value], _UNIT)
+        if said.exit_code:
+            raise refused(f"irqbalance could not be switched {value}: {said.err.strip() or said.out.strip()}")
+        self._wait_for(value)
+
+    def missing(self, subject: str) -> str:
+        if self.running():
+            return "irqbalance runs, but not as a service of systemd: this worker cannot switch it."
+        return "This host has no service irqbalance."
+
+    def running(self) -> bool:
+        """By the names of all processes: it may have been started by hand."""
+        return any(_is_irqbalance(entry / "comm") for entry in self._proc.glob("[0-9]*"))
+
+    def _wait_for(self, value: str) -> None:
+        """systemd answers before the daemon has its name."""
+        give_up_at = time.monotonic() + _SWITCH_LIMIT_S
+        while self.read("") != value and time.monotonic() < give_up_at:
+            time.sleep(0.01)
+
+    def _systemctl(self, *words: str) -> Said:
+        try:
+            return ask("systemctl", "--no-ask-password", *words)
+        except ToolError as error:
+            raise refused(f"irqbalance: {error}") from error
+
+
+def _is_irqbalance(comm: Path) -> bool:
+    try:
+        return comm.read_text().strip() == "irqbalance"
+    except OSError:
+        return False  # it has just ended
+
+
+IRQBALANCE = IrqBalance()

@@ -1,0 +1,31 @@
+"""Settings of md arrays (kernel: Documentation/admin-guide/md.rst)."""
+
+from worker.settings.queue_file import QueueFile
+
+_SYSTEM = "system"
+
+
+class SyncSpeed(QueueFile):
+    """The file shows `1000 (system)` or `5000 (local)`; writing `system` goes back to the host's own limit."""
+
+    def read(self, subject: str) -> str:
+        number, _, origin = super().read(subject).partition(" ")
+        return _SYSTEM if origin == f"({_SYSTEM})" else number
+
+    def _refuse_malformed(self, value: str) -> None:
+        if value != _SYSTEM:
+            super()._refuse_malformed(value)
+
+    def verify(self, subject: str, asked: str, observed: str) -> bool:
+        return asked == observed == _SYSTEM or super().verify(subject, asked, observed)
+
+
+STRIPE_CACHE_SIZE = QueueFile(
+    "md.stripe_cache_size", "pages for each drive that RAID 4, 5 and 6 keep stripes in", file="md/stripe_cache_size"
+)
+SYNC_SPEED_MIN = SyncSpeed(
+    "md.sync_speed_min", "rebuild and check get at least this, KiB/s, or `system`", file="md/sync_speed_min"
+)
+SYNC_SPEED_MAX = SyncSpeed(
+    "md.sync_speed_max", "rebuild and check get at most this, KiB/s, or `system`", file="md/sync_speed_max"
+)

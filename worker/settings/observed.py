@@ -1,0 +1,36 @@
+"""Settings as facts of a configuration: every one that is there, whether a plan names it or not."""
+
+from collections.abc import Iterable, Iterator
+
+from worker.inventory.facts import LONGEST, QUEUE_FACTS
+from worker.settings import REGISTRY
+from worker.settings.base import Scope, Setting, SettingError
+from worker.settings.subjects import HOST, subject_of
+
+_TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
+
+
+def settings_facts(devices: Iterable[str]) -> dict[str, str]:
+    """`host.vm.dirty_ratio`, `device.sda.queue_depth`; a controller's are told with the device that is behind it."""
+    names = sorted(devices)
+    return dict(_facts(names))
+
+
+def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
+    for setting in REGISTRY.values():
+        if setting.scope is Scope.HOST:
+            yield from _fact("host", setting, "")
+        elif setting.name not in _TOLD_ALREADY:
+            for device in devices:
+                yield from _fact(f"device.{device}", setting, device)
+
+
+def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:
+    """Nothing where the setting is not there, or changes by itself: that is no fact about the configuration."""
+    try:
+        subject = HOST if setting.scope is Scope.HOST else subject_of(setting, device)
+        words = setting.fact(subject)
+    except SettingError:
+        return
+    if words:
+        yield f"{prefix}.{setting.name}", words[:LONGEST]

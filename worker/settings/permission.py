@@ -1,0 +1,24 @@
+"""Whether the host's policy lets a setting be changed: by target for devices and controllers, by host for the rest."""
+
+from worker.place import Place
+from worker.policy import Policy
+from worker.settings.base import Scope, Setting, SettingError
+
+
+def refuse_unallowed(setting: Setting, place: Place, policy: Policy) -> None:
+    """Raises SettingError, saying where in the policy it would have to be allowed."""
+    if setting.scope is Scope.HOST:
+        if setting.name not in policy.host_settings:
+            raise SettingError(
+                "setting_not_allowed",
+                f"{policy.path} does not allow changing {setting.name} of the host: add it to settings under [host].",
+            )
+        return
+    entry = policy.entry(place.target)
+    if entry is None or not entry.allows_setting(setting.name):
+        by_name = " by its name, “*” does not cover it" if setting.by_name_only else ""
+        raise SettingError(
+            "setting_not_allowed",
+            f"{policy.path} does not allow changing {setting.name} of target {place.target!r}: "
+            f"add it to its settings{by_name}.",
+        )

@@ -1,0 +1,54 @@
+"""What a setting is of: which subject lies behind a block device, and whether it is still the one it was."""
+
+from pathlib import Path
+
+from worker.inventory import sysfs
+from worker.settings.base import Scope, Setting, refused
+
+HOST = ""  # the subject of what is kernel-wide
+HOST_ID = "host"
+# The host's own come first and go back last: irqbalance must be off while interrupts are moved.
+_ORDER = {Scope.HOST: 0, Scope.CONTROLLER: 1, Scope.DEVICE: 2}
+
+
+def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
+    """The subject that a wish about this block device is about. Raises SettingError."""
+    if setting.scope is Scope.HOST:
+        return HOST
+    if not device:
+        raise refused(f"{setting.name}: no single block device lies under the target.")
+    if setting.scope is Scope.DEVICE:
+        return device
+    address = sysfs.controller(device, sys)
+    if not address:
+        raise refused(f"{setting.name}: no PCI controller lies under {device}.")
+    return address
+
+
+def identity(subject: str, sys: Path = sysfs.SYS) -> str:
+    """What tells the subject from another one that has its name later; "" if there is none of that name."""
+    if subject == HOST:
+        return HOST_ID
+    if is_controller(subject):
+        at = sys / "bus/pci/devices" / subject
+        return f"pci-{subject}-{sysfs.text(at / 'vendor')}-{sysfs.text(at / 'device')}" if at.exists() else ""
+    return sysfs.stable_id(subject, sys) if sysfs.exists(subject, sys) else ""
+
+
+def find(stable_id: str, subject: str, sys: Path = sysfs.SYS) -> str | None:
+    """The subject's name now: a drive may have got another one at a restart. None if it is gone."""
+    if identity(subject, sys) == stable_id:
+        return subject
+    if is_controller(subject) or subject == HOST:
+        return None
+    return next((name for name in sysfs.names(sys) if sysfs.stable_id(name, sys) == stable_id), None)
+
+
+def is_controller(subject: str) -> bool:
+    return bool(sysfs.PCI_ADDRESS.match(subject))
+
+
+def in_order(subject: str) -> tuple[int, str]:
+    """To sort by when applying; the other way round when putting back."""
+    scope = Scope.HOST if subject == HOST else Scope.CONTROLLER if is_controller(subject) else Scope.DEVICE
+    return _ORDER[scope], subject

@@ -1,0 +1,55 @@
+"""The page of documentation that lists all settings: `python -m worker.settings.table > docs/settings.md`."""
+
+from worker.settings import REGISTRY, Scope
+from worker.settings.base import Setting
+
+_SCOPES = {Scope.DEVICE: "device", Scope.CONTROLLER: "controller", Scope.HOST: "host"}
+_LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"
+_GUEST = "virtual storage server (QEMU, kernel 6.1)"
+_NOWHERE = "folders that look like /sys; not on real hardware"
+# Where its tests have applied it, read it back and put it back.
+_TRIED = {
+    "io_poll": f"refusal only: {_LOOP}, NVMe of the {_GUEST}",
+    "queue_depth": f"{_GUEST}: virtio-scsi, SAS HBA, MegaRAID",
+    "drive_write_cache": f"{_GUEST}: virtio-scsi, SATA, SAS HBA, MegaRAID",
+    "md.stripe_cache_size": f"{_GUEST}: RAID 5",
+    "md.sync_speed_min": f"{_GUEST}: RAID 5",
+    "md.sync_speed_max": f"{_GUEST}: RAID 5",
+    "irq_affinity": f"{_GUEST}: MegaRAID moved, NVMe refused as kernel-managed",
+    "nvme.write_cache": f"{_GUEST}",
+    "nvme.power_state": f"{_GUEST}: read and refused, it has one state",
+    "irqbalance": f"{_GUEST}: a service of that name under systemd",
+    "cpu.governor": _NOWHERE,
+    "cpu.energy_preference": _NOWHERE,
+    "cpu.deepest_idle_state": "a host with kernel 6.18",
+}
+_HEAD = """# Settings
+
+What a plan can change on a host, put back at the end of the run, on cancel and after a crash. A setting of a
+*device* is of the block device under the target, one of a *controller* touches everything behind it, one of the
+*host* everything on it. The policy file lists those of devices and controllers with the target, those of the host
+under `[host]`; `*` for a target covers the device's own, except those marked "by name", which can cost data or touch
+other drives.
+
+| setting | of | what it is | policy | survives a restart | tried on |
+| --- | --- | --- | --- | --- | --- |
+"""
+_FOOT = """
+Where fio itself runs (`nice`, `ionice`, `cpus`, `cpus_policy`, `numa_node`) is no setting but part of the workload:
+fio sets it for its own processes, it is in the job text, and it ends with them, so nothing has to be put back.
+"""
+
+
+def page() -> str:
+    return _HEAD + "".join(map(_row, REGISTRY.values())) + _FOOT
+
+
+def _row(setting: Setting) -> str:
+    policy = "by name" if setting.by_name_only or setting.scope is Scope.HOST else "`*` or name"
+    tried = _TRIED.get(setting.name) or (_HERE if setting.scope is Scope.HOST else _LOOP)
+    survives = "may" if setting.survives_reboot else "no"
+    return f"| `{setting.name}` | {_SCOPES[setting.scope]} | {setting.describe()} | {policy} | {survives} | {tried} |\n"
+
+
+if __name__ == "__main__":
+    print(page(), end="")
