@@ -46,6 +46,7 @@ def make_app(enrolment: Enrolment, take_order: Callable[[str], None]) -> Celery:
     app.config_from_object(_Conf)
     app.conf.task_default_queue = queue
     app.conf.task_queues = {queue: {"exchange": queue, "exchange_type": "direct", "routing_key": queue}}
+    app.conf.broker_use_ssl = enrolment.broker_tls
     app.conf.broker_transport_options = transport_options(queue)
     register_order_task(app, take_order)
     return app

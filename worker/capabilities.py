@@ -22,12 +22,18 @@ def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
     key = _circumstances()
     known = None if afresh else _read(path)
     if known is not None and known.key == key:
-        return known.found
-    found = engines.capabilities(settings=tuple(settings.REGISTRY))
+        return msgspec.structs.replace(known.found, settings=_settings_here())
+    found = engines.capabilities(settings=_settings_here())
     temporary = path.with_suffix(".new")
     temporary.write_bytes(msgspec.json.encode(_Known(key, found)))
     temporary.replace(path)
     return found
+
+
+def _settings_here() -> tuple[str, ...]:
+    """All that devices and controllers may have, and what this host itself has."""
+    registered = settings.REGISTRY.values()
+    return tuple(s.name for s in registered if s.scope is not settings.Scope.HOST or s.discover(""))
 
 
 def _read(path: Path) -> _Known | None:

@@ -11,7 +11,16 @@ import urllib3
 
 from worker import __version__
 from worker.contract.base import ContractError, Message, decode, encode
-from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply, Problem, ReportReply
+from worker.contract.reports import (
+    Enrol,
+    EnrolReply,
+    Hello,
+    HelloReply,
+    Problem,
+    ReportReply,
+    TokenReply,
+    TokenRequest,
+)
 
 PREFIX = "/api/worker/v1/"
 MAX_REPLY_BYTES = 4 * 1024 * 1024
@@ -50,7 +59,7 @@ class Client:
         self._base = server.rstrip("/") + PREFIX
         self._headers = {"Content-Type": "application/json", "User-Agent": f"sweetspot-worker/{__version__}"}
         if token:
-            self._headers["Authorization"] = f"Bearer {token}"
+            self.use_token(token)
         self._pool = urllib3.PoolManager(
             num_pools=1,
             maxsize=2,
@@ -61,6 +70,13 @@ class Client:
 
     def __repr__(self) -> str:
         return f"Client({self._base!r})"
+
+    def use_token(self, token: str) -> None:
+        """From the next exchange on. One that is under way with the old token is repeated if that was too late."""
+        self._headers = {**self._headers, "Authorization": f"Bearer {token}"}
+
+    def new_token(self) -> TokenReply:
+        return self._post("token", encode(TokenRequest()), TokenReply)
 
     def enrol(self, message: Enrol) -> EnrolReply:
         return self._post("enrol", encode(message), EnrolReply)
@@ -76,7 +92,10 @@ class Client:
         self._pool.clear()
 
     def _post(self, what: str, body: bytes, kind: type[M]) -> M:
-        status, answer = self._exchange(self._base + what, body)
+        headers = self._headers
+        status, answer = self._exchange(self._base + what, body, headers)
+        if status == 401 and headers is not self._headers:
+            status, answer = self._exchange(self._base + what, body, self._headers)
         if status == 200:
             return self._read(answer, kind)
         problem = self._problem(answer)
@@ -85,10 +104,10 @@ class Client:
             raise Unreachable(f"{self._base}{what} answered HTTP {status}: {words}")
         raise Refused(status, problem)
 
-    def _exchange(self, url: str, body: bytes) -> tuple[int, bytes]:
+    def _exchange(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
         try:
             response = self._pool.request(
-                "POST", url, body=body, headers=self._headers, preload_content=False, redirect=False
+                "POST", url, body=body, headers=headers, preload_content=False, redirect=False
             )
             answer = response.read(MAX_REPLY_BYTES + 1)
             if len(answer) > MAX_REPLY_BYTES:

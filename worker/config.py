@@ -45,6 +45,14 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
         return f"Enrolment(host={self.host!r}, name={self.host_name!r}, server={self.server!r})"
 
     @property
+    def broker_tls(self) -> dict[str, object]:
+        """redis-py's options for a rediss:// broker: certificate and name must be right. {} for redis://."""
+        if urlsplit(self.broker_url).scheme == "redis":
+            return {}
+        trust: dict[str, object] = {"ssl_ca_certs": self.ca_file} if self.ca_file else {}
+        return {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **trust}
+
+    @property
     def broker_address(self) -> str:
         """The broker's URL without user and password."""
         return without_password(self.broker_url)
@@ -153,6 +161,7 @@ def load_enrolment(paths: Paths) -> Enrolment:
             "enrolment_damaged", f"{path} cannot be read: {error}. Enrol again with --repaths."
         ) from error
     check_server_url(enrolment.server)
+    check_broker_url(enrolment.broker_url)
     return enrolment
 
 
@@ -180,6 +189,19 @@ def check_server_url(url: str) -> str:
             f"{url} is plain HTTP to another machine: the host's token would travel in the clear. Use https://",
         )
     return url.rstrip("/")
+
+
+def check_broker_url(url: str) -> None:
+    """Refuse a broker to which this host's password would travel in the clear."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise ConfigError("broker_url", f"The server names {without_password(url)!r} as its broker, which is no Redis.")
+    if parts.scheme == "redis" and not is_loopback(parts.hostname):
+        raise ConfigError(
+            "broker_url_plain",
+            f"The server's broker {without_password(url)} is not encrypted: this host's password would travel in the "
+            "clear. At the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
+        )
 
 
 def is_loopback(hostname: str) -> bool:

@@ -12,6 +12,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from worker import __version__, process
 from worker.client import Refused, Unreachable
@@ -164,8 +165,8 @@ class Executor:
 
     def _carry_out(self, order: AnyOrder) -> Finished:
         control = self._control(order.attempt)
-        late_s = self._greeter.server_now() - order.expires_at
-        if control.reason is not None:
+        late_s = self._late_s(order)
+        if control.reason is not None and not isinstance(order, CloseRunOrder):  # settings are put back come what may
             return finished(control.reason.outcome, control.reason.code, control.reason.message)
         if late_s > 0:
             return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it was begun.")
@@ -174,6 +175,14 @@ class Executor:
         if isinstance(order, CloseRunOrder):
             return self._close_run(order)
         return self._look_again(control)
+
+    def _late_s(self, order: AnyOrder) -> float:
+        """How long ago it expired, negative while it is good. Looks it expired, the server is asked for its time."""
+        late_s = self._greeter.server_now() - order.expires_at
+        if late_s > 0:
+            with suppress(Unreachable, Refused):
+                self._greeter.greet()
+        return self._greeter.server_now() - order.expires_at
 
     def _close_run(self, order: CloseRunOrder) -> Finished:
         restored = session.restore_run(order.run, self._bench.journal)

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from worker import __version__, inventory, policy
 from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
-from worker.config import Enrolment, Paths, save_enrolment
+from worker.config import Enrolment, Paths
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.inventory import PolicyTarget
+from worker.contract.inventory import DriveHealth, PolicyTarget
 from worker.contract.reports import Hello, HelloReply
-from worker.keys import read_keys
+from worker.inventory import health
+from worker.keys import Keeper, read_keys
+from worker.log import hide
 
 log = logging.getLogger(__name__)
 
@@ -37,15 +39,18 @@ class Greeter:
     ) -> None:
         self._quiet = threading.Lock()
         self._worked_at = -IDLE_S
-        self.clock_ahead_s = 0.0  # the server's clock minus ours
+        self.clock_ahead_s = 0.0  # the server's clock minus ours, when it was last heard
+        self._server_zero = time.time() - time.monotonic()  # the server's clock when our monotonic one was 0
         self.public_keys = read_keys(enrolment.public_keys)
+        self.token_due = threading.Event()  # the server wants this host to fetch a new token
         self._paths = paths
-        self._enrolment = enrolment
+        self._keeper = Keeper(paths, enrolment)
         self._client = client
         self._unfinished = unfinished
         self._greeted_at = -EVERY_S
         self._policy_seen: object = None
         self._trouble = ""
+        self._health = Health()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="greeter", daemon=True)
 
@@ -65,8 +70,8 @@ class Greeter:
                 self._worked_at = time.monotonic()
 
     def server_now(self) -> float:
-        """Unix time by the server's clock, by which orders expire."""
-        return time.time() + self.clock_ahead_s
+        """Unix time by the server's clock, by which orders expire. Our own clock may jump, it does not matter."""
+        return time.monotonic() + self._server_zero
 
     def greet(self, *, probe: bool = False) -> None:
         """Look and tell; raises Unreachable or Refused. With `probe` what fio can do is tried afresh."""
@@ -78,12 +83,13 @@ class Greeter:
         return self._hello(probe=probe)
 
     def _deliver(self, message: Hello) -> None:
-        sent_at = time.time()
-        reply = self._client.hello(message)
-        self._learn(reply, (sent_at + time.time()) / 2)
+        sent_at = time.monotonic()
+        reply = self._client.hello(replace(message, at=time.time()))
+        self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
         found = inventory.take()
+        allowed, policy_problem = read_policy(self._paths.policy)
         return Hello(
             worker_version=__version__,
             oldest_contract=OLDEST_UNDERSTOOD,
@@ -92,22 +98,32 @@ class Greeter:
             at=time.time(),
             inventory=found,
             capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
-            targets=read_targets(self._paths.policy),
+            targets=policy.report(allowed) if allowed else (),
+            health=self._health.known(afresh=probe),
+            host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
+            trusted_keys=tuple(self.public_keys),
+            policy_problem=policy_problem,
         )
 
     def _learn(self, reply: HelloReply, at: float) -> None:
-        self.clock_ahead_s = reply.server_time - at
+        """`at` is when the server said so, by our monotonic clock."""
+        self._server_zero = reply.server_time - at
+        self.clock_ahead_s = self.server_now() - time.time()
         if reply.message:
             log.info("The server says: %s", reply.message)
-        if reply.public_keys and reply.public_keys != self._enrolment.public_keys:
+        if reply.token_due:
+            self.token_due.set()
+        if reply.public_keys and reply.public_keys != self._keeper.enrolment.public_keys:
             self.public_keys = read_keys(reply.public_keys)
-            self._enrolment = msgspec.structs.replace(self._enrolment, public_keys=reply.public_keys)
-            save_enrolment(self._paths, self._enrolment)
+            self._keeper.change(public_keys=reply.public_keys)
+            self._greeted_at = -EVERY_S  # the server signs with a new key once it was told that it is trusted
             log.warning("The server's keys are now %s.", ", ".join(self.public_keys))
 
     def _run(self) -> None:
         while not self._stopping.wait(LOOK_EVERY_S):
+            if self.token_due.is_set():
+                self.renew_token()
             due = time.monotonic() - self._greeted_at >= EVERY_S or self._policy_state() != self._policy_seen
             if due and time.monotonic() - self._worked_at >= IDLE_S:
                 self.greet_if_possible()
@@ -133,17 +149,59 @@ class Greeter:
         except Exception:
             log.exception("Looking at this host failed.")
 
+    def renew_token(self) -> None:
+        """Fetch a new host token, keep it, use it: in this order, so that a token on our disk always opens.
+
+        Done while a trial runs, too: it takes no look at the hardware. What fails is tried again.
+        """
+        try:
+            token = self._client.new_token().host_token
+            hide(token)
+            self._keeper.change(host_token=token)
+        except Refused as error:
+            self.token_due.clear()  # an answer that was late: the token is new already
+            log.info("No new token: %s", error)
+        except (Unreachable, OSError) as error:
+            log.warning("The new host token could not be fetched or kept, the old one still opens: %s", error)
+        else:
+            self._client.use_token(token)
+            self.token_due.clear()
+            self._greeted_at = -EVERY_S  # say so soon: the first use ends the old one
+            log.info("This host has a new token.")
+
     def _policy_state(self) -> object:
         return _modified(self._paths.policy)
 
 
-def read_targets(path: Path) -> tuple[PolicyTarget, ...]:
-    """What the policy allows and what is there of it; nothing where the policy cannot be read."""
+class Health:
+    """What drives tell of themselves, asked seldom: it takes a program for each, and wakes what sleeps lightly."""
+
+    EVERY_S = 600.0
+
+    def __init__(self) -> None:
+        self._found: tuple[DriveHealth, ...] = ()
+        self._asked_at = -self.EVERY_S
+
+    def known(self, *, afresh: bool) -> tuple[DriveHealth, ...]:
+        if afresh or time.monotonic() - self._asked_at >= self.EVERY_S:
+            self._found = health.take()
+            self._asked_at = time.monotonic()
+        return self._found
+
+
+def read_policy(path: Path) -> tuple[policy.Policy | None, str]:
+    """What the policy allows; None, which is nothing, where it cannot be read, and in words why not."""
     try:
-        return policy.report(policy.load(path))
+        return policy.load(path), ""
     except policy.PolicyError as error:
         log.error("The policy allows nothing, because it cannot be read: %s", error)
-        return ()
+        return None, str(error)[:2000]
+
+
+def read_targets(path: Path) -> tuple[PolicyTarget, ...]:
+    """What the policy allows and what is there of it."""
+    allowed, _ = read_policy(path)
+    return policy.report(allowed) if allowed else ()
 
 
 def _modified(path: Path) -> tuple[int, int] | None:

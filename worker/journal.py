@@ -20,9 +20,17 @@ from pathlib import Path
 import msgspec
 
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 1 had no layouts
 
-_SCHEMA = """
+_LAYOUTS = """
+create table layouts (
+    key text primary key,              -- in the names of everything that was made
+    run text not null,
+    record text not null               -- LayoutRecord, JSON
+);
+"""
+_SCHEMA = (
+    """
 create table attempts (
     number integer primary key,        -- order of arrival
     attempt text not null unique,
@@ -45,6 +53,8 @@ create table baselines (
     primary key (run, stable_id, name)
 ) without rowid;
 """
+    + _LAYOUTS
+)
 
 
 class JournalError(Exception):
@@ -59,6 +69,22 @@ class OpenAttempt(msgspec.Struct, frozen=True):
     attempt: str
     order: str  # JSON text
     begun: bool
+
+
+class LayoutDrive(msgspec.Struct, frozen=True):
+    stable_id: str
+    serial: str
+    path: str  # when it was built on
+
+
+class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Drives that were put together, or are about to be; `line` as recipes.layouts writes it."""
+
+    key: str
+    run: str
+    line: str
+    drives: tuple[LayoutDrive, ...]
+    mount_point: str  # "" for a raw layout
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +133,8 @@ class Journal:
         (found,) = self._db.execute("pragma user_version").fetchone()
         if found == 0:
             self._db.executescript(f"begin immediate; {_SCHEMA} pragma user_version={SCHEMA_VERSION}; commit;")
+        elif found == 1:
+            self._db.executescript(f"begin immediate; {_LAYOUTS} pragma user_version={SCHEMA_VERSION}; commit;")
         elif found != SCHEMA_VERSION:
             raise JournalError(
                 "journal_version",
@@ -173,6 +201,26 @@ class Journal:
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Baseline, strict=False) for row in rows)
+
+    # ---- layouts to be taken down
+
+    def save_layout(self, record: LayoutRecord) -> None:
+        """Before the first command that builds it."""
+        insert = "insert into layouts (key, run, record) values (?, ?, ?)"
+        with self._lock:
+            self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
+
+    def drop_layout(self, key: str) -> None:
+        """Its drives were seen to be blank."""
+        with self._lock:
+            self._db.execute("delete from layouts where key = ?", (key,))
+
+    def layouts(self, run: str | None = None) -> tuple[LayoutRecord, ...]:
+        """Of one run, or of all runs."""
+        query = "select record from layouts where ? is null or run = ? order by key"
+        with self._lock:
+            rows = self._db.execute(query, (run, run)).fetchall()
+        return tuple(msgspec.json.decode(text, type=LayoutRecord) for (text,) in rows)
 
 
 def current_boot_id() -> str:

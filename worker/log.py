@@ -1,13 +1,30 @@
-"""The worker's log: one line an event on stderr, with the attempt it belongs to."""
+"""The worker's log: one line an event on stderr, with the attempt it belongs to; what matters also goes to the server.
+
+The lines for the server wait in memory, the newest `ROOM` of them; what had no room is counted and said.
+Secrets that `hide` was told are taken out before a line waits.
+"""
 
 import contextvars
+import json
 import logging
+import os
+import secrets
 import sys
+import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+
+from worker.contract.reports import LogLevel, LogLine, WorkerLog
+
+ROOM = 1000  # lines that wait at most
+AT_ONCE = 100  # lines a report carries at most
+LONGEST = 2000  # characters of a line
 
 _attempt: contextvars.ContextVar[str] = contextvars.ContextVar("attempt", default="-")
 
+FORM_VARIABLE = "SWEETSPOT_WORKER_LOG_FORMAT"  # "json" for one object a line
 FORMAT = "%(asctime)s %(levelname)-7s [%(attempt)s] %(name)s: %(message)s"
 
 
@@ -27,11 +44,138 @@ class _AttemptFilter(logging.Filter):
         return True
 
 
+class _JsonFormatter(logging.Formatter):
+    """at (RFC 3339, UTC), level, logger, message, the attempt it is about, and a trace if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.attempt != "-":  # type: ignore[attr-defined]
+            line["attempt"] = record.attempt  # type: ignore[attr-defined]
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)
+
+
+def _formatter() -> logging.Formatter:
+    return _JsonFormatter() if os.environ.get(FORM_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
+
+
+_hidden: set[str] = set()
+
+
+def hide(secret: str) -> None:
+    """From now on the server gets no line with this text in it: it is written as “…”."""
+    if len(secret) >= 8:
+        _hidden.add(secret)
+
+
+class Shipping(logging.Handler):
+    """Lines on their way to the server, from any thread. `on_line` is called when there is something to send."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.INFO)
+        self.addFilter(_AttemptFilter())
+        self.setFormatter(logging.Formatter("%(name)s: %(message)s"))
+        self.on_line = threading.Event().set
+        self._session = secrets.token_hex(8)
+        self._lines: deque[LogLine] = deque()
+        self._number = 0
+        self._dropped = 0
+        self._guard = threading.RLock()  # a signal handler may log while its own thread does
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            text = _shippable(self.format(record))
+        except (TypeError, ValueError):  # arguments that do not fit their message
+            self.handleError(record)
+            return
+        with self._guard:
+            self._number += 1
+            self._lines.append(_line(self._number, record, text))
+            if len(self._lines) > ROOM:
+                self._lines.popleft()
+                self._dropped += 1
+        self.on_line()
+
+    @property
+    def empty(self) -> bool:
+        return not self._lines
+
+    def waiting(self) -> WorkerLog | None:
+        """The oldest lines; before them, how many there was no room for."""
+        with self._guard:
+            if not self._lines:
+                return None
+            lines = [self._lines[index] for index in range(min(AT_ONCE - 1, len(self._lines)))]
+            if self._dropped:
+                lines.insert(0, _gap(lines[0], self._dropped))
+            return WorkerLog(session=self._session, lines=tuple(lines))
+
+    def confirm(self, sent: WorkerLog) -> None:
+        """The server has these lines."""
+        last = sent.lines[-1].number
+        with self._guard:
+            while self._lines and self._lines[0].number <= last:
+                self._lines.popleft()
+            first = sent.lines[0]
+            if first.text.startswith(_GAP):
+                self._dropped = max(0, self._dropped - int(first.text[len(_GAP) :].split()[0]))
+
+
+_GAP = "Not shipped for want of room: "
+
+
+def _gap(before: LogLine, dropped: int) -> LogLine:
+    """Stands at the number of the last line that was dropped."""
+    text = f"{_GAP}{dropped} lines. The host's own log has them."
+    return LogLine(number=max(0, before.number - 1), at=before.at, level=LogLevel.WARNING, text=text)
+
+
+def _line(number: int, record: logging.LogRecord, text: str) -> LogLine:
+    attempt = getattr(record, "attempt", "-")
+    return LogLine(
+        number=number,
+        at=record.created,
+        level=_level(record.levelno),
+        text=text,
+        attempt="" if attempt == "-" else str(attempt)[:64],
+    )
+
+
+def _level(number: int) -> LogLevel:
+    steps = (
+        (logging.CRITICAL, LogLevel.CRITICAL),
+        (logging.ERROR, LogLevel.ERROR),
+        (logging.WARNING, LogLevel.WARNING),
+    )
+    return next((level for least, level in steps if number >= least), LogLevel.INFO)
+
+
+def _shippable(text: str) -> str:
+    """Without secrets, as text that JSON can carry; of a long trace the end, where the error is."""
+    for secret in _hidden:
+        text = text.replace(secret, "…")
+    text = text.encode("utf-8", "replace").decode()
+    return text if len(text) <= LONGEST else f"…{text[1 - LONGEST :]}"
+
+
+def ship() -> Shipping:
+    """From now on lines wait for the server as well."""
+    shipping = Shipping()
+    logging.getLogger().addHandler(shipping)
+    return shipping
+
+
 def set_up(level: str = "INFO") -> None:
     """Log to stderr; the service manager adds what it likes."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_AttemptFilter())
-    handler.setFormatter(logging.Formatter(FORMAT))
+    handler.setFormatter(_formatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
     logging.getLogger("urllib3").setLevel(logging.WARNING)

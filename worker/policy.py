@@ -58,16 +58,31 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         return self.serial or self.identity
 
     def allows_setting(self, name: str) -> bool:
-        return name in self.settings or ALL_SETTINGS in self.settings
+        return name in self.settings_allowed
+
+    @property
+    def settings_allowed(self) -> tuple[str, ...]:
+        """Names; "*" stands for all that can cost no more than time and touch nothing but the device."""
+        covered = settings.REGISTRY.values() if ALL_SETTINGS in self.settings else ()
+        plain = (s.name for s in covered if s.scope is not settings.Scope.HOST and not s.by_name_only)
+        return tuple(dict.fromkeys((*plain, *(name for name in self.settings if name != ALL_SETTINGS))))
+
+
+class HostPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[host]`: what is kernel-wide, and so touches whatever else the host does. Each by its name, there is no "*"."""
+
+    settings: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: tuple[PolicyEntry, ...] = ()
+    host: HostPolicy = HostPolicy()
 
 
 class Policy(msgspec.Struct, frozen=True):
     path: Path
     targets: tuple[PolicyEntry, ...]
+    host_settings: tuple[str, ...] = ()
 
     def entry(self, target_id: str) -> PolicyEntry | None:
         return next((entry for entry in self.targets if entry.id == target_id), None)
@@ -81,14 +96,16 @@ def load(path: Path) -> Policy:
     except tomllib.TOMLDecodeError as error:
         raise PolicyError("policy_invalid", f"{path}: {error}.") from error
     try:
-        entries = msgspec.convert(tables, _File).target
+        read = msgspec.convert(tables, _File)
     except msgspec.ValidationError as error:
         raise PolicyError("policy_invalid", _located(path, text, str(error))) from error
+    entries = read.target
     for index, entry in enumerate(entries):
         if problem := _problem(entry):
             raise PolicyError("policy_invalid", f"{path}, line {_line(text, index)}, target {entry.id!r}: {problem}")
     _refuse_doubles(path, entries)
-    return Policy(path, entries)
+    _refuse_unknown_host_settings(path, read.host)
+    return Policy(path, entries, read.host.settings)
 
 
 def report(policy: Policy) -> tuple[PolicyTarget, ...]:
@@ -98,7 +115,6 @@ def report(policy: Policy) -> tuple[PolicyTarget, ...]:
 
 def _report_entry(entry: PolicyEntry) -> PolicyTarget:
     found = guard.survey(entry)
-    names = tuple(settings.REGISTRY) if ALL_SETTINGS in entry.settings else entry.settings
     return PolicyTarget(
         id=entry.id,
         kind=entry.kind,
@@ -106,11 +122,12 @@ def _report_entry(entry: PolicyEntry) -> PolicyTarget:
         stable_id=entry.identity,
         serial=entry.serial,
         destroy=entry.destroy,
-        settings=names,
+        settings=entry.settings_allowed,
         present=not found.problem,
         problem=found.problem[:2000],
         size_bytes=found.size_bytes,
         device=found.device,
+        opens=found.opens or None,
         model=sysfs.model(found.device)[:200] if found.device else "",
         firmware=sysfs.firmware(found.device)[:200] if found.device else "",
     )
@@ -165,10 +182,9 @@ def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
 def _problem(entry: PolicyEntry) -> str:
     if entry.path != os.path.normpath(entry.path) or entry.path.startswith("//"):
         return f"path {entry.path!r} must be written without “.”, “..”, double or trailing slashes."
-    if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in settings.REGISTRY]:
-        return (
-            f"settings names {unknown[0]!r}, which this worker does not know; it knows {', '.join(settings.REGISTRY)}."
-        )
+    known = [s.name for s in settings.REGISTRY.values() if s.scope is not settings.Scope.HOST]
+    if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known]:
+        return f"settings names {unknown[0]!r}, which is none of a target's; there is {', '.join(known)}."
     checks = {
         TargetKind.BLOCK: _block_problem,
         TargetKind.DIRECTORY: _directory_problem,
@@ -210,6 +226,16 @@ def _plain_problem(entry: PolicyEntry) -> str:
     return ""
 
 
+def _refuse_unknown_host_settings(path: Path, host: HostPolicy) -> None:
+    known = [s.name for s in settings.REGISTRY.values() if s.scope is settings.Scope.HOST]
+    if unknown := [name for name in host.settings if name not in known]:
+        raise PolicyError(
+            "policy_invalid",
+            f"{path}: settings of [host] names {unknown[0]!r}, which is none of the host's; there is "
+            f"{', '.join(known)}.",
+        )
+
+
 def _refuse_doubles(path: Path, entries: tuple[PolicyEntry, ...]) -> None:
     for name, count in Counter(entry.id for entry in entries).items():
         if count > 1:
@@ -226,7 +252,7 @@ def _located(path: Path, text: str, error: str) -> str:
     if index is None:
         key = re.search(r"`(\w+)`", words)
         line = next((n for n, row in enumerate(text.splitlines(), 1) if key and key[1] in row), 1)
-        return f"{path}, line {line}: {words}. Only [[target]] tables are known."
+        return f"{path}, line {line}: {words}. Only [[target]] tables and [host] are known."
     keys = re.findall(r"\.(\w+)", place) + re.findall(r"unknown field `(\w+)`", words)
     line = _line(text, int(index[1]), keys[-1])
     return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"

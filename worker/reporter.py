@@ -16,12 +16,11 @@ import threading
 import time
 from collections.abc import Sequence
 
-import msgspec
-
 from worker.client import Client, Refused, Unreachable
-from worker.contract.base import CONTRACT_VERSION
-from worker.contract.reports import Accepted, AttemptReply, Finished, Item, ReportReply
+from worker.contract.reports import Accepted, AttemptReply, Finished, Item, Outcome, Phase, ReportReply
 from worker.control import Control
+from worker.encoding import encode_item, encode_report
+from worker.log import Shipping
 from worker.spool import Spool, Spooled, SpoolFull
 
 log = logging.getLogger(__name__)
@@ -35,15 +34,13 @@ ROOM_WAIT_S = 30.0
 # Statuses with which a server says that this very body is bad; everything else is no fault of a batch.
 BAD_BODY = frozenset({400, 413, 422})
 
-_encoder = msgspec.json.Encoder()
-_checker = msgspec.json.Decoder(Item)
-
 
 class _Open:
     """Items of one attempt that are not on disk yet, encoded."""
 
     def __init__(self) -> None:
         self.items: list[bytes] = []
+        self.matters = False  # holds more than what was going on
         self.bytes = 0
         self.since = time.monotonic()
 
@@ -60,13 +57,16 @@ class _Open:
 class Reporter:
     """`emit` and `finish` may be called from any thread; one thread of its own talks to the server."""
 
-    def __init__(self, spool: Spool, client: Client) -> None:
+    def __init__(self, spool: Spool, client: Client, *, shipping: Shipping | None = None) -> None:
         self.spool = spool
+        self.token_due = threading.Event()  # the server said that a new host token is to be fetched
+        self._shipping = shipping
         self.heard_at = time.monotonic()  # last answer about an attempt
         self.lease_until = 0.0  # Unix time, by the server's clock, of the latest lease
         self._client = client
         self._lock = threading.RLock()
         self._open: dict[str, _Open] = {}
+        self._lost: set[str] = set()  # attempts of which items found no room on disk
         self._followed: dict[str, Control] = {}
         self._wake = threading.Event()
         self._urgent = False
@@ -79,6 +79,8 @@ class Reporter:
     # ---- what the trial thread calls
 
     def start(self) -> None:
+        if self._shipping:
+            self._shipping.on_line = self._wake.set
         self._thread.start()
 
     def stop(self, *, limit_s: float) -> None:
@@ -101,6 +103,7 @@ class Reporter:
         with self._lock:
             opened = self._open.setdefault(attempt, _Open())
             opened.add(text)
+            opened.matters = opened.matters or not isinstance(item, Accepted | Phase)
             if opened.due or isinstance(item, Accepted):
                 self._seal(attempt)
             followed = attempt in self._followed
@@ -111,23 +114,33 @@ class Reporter:
 
     def finish(self, attempt: str, item: Finished) -> None:
         """The attempt's last word; it is on disk when this returns. Raises SpoolFull if room stays out."""
-        text = encode_item(item)
         until = time.monotonic() + ROOM_WAIT_S
-        while not self._finish(attempt, text, give_up=time.monotonic() > until):
+        while not self._finish(attempt, item, give_up=time.monotonic() > until):
             time.sleep(0.5)
         self._hurry()
 
-    def _finish(self, attempt: str, text: bytes, *, give_up: bool) -> bool:
+    def _finish(self, attempt: str, item: Finished, *, give_up: bool) -> bool:
+        """What is still open, the result mostly, goes with the last word: that may use the reserve."""
         with self._lock:
-            self._seal(attempt)
+            opened = self._open.get(attempt)
             try:
-                self.spool.append(attempt, [text], last=True)
+                last = encode_item(self._honest(attempt, item))
+                self.spool.append(attempt, [*(opened.items if opened else ()), last], last=True)
             except SpoolFull:
                 if give_up:
                     raise
                 return False
+            self._open.pop(attempt, None)
+            self._lost.discard(attempt)
             self._followed.pop(attempt, None)
             return True
+
+    def _honest(self, attempt: str, item: Finished) -> Finished:
+        """An attempt of which something was lost here is not done, however well it went."""
+        if attempt not in self._lost or item.outcome is not Outcome.DONE:
+            return item
+        words = "The disk under the worker's state was full, so a part of what was measured could not be kept."
+        return Finished(at=item.at, outcome=Outcome.FAILED, code=SpoolFull.code, message=words)
 
     def _seal(self, attempt: str) -> None:
         opened = self._open.pop(attempt, None)
@@ -137,6 +150,8 @@ class Reporter:
             self.spool.append(attempt, opened.items)
         except SpoolFull as error:
             log.error("%d items of attempt %s are lost: %s", len(opened.items), attempt, error)
+            if opened.matters:
+                self._lost.add(attempt)
             if control := self._followed.get(attempt):
                 control.fail(error.code, f"{error} The trial was stopped; what was spooled before is kept.")
 
@@ -159,12 +174,16 @@ class Reporter:
     def _done(self) -> bool:
         if self._stop_at is None:
             return False
-        return time.monotonic() >= self._stop_at or (not self._open and self.spool.empty)
+        return time.monotonic() >= self._stop_at or (not self._open and self.spool.empty and not self._has_log)
+
+    @property
+    def _has_log(self) -> bool:
+        return self._shipping is not None and not self._shipping.empty
 
     def _pause_s(self) -> float:
         with self._lock:
             busy = bool(self._open or self._followed)
-        if not busy and self.spool.empty:
+        if not busy and self.spool.empty and not self._has_log:
             return 60.0
         return max(0.0, min(self._next_at - time.monotonic(), BACKOFF_S[1]))
 
@@ -184,20 +203,28 @@ class Reporter:
     def _exchange(self, active: Sequence[str]) -> None:
         limit = 0 if self._singly else REPORT_BYTES
         batches = self.spool.waiting(limit_bytes=limit)
-        if not batches and not active:
+        lines = self._shipping.waiting() if self._shipping else None
+        if not batches and not active and lines is None:
             return
         self._next_at = time.monotonic() + EXCHANGE_EVERY_S
         try:
-            reply = self._client.report(encode_report(batches, active))
+            body = encode_report(batches, active, spool_bytes=self._beyond(batches), log=lines)
+            reply = self._client.report(body)
         except Unreachable as error:
             self._say_trouble(str(error))
             self._back_off()
         except Refused as error:
             self._take_refusal(error, batches)
         else:
+            if self._shipping and lines:
+                self._shipping.confirm(lines)
             self._say_recovered()
             self._obey(reply)
             self._after(batches)
+
+    def _beyond(self, batches: Sequence[Spooled]) -> int:
+        """Bytes that wait on disk and are not in this report."""
+        return max(0, self.spool.backlog()[1] - sum(len(batch.body) for batch in batches))
 
     def _after(self, batches: Sequence[Spooled]) -> None:
         """Go on at once while there is a backlog and it shrinks."""
@@ -212,6 +239,8 @@ class Reporter:
             self._singly = False
 
     def _obey(self, reply: ReportReply) -> None:
+        if reply.token_due:
+            self.token_due.set()
         if reply.attempts:
             self.heard_at = time.monotonic()
         for answer in reply.attempts:
@@ -265,16 +294,3 @@ class Reporter:
         if self._failures:
             log.info("The server takes reports again; %d batches wait.", self.spool.backlog()[0])
         self._failures = 0
-
-
-def encode_item(item: Item) -> bytes:
-    """An item as JSON; raises msgspec.ValidationError where it breaks the contract's own limits."""
-    text = _encoder.encode(item)
-    _checker.decode(text)
-    return text
-
-
-def encode_report(batches: Sequence[Spooled], active: Sequence[str]) -> bytes:
-    """A contract Report around batches that are JSON text already."""
-    body = {"batches": [msgspec.Raw(b.body) for b in batches], "active": list(active), "version": CONTRACT_VERSION}
-    return _encoder.encode(body)

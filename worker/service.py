@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from types import FrameType
+from urllib.parse import urlsplit
 
 from celery.signals import worker_shutting_down
 
@@ -16,6 +17,7 @@ from worker.executor import IDLE_RESTORE_S, Executor
 from worker.files import CompleteFiles
 from worker.hello import Greeter
 from worker.journal import Journal
+from worker.log import Shipping, hide, ship
 from worker.reporter import Reporter
 from worker.spool import Spool
 from worker.trial import Bench
@@ -35,9 +37,10 @@ class Service:
         self._enrolment = enrolment
         self._client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
         self._spool = Spool(paths.spool)
-        self._reporter = Reporter(self._spool, self._client)
+        self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
         self._greeter = Greeter(paths, enrolment, self._client, unfinished=self._unfinished)
+        self._greeter.token_due = self._reporter.token_due
         bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
         self._executor = Executor(
@@ -102,6 +105,13 @@ class Service:
         self._reporter.stop(limit_s=FLUSH_S)
         self._client.close()
         log.info("Stopped; %d batches wait for the next start.", self._spool.backlog()[0])
+
+
+def _shipped_log(enrolment: Enrolment) -> Shipping:
+    """The log goes to the server as well, without the secrets that this host was given."""
+    for secret in (enrolment.host_token, urlsplit(enrolment.broker_url).password or "", enrolment.broker_url):
+        hide(secret)
+    return ship()
 
 
 def serve(paths: Paths) -> int:

@@ -70,7 +70,9 @@ class Spool:
         self._lock = threading.RLock()
         self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
         path.chmod(0o600)
-        self._db.executescript("pragma journal_mode=wal; pragma synchronous=normal;" + _TABLES)
+        # Full: a batch is on the disk before it is sent. After a power cut its number would otherwise be given again,
+        # and the server would take the new batch for the one that it has.
+        self._db.executescript("pragma journal_mode=wal; pragma synchronous=full;" + _TABLES)
         self._prune()
 
     def close(self) -> None:

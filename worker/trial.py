@@ -27,6 +27,7 @@ from worker.files import CompleteFiles
 from worker.journal import Journal
 from worker.place import Place
 from worker.settings import caches, session
+from worker.settings.observed import settings_facts
 
 log = logging.getLogger(__name__)
 
@@ -122,6 +123,7 @@ class Trial:
         facts: dict[str, str] = {}
         for leg in self._order.legs:
             facts.update(inventory.observed_facts(places[leg.number], leg))
+        facts.update(settings_facts({place.device for place in places.values()} - {""}))
         self._emit(Observed(at=time.time(), facts=facts))
 
     # ---- prefill

@@ -1,16 +1,17 @@
 """The short commands: `start`, `inventory`, `restore`."""
 
 import argparse
+from collections.abc import Sequence
 
 import msgspec
 
-from worker import inventory
+from worker import inventory, layouts
 from worker.cli import form
 from worker.config import Paths, prepare_state, sole_use
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.reports import SettingRestored
 from worker.hello import read_targets
-from worker.journal import Journal
+from worker.journal import Journal, LayoutRecord
 from worker.settings import session
 
 
@@ -20,7 +21,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     look = commands.add_parser("inventory", help="what this host is made of")
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
-    restore = commands.add_parser("restore", help="put back every setting that a run changed, now")
+    restore = commands.add_parser("restore", help="put back every setting, take down every layout, now")
     restore.add_argument("--json", action="store_true")
     restore.set_defaults(command=run_restore)
 
@@ -68,12 +69,22 @@ def _no_targets(paths: Paths) -> str:
 def run_restore(options: argparse.Namespace, paths: Paths) -> int:
     prepare_state(paths.state)
     with sole_use(paths.state):
-        restored = session.restore_all(Journal(paths.journal))
+        journal = Journal(paths.journal)
+        built = journal.layouts()
+        left = layouts.take_down_all(state=paths.state, journal=journal)
+        restored = session.restore_all(journal)
     if options.json:
         print(msgspec.json.encode(restored).decode())
     else:
-        print("\n".join(map(restored_line, restored)) or "Nothing to put back.")
-    return 0 if all(item.restored for item in restored) else 1
+        lines = [*_layout_lines(built, left), *map(restored_line, restored)]
+        print("\n".join(lines) or "Nothing to put back.")
+    return 0 if all(item.restored for item in restored) and not left else 1
+
+
+def _layout_lines(built: Sequence[LayoutRecord], left: Sequence[tuple[LayoutRecord, str]]) -> list[str]:
+    reasons = {record.key: reason for record, reason in left}
+    told = {key: f"NOT taken down: {reason}" for key, reason in reasons.items()}
+    return [f"layout {record.line}: {told.get(record.key, 'taken down')}" for record in built]
 
 
 def restored_line(item: SettingRestored) -> str:

@@ -12,7 +12,7 @@ from worker import policy, process
 from worker.capabilities import known_capabilities
 from worker.cli import form
 from worker.client import Client, Refused, Unreachable
-from worker.config import ConfigError, Enrolment, Paths, is_loopback, load_enrolment, prepare_state
+from worker.config import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
 from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
 from worker.hello import Greeter
@@ -167,7 +167,8 @@ def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]
 def _broker(enrolment: Enrolment) -> Check:
     from redis import Redis, RedisError  # a dependency of celery[redis]
 
-    client = Redis.from_url(enrolment.broker_url, socket_connect_timeout=BROKER_LIMIT_S, socket_timeout=BROKER_LIMIT_S)
+    limits = {"socket_connect_timeout": BROKER_LIMIT_S, "socket_timeout": BROKER_LIMIT_S}
+    client = Redis.from_url(enrolment.broker_url, **limits, **enrolment.broker_tls)
     ask: Callable[[str], object] = client.llen
     try:
         waiting = ask(queue_name(enrolment.host))
@@ -177,12 +178,4 @@ def _broker(enrolment: Enrolment) -> Check:
     finally:
         client.close()
     words = f"{enrolment.broker_address}, {waiting} orders in this host's queue"
-    if enrolment.broker_url.startswith("redis://") and not is_loopback(_host_of(enrolment.broker_url)):
-        return Check("broker", State.NOTE, f"{words}; not encrypted", "Use a rediss:// address at the server.")
     return Check("broker", State.OK, words)
-
-
-def _host_of(url: str) -> str:
-    from urllib.parse import urlsplit
-
-    return urlsplit(url).hostname or ""

@@ -2,13 +2,23 @@
 
 import argparse
 import platform
+import ssl
 import sys
+from pathlib import Path
 
 import msgspec
 
 from worker import __version__
 from worker.client import Client, Refused, Unreachable
-from worker.config import ConfigError, Enrolment, Paths, check_server_url, prepare_state, save_enrolment
+from worker.config import (
+    ConfigError,
+    Enrolment,
+    Paths,
+    check_broker_url,
+    check_server_url,
+    prepare_state,
+    save_enrolment,
+)
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.reports import Enrol, EnrolReply
 from worker.keys import read_keys
@@ -31,8 +41,10 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     prepare_state(paths.state)
     if paths.enrolment.exists() and not options.replace:
         raise ConfigError("already_enrolled", f"{paths.enrolment} is there already. Enrol anew with --replace.")
-    reply = _ask(Client(server, ca_file=options.ca), _read_token(options.token), options.name)
+    ca_file = _certificates(options.ca)
+    reply = _ask(Client(server, ca_file=ca_file), _read_token(options.token), options.name)
     _check_keys(reply, options.key)
+    check_broker_url(reply.broker_url)
     enrolment = Enrolment(
         host=reply.host,
         host_name=reply.host_name,
@@ -41,11 +53,23 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
         broker_url=reply.broker_url,
         public_keys=dict(reply.public_keys),
         contract=reply.contract,
-        ca_file=options.ca,
+        ca_file=ca_file,
     )
     save_enrolment(paths, enrolment)
     _tell(options, paths, enrolment)
     return 0
+
+
+def _certificates(given: str) -> str:
+    """The file's whole path, as the service needs it. Raises ConfigError where it holds no certificates."""
+    if not given:
+        return ""
+    path = Path(given).absolute()
+    try:
+        ssl.create_default_context(cafile=path)
+    except OSError as error:  # an SSLError is one, too
+        raise ConfigError("ca_file", f"--ca {path} holds no certificates in PEM form: {error}.") from error
+    return str(path)
 
 
 def _read_token(given: str) -> str:

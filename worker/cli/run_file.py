@@ -23,6 +23,8 @@ from worker.control import Control
 from worker.files import CompleteFiles
 from worker.journal import Journal
 from worker.settings import session
+from worker.settings.base import SettingError, named
+from worker.settings.subjects import subject_of
 from worker.trial import Bench, Trial, finished, in_words
 
 MAX_FILE_BYTES = 1024 * 1024
@@ -152,7 +154,7 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
     for wish in order.settings:
         target = legs[wish.leg].target
         device = devices.get((target.path, target.stable_id), "")
-        print(f"# setting {wish.name} of {device or target.path}: {_current(wish.name, device)} -> {wish.value}")
+        print(f"# setting {wish.name} of {_subject(wish.name, device)}: {_current(wish.name, device)} -> {wish.value}")
     if order.drop_caches:
         print("# caches are dropped before the legs start")
     return 0
@@ -162,12 +164,21 @@ def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
     print(f"# {title}\n# {' '.join(recipe.command)}\n{recipe.job_text}")
 
 
+def _subject(name: str, device: str) -> str:
+    """What would be changed: the host, a controller, or the device."""
+    setting = settings.REGISTRY.get(name)
+    try:
+        return named(subject_of(setting, device)) if setting else device
+    except SettingError:
+        return "what cannot be found"
+
+
 def _current(name: str, device: str) -> str:
     setting = settings.REGISTRY.get(name)
-    if setting is None or not device:
+    if setting is None:
         return "unknown"
     try:
-        return setting.read(device)
+        return setting.read(subject_of(setting, device))
     except Exception as error:  # noqa: BLE001 - a dry run names what it cannot read and goes on
         print(f"sweetspot-worker: {name} of {device} cannot be read: {error}", file=sys.stderr)
         return "unreadable"

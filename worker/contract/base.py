@@ -59,7 +59,7 @@ def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
     The version is looked at first, so a message of a newer contract is refused
     for its version and not for the first field that is new in it.
     """
-    raw = data.encode() if isinstance(data, str) else data
+    raw = as_bytes(data, kind.__name__)
     if len(raw) > limit:
         raise TooLarge(f"{kind.__name__} of {len(raw)} bytes is over the limit of {limit} bytes.")
     try:
@@ -69,6 +69,14 @@ def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
         raise ContractError(f"{kind.__name__} could not be read: {error}") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise ContractError(f"{kind.__name__} is not JSON text: {type(error).__name__}") from error
+
+
+def as_bytes(data: bytes | str, what: str) -> bytes:
+    """Text as bytes. JSON can hold half of a surrogate pair, which no bytes stand for: a ContractError, too."""
+    try:
+        return data.encode() if isinstance(data, str) else data
+    except UnicodeEncodeError as error:
+        raise ContractError(f"{what} is not JSON text: {error.reason}") from error
 
 
 def check_version(version: int, what: str) -> None:

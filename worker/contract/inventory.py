@@ -16,6 +16,77 @@ class Cpu(Message, frozen=True, kw_only=True):
     cores: int
     threads: int
     governor: Label = ""
+    energy_preference: Label = ""
+    smt: bool | None = None  # simultaneous multithreading is switched on
+    mitigations: dict[Label, Label] = {}  # vulnerability -> what the kernel does about it
+
+
+class NumaNode(Message, frozen=True, kw_only=True):
+    number: int
+    cpus: Label  # a list as the kernel writes it: 0-7,16-23
+    memory_bytes: Count
+
+
+class MemoryModule(Message, frozen=True, kw_only=True):
+    """A filled slot, as the firmware's tables (SMBIOS type 17) tell of it."""
+
+    slot: Label
+    bank: Label = ""
+    size_bytes: Count
+    kind: Label = ""  # DDR4 …
+    data_bits: int | None = None  # width of the channel without error correction
+    transfers_per_s: Count | None = None  # as configured now, else as the module is rated
+
+
+class PcieLink(Message, frozen=True, kw_only=True):
+    """The link from a function to the one above it; of a function that is `downstream`, to the one below."""
+
+    transfers_per_s: Count | None = None  # of each lane, now
+    lanes: int | None = None
+    max_transfers_per_s: Count | None = None  # of this function
+    max_lanes: int | None = None
+    degraded: bool | None = None  # slower or narrower than both of its ends can be
+    payload_bytes: int | None = None  # largest packet payload that is set; needs root
+    max_payload_bytes: int | None = None
+
+
+class PciFunction(Message, frozen=True, kw_only=True):
+    """A storage controller, an NVMe drive, or a bridge on the way to one."""
+
+    address: Label  # 0000:01:00.0
+    parent: Label = ""  # address of the bridge above it, "" at the root complex
+    kind: Label  # nvme | raid | sas | sata | scsi | ide | storage | bridge | other
+    vendor_id: Label
+    device_id: Label
+    subsystem: Label = ""  # vendor:device
+    model: Label = ""  # where the host has pci.ids, or the driver tells
+    firmware: Label = ""
+    driver: Label = ""
+    driver_version: Label = ""
+    numa_node: int | None = None
+    interrupts: tuple[int, ...] = ()
+    link: PcieLink | None = None  # None where it is not PCI Express
+    downstream: bool = False  # a root port, or a switch's port towards a drive: the upper end of its link
+
+
+class Geometry(Message, frozen=True, kw_only=True):
+    """How an assembled device (md, dm) is put together."""
+
+    level: Label  # raid0 … raid10, linear, striped, crypt …
+    members: int
+    chunk_bytes: Count | None = None
+    name: Label = ""  # of the array or logical volume
+    detail: Text = ""  # state, metadata version
+
+
+class FileSystem(Message, frozen=True, kw_only=True):
+    """A mounted file system on block devices of this host."""
+
+    kind: Label
+    devices: tuple[Label, ...]  # kernel names; several for btrfs
+    points: tuple[Text, ...]
+    options: Text  # of the first mount and of the file system
+    detail: Text = ""  # btrfs: profiles of data and metadata
 
 
 class Kernel(Message, frozen=True, kw_only=True):
@@ -52,6 +123,14 @@ class BlockDevice(Message, frozen=True, kw_only=True):
     backing_file: Label = ""  # loop devices
     signature: Label = ""  # file system or partition table found on it
     holders: tuple[Holder, ...] = ()
+    wwn: Label = ""  # world-wide name, as /dev/disk/by-id spells it
+    controller: Label = ""  # PCI address of the function it is behind
+    link_bits_per_s: Count | None = None  # of each lane of its SATA or SAS link, coding included
+    link_lanes: int | None = None
+    write_cache: Label = ""  # write back | write through, as the kernel takes it
+    minimum_io_bytes: int | None = None
+    optimal_io_bytes: int | None = None  # of an array: the full stripe
+    geometry: Geometry | None = None
 
 
 class Inventory(Message, frozen=True, kw_only=True):
@@ -62,6 +141,27 @@ class Inventory(Message, frozen=True, kw_only=True):
     memory_bytes: Count
     kernel: Kernel
     block_devices: tuple[BlockDevice, ...]
+    numa_nodes: tuple[NumaNode, ...] = ()
+    memory_modules: tuple[MemoryModule, ...] = ()  # () where the firmware's tables cannot be read
+    pci: tuple[PciFunction, ...] = ()
+    file_systems: tuple[FileSystem, ...] = ()
+
+
+class DriveHealth(Message, frozen=True, kw_only=True):
+    """What a drive told of itself when it was last asked. It changes by itself, so it is no part of the inventory."""
+
+    device: Label  # kernel name
+    serial: Label
+    tool: Label = ""  # which asked, with its version where it tells; "" if none could
+    healthy: bool | None = None  # the drive's own verdict
+    temperature_c: int | None = None
+    percent_used: int | None = None  # of its rated endurance; may be over 100
+    host_written_bytes: Count | None = None
+    media_written_bytes: Count | None = None
+    power_on_hours: Count | None = None
+    media_errors: Count | None = None
+    warnings: tuple[Text, ...] = ()
+    problem: Text = ""  # why it could not be asked, or tells nothing
 
 
 class PolicyTarget(Message, frozen=True, kw_only=True):
@@ -73,11 +173,12 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     stable_id: Name
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
-    settings: tuple[Label, ...] = ()  # names of settings that may be changed; "*" for all
+    settings: tuple[Label, ...] = ()  # names of settings that may be changed
     present: bool = False  # it is there now and is what the policy says
     problem: Text = ""  # why not, in words
     size_bytes: Count = 0  # of the device; free space for a directory
     device: Label = ""  # kernel name of the block device it is or lies on, "" if none
+    opens: Path | None = None  # block: the device node that the path leads to now, which is what fio is given
     model: Label = ""
     firmware: Label = ""
 
@@ -88,6 +189,6 @@ class Capabilities(Message, frozen=True, kw_only=True):
     fio_version: Label  # "" if fio is missing
     engines: tuple[Label, ...]  # ioengines that work here
     uring: tuple[Label, ...]  # io_uring options that kernel and fio support (hipri also needs the target's)
-    settings: tuple[Label, ...]  # names of settings this worker knows
+    settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
     as_root: bool
     isolation: Label  # cgroup2 | cgroup1 | process tree: how fio is kept together

@@ -5,7 +5,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from worker.contract.base import CONTRACT_VERSION, MAX_ORDER_BYTES, ContractError, Id, Message, Name, check_version
+from worker.contract.base import (
+    CONTRACT_VERSION,
+    MAX_ORDER_BYTES,
+    ContractError,
+    Id,
+    Message,
+    Name,
+    as_bytes,
+    check_version,
+)
 from worker.contract.workload import Leg
 
 # The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
@@ -18,7 +27,7 @@ def queue_name(host_id: str) -> str:
 
 
 class SettingWish(Message, frozen=True, kw_only=True):
-    """Bring one setting of the block device under a leg's target to `value`."""
+    """Bring one setting to `value`: of the block device under a leg's target, its controller, or the host."""
 
     name: Name
     value: Annotated[str, Meta(max_length=200)]
@@ -65,7 +74,7 @@ class _Head(msgspec.Struct, frozen=True):
 
 def decode_order(text: str | bytes) -> AnyOrder:
     """Read an order whose signature has been verified. Raises ContractError."""
-    raw = text.encode() if isinstance(text, str) else text
+    raw = as_bytes(text, "The order")
     if len(raw) > MAX_ORDER_BYTES:
         raise ContractError(f"An order of {len(raw)} bytes is over the limit of {MAX_ORDER_BYTES} bytes.")
     try:

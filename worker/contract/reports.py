@@ -22,7 +22,7 @@ from worker.contract.base import (
     Text,
 )
 from worker.contract.histogram import Histogram
-from worker.contract.inventory import Capabilities, Inventory, Label, PolicyTarget
+from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
 
 
 class Direction(StrEnum):
@@ -68,7 +68,7 @@ class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
 
     at: float
     name: Name
-    device: Label  # kernel name, "" for host-wide
+    device: Label  # kernel name, or a controller's PCI address; "" for host-wide
     before: Text
     asked: Text
     observed: Text
@@ -177,6 +177,30 @@ class Finished(Message, tag="finished", frozen=True, kw_only=True):
 Item = Accepted | Phase | SettingRecord | SettingRestored | Observed | LegStarted | Sample | LegResult | Finished
 
 
+class LogLevel(StrEnum):
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+class LogLine(Message, frozen=True, kw_only=True):
+    """A line of the worker's own log."""
+
+    number: Count  # from 1 within the session
+    at: float
+    level: LogLevel
+    text: Text
+    attempt: Annotated[str, Meta(max_length=64)] = ""  # the order it is about
+
+
+class WorkerLog(Message, frozen=True, kw_only=True):
+    """What the worker wrote to its log lately. A line that comes twice (same session and number) is kept once."""
+
+    session: Id  # one process of the worker
+    lines: Annotated[tuple[LogLine, ...], Meta(min_length=1, max_length=200)]
+
+
 class Batch(Message, frozen=True, kw_only=True):
     attempt: Id
     seq: Annotated[int, Meta(ge=1, le=2**31 - 1)]
@@ -188,6 +212,8 @@ class Report(Message, frozen=True, kw_only=True):
 
     batches: Annotated[tuple[Batch, ...], Meta(max_length=5000)] = ()
     active: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()
+    spool_bytes: Count = 0  # what waits on the host's disk beyond this report
+    log: WorkerLog | None = None
     version: int = CONTRACT_VERSION
 
 
@@ -214,6 +240,7 @@ class AttemptReply(Message, frozen=True, kw_only=True):
 
 class ReportReply(Message, frozen=True, kw_only=True):
     attempts: tuple[AttemptReply, ...]
+    token_due: bool = False  # fetch a new host token
     version: int = CONTRACT_VERSION
 
 
@@ -228,7 +255,11 @@ class Hello(Message, frozen=True, kw_only=True):
     inventory: Inventory
     capabilities: Capabilities
     targets: Annotated[tuple[PolicyTarget, ...], Meta(max_length=1000)]
+    health: Annotated[tuple[DriveHealth, ...], Meta(max_length=2000)] = ()  # as last asked; () before that
+    host_settings: Annotated[tuple[Label, ...], Meta(max_length=200)] = ()  # kernel-wide, that the policy lets change
     journal: tuple[Id, ...] = ()  # attempts the worker has not finished reporting
+    trusted_keys: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # ids of the server keys it trusts now
+    policy_problem: Text = ""  # why the policy file allows nothing, in words
     version: int = OLDEST_UNDERSTOOD
 
 
@@ -237,11 +268,25 @@ class HelloReply(Message, frozen=True, kw_only=True):
     server_time: float
     public_keys: dict[Id, str]  # key id -> base64 of the raw key: the keys to trust from now on
     message: Text = ""
+    token_due: bool = False  # fetch a new host token
     version: int = OLDEST_UNDERSTOOD
 
 
+class TokenRequest(Message, frozen=True, kw_only=True):
+    """Fetch the host's next token, with the one it has; only after a reply said `token_due`."""
+
+    version: int = CONTRACT_VERSION
+
+
+class TokenReply(Message, frozen=True, kw_only=True):
+    """The old token opens until this one was used once; asked again, there is another and this one is dead."""
+
+    host_token: Annotated[str, Meta(min_length=20, max_length=200)]
+    version: int = CONTRACT_VERSION
+
+
 class Enrol(Message, frozen=True, kw_only=True):
-    """Trade a one-time token for the host's own."""
+    """Trade a one-time token for the host's own. Its text leaves the token out."""
 
     token: Annotated[str, Meta(min_length=10, max_length=200)]
     hostname: Label
@@ -250,8 +295,13 @@ class Enrol(Message, frozen=True, kw_only=True):
     newest_contract: int
     version: int = OLDEST_UNDERSTOOD
 
+    def __repr__(self) -> str:
+        return f"Enrol(hostname={self.hostname!r})"
+
 
 class EnrolReply(Message, frozen=True, kw_only=True):
+    """The host's own token and broker user. Its text leaves both out."""
+
     host: Id
     host_name: Label
     host_token: Annotated[str, Meta(min_length=20, max_length=200)]
@@ -259,6 +309,9 @@ class EnrolReply(Message, frozen=True, kw_only=True):
     public_keys: dict[Id, str]
     contract: int
     version: int = OLDEST_UNDERSTOOD
+
+    def __repr__(self) -> str:
+        return f"EnrolReply(host={self.host!r}, host_name={self.host_name!r})"
 
 
 class Problem(Message, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from worker.contract.base import CONTRACT_VERSION, MAX_ORDER_BYTES, ContractError, Id, Message, decode, encode
+from worker.contract.base import CONTRACT_VERSION, MAX_ORDER_BYTES, ContractError, Id, Message, as_bytes, decode, encode
 from worker.contract.orders import AnyOrder, decode_order
 
 
@@ -59,7 +59,7 @@ def unseal(text: str, *, host: str, public_keys: Mapping[str, bytes], now: float
         raise BadSignature(f"The order is signed with key {envelope.key_id}, which this host does not trust.")
     try:
         signature = base64.b64decode(envelope.signature, validate=True)
-        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, envelope.order.encode())
+        Ed25519PublicKey.from_public_bytes(public_key).verify(signature, as_bytes(envelope.order, "The order"))
     except (InvalidSignature, binascii.Error, ValueError) as error:
         raise BadSignature("The order's signature does not match its text.") from error
     order = decode_order(envelope.order)

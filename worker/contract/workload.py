@@ -84,6 +84,23 @@ class UringOptions(Message, frozen=True, kw_only=True):
         return tuple(name for name in self.__struct_fields__ if getattr(self, name))
 
 
+class CpusPolicy(StrEnum):
+    """fio's `cpus_allowed_policy`: every job on any of the processors, or one after the other on one each."""
+
+    SHARED = "shared"
+    SPLIT = "split"
+
+
+class Placement(Message, frozen=True, kw_only=True):
+    """Where and with which weight fio's own processes run. They end with fio, so nothing is to be put back."""
+
+    nice: Annotated[int, Meta(ge=-20, le=19)] = 0
+    ionice: Annotated[str, Meta(pattern="^(none|idle|be/[0-7]|rt/[0-7])$")] = "none"  # class and level, as ionice(1)
+    cpus: Annotated[str, Meta(max_length=200, pattern=r"^(\d{1,5}(-\d{1,5})?(\+\d{1,5}(-\d{1,5})?)*)?$")] = ""  # 0-3+8
+    cpus_policy: CpusPolicy = CpusPolicy.SHARED
+    numa_node: Annotated[int, Meta(ge=0, le=1023)] | None = None  # processors and memory of this node
+
+
 BlockBytes = Annotated[int, Meta(ge=512, le=16 * MIB, multiple_of=512)]
 
 
@@ -120,6 +137,7 @@ class Workload(Message, frozen=True, kw_only=True):
     prefill: bool = True  # files are written once, whole, before they are first used
     buffers: Buffers = Buffers.INCOMPRESSIBLE
     seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # of fio's random offsets
+    placement: Placement = Placement()
 
     @property
     def threads(self) -> int:

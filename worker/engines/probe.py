@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from worker.contract.inventory import Capabilities
-from worker.contract.workload import Engine, UringOptions, Workload
+from worker.contract.workload import Engine, Pattern, UringOptions, Workload
 from worker.engines.errors import EOPNOTSUPP, LegFailed, last_words
 from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
@@ -31,7 +31,7 @@ def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
     return Capabilities(
         fio_version=fio_version(),
         engines=engines,
-        uring=tuple(option for option in URING_OPTIONS if not uring_problem(option)),
+        uring=tuple(option for option in URING_OPTIONS if not uring_problem(option) and not _mismeasured(option)),
         settings=settings,
         as_root=os.geteuid() == 0,
         isolation=isolation(),
@@ -63,6 +63,12 @@ def engine_problem(engine: Engine) -> str:
 def uring_problem(option: str) -> str:
     """Why this option of io_uring does not work here, "" if kernel and fio have it."""
     return engine_problem(Engine.IO_URING) or _try(*_identity(), Engine.IO_URING.value, option)
+
+
+def _mismeasured(option: str) -> bool:
+    """This fio runs it, at any depth, only with a latency that must not be reported."""
+    at_best = Workload(pattern=Pattern.READ, uring=UringOptions(**{option: True}))
+    return bool(completion_latency_problem(fio_version(), at_best))
 
 
 def _missing(work: Workload, device: str) -> list[tuple[str, str]]:

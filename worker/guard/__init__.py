@@ -10,11 +10,12 @@ policy and the serial among those a person typed for this run; in a directory th
 writes only files of its own.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from worker.contract.workload import Leg, TargetKind
+from worker.guard.blocks import Claim, claim
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
@@ -24,7 +25,7 @@ from worker.place import Place
 if TYPE_CHECKING:
     from worker.policy import Policy, PolicyEntry
 
-__all__ = ["GuardRefused", "admit", "survey"]
+__all__ = ["Claim", "GuardRefused", "admit", "claim_drives", "survey"]
 
 
 @contextmanager
@@ -37,6 +38,17 @@ def admit(leg: Leg, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterato
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
         yield place
+
+
+def claim_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[Claim, ...]:
+    """Drives that a layout may be built on, in the order given, each once. Raises GuardRefused."""
+    for entry in entries:
+        if entry.kind is not TargetKind.BLOCK:
+            raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; layouts are built on block devices.")
+    claims = tuple(claim(entry, armed_serials) for entry in entries)
+    if len({each.name for each in claims}) != len(claims):
+        raise GuardRefused("guard_path", f"A drive is named twice: {', '.join(each.path for each in claims)}.")
+    return claims
 
 
 def survey(entry: "PolicyEntry") -> Survey:

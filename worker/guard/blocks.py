@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from worker.contract.workload import Leg
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import signature, sysfs, usage
@@ -45,20 +47,49 @@ def hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iter
         os.close(fd)
 
 
+class Claim(msgspec.Struct, frozen=True):
+    """A whole drive that was found free to be built on."""
+
+    name: str  # kernel name
+    path: str  # node without links
+
+
+def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
+    """A drive that a layout may be built on: the very one, destroyable, armed, free and whole.
+
+    It cannot be held while it is built on: what builds opens it for itself alone, and fails if somebody else was
+    faster.
+    """
+    name, path = resolve(entry)
+    identify(entry, name)
+    refuse_unless_destroyable(entry, name, armed_serials)
+    refuse_if_used(name, path)
+    if sysfs.is_partition(name):
+        raise GuardRefused("guard_path", f"{entry.path} is a partition; layouts are built on whole drives.")
+    fd = _open(name, path, writes=True, exclusive=True)
+    try:
+        _check_again(entry, name, path, fd, writes=True)
+    finally:
+        os.close(fd)
+    return Claim(name, path)
+
+
 def survey(entry: "PolicyEntry") -> Survey:
-    name = ""
+    name = path = ""
     try:
         name, path = resolve(entry)
         identify(entry, name)
         if not entry.read_mounted:
             refuse_if_used(name, path)
     except GuardRefused as refused:
-        return Survey(device=_known(name), size_bytes=sysfs.size_bytes(name) if name else 0, problem=refused.message)
-    return Survey(device=_known(name), size_bytes=sysfs.size_bytes(name))
+        if not name:
+            return Survey(problem=refused.message)
+        return _found(name, path, problem=refused.message)
+    return _found(name, path)
 
 
-def _known(name: str) -> str:
-    return sysfs.whole(name) if name else ""
+def _found(name: str, path: str, *, problem: str = "") -> Survey:
+    return Survey(device=sysfs.whole(name), size_bytes=sysfs.size_bytes(name), opens=path, problem=problem)
 
 
 def resolve(entry: "PolicyEntry") -> tuple[str, str]:

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from worker.contract.workload import Buffers, Engine, Pattern, Sync
+from worker.contract.workload import Buffers, CpusPolicy, Engine, Pattern, Sync
 
 Stored = str | int | bool
 Values = Mapping[str, Stored]
@@ -86,6 +86,24 @@ def _engine(text: str) -> Values:
     if text.strip() not in tuple(Engine):
         raise OptionRefused(f"the engine {text!r} is not one of {', '.join(Engine)}")
     return {"engine": text.strip()}
+
+
+def _nice(text: str) -> int:
+    if not re.fullmatch(r"-?[0-9]{1,2}", text.strip()) or not -20 <= int(text) <= 19:
+        raise OptionRefused(f"{text!r} is not a nice value from -20 to 19")
+    return int(text)
+
+
+def _cpus(text: str) -> str:
+    if not re.fullmatch(r"[0-9]{1,5}(-[0-9]{1,5})?(,[0-9]{1,5}(-[0-9]{1,5})?)*", text.strip()):
+        raise OptionRefused(f"{text!r} is not a list of processors like 0-3,8")
+    return text.strip().replace(",", "+")
+
+
+def _cpus_policy(text: str) -> str:
+    if text.strip() not in tuple(CpusPolicy):
+        raise OptionRefused(f"{text!r} is not one of {', '.join(CpusPolicy)}")
+    return text.strip()
 
 
 def _percent(text: str) -> int:
@@ -172,6 +190,9 @@ _OPTIONS = (
     _simple("nrfiles", "files", _count, "nr_files"),
     _simple("runtime", "runtime", _seconds, "timeout"),
     _simple("ramp_time", "ramp", _seconds),
+    _simple("nice", "nice", _nice),
+    _simple("cpus_allowed", "cpus", _cpus),
+    _simple("cpus_allowed_policy", "cpus_policy", _cpus_policy),
     Option(
         name="io_size",
         factor="amount",

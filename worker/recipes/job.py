@@ -8,7 +8,7 @@ import math
 
 import msgspec
 
-from worker.contract.workload import MIB, Buffers, Engine, Leg, Sync, TargetKind, Workload
+from worker.contract.workload import MIB, Buffers, Engine, Leg, Placement, Sync, TargetKind, Workload
 from worker.recipes.names import RecipeError, fio_filename, fio_size, target_names
 from worker.recipes.problems import parts_of, workload_problems
 
@@ -26,6 +26,16 @@ class Recipe(msgspec.Struct, frozen=True):
     files: tuple[str, ...]  # relative names that a directory target needs; () for other kinds
 
 
+def opening(leg: Leg, node: str) -> Leg:
+    """The leg with the device node that its block target's path leads to: fio is given the node, not a link to it.
+
+    Directory and file targets are named relative to their directory and stay as they are.
+    """
+    if leg.target.kind is not TargetKind.BLOCK or not node:
+        return leg
+    return msgspec.structs.replace(leg, target=msgspec.structs.replace(leg.target, path=node))
+
+
 def render(leg: Leg) -> Recipe:
     """The measured job. Raises RecipeError naming everything that is wrong with the leg."""
     _refuse_problems(leg)
@@ -38,6 +48,7 @@ def render(leg: Leg) -> Recipe:
         *_syncing(work),
         *_data(work),
         *_stop(work),
+        *_placement(work.placement),
         *_reporting(work),
     ]
     return Recipe(_text("sweetspot", options), COMMAND, _files(leg))
@@ -193,6 +204,22 @@ def _stop(work: Workload) -> Options:
     options = [("runtime", f"{work.runtime_s}s"), ("time_based", "1")]
     if work.ramp_s:
         options.append(("ramp_time", f"{work.ramp_s}s"))
+    return options
+
+
+_IO_CLASSES = {"rt": "1", "be": "2", "idle": "3"}
+
+
+def _placement(place: Placement) -> Options:
+    """Set by fio in each of its jobs, which ends with the kernel's reason where it cannot be."""
+    options = [("nice", str(place.nice))] if place.nice else []
+    io_class, _, level = place.ionice.partition("/")
+    if io_class in _IO_CLASSES:
+        options += [("prioclass", _IO_CLASSES[io_class]), ("prio", level or "0")]
+    if place.cpus:
+        options += [("cpus_allowed", place.cpus.replace("+", ",")), ("cpus_allowed_policy", place.cpus_policy.value)]
+    if place.numa_node is not None:
+        options += [("numa_cpu_nodes", str(place.numa_node)), ("numa_mem_policy", f"bind:{place.numa_node}")]
     return options
 
 

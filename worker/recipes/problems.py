@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from worker.contract.workload import Engine, SyncDepth, TargetKind, Workload
+from worker.contract.workload import CpusPolicy, Engine, SyncDepth, TargetKind, Workload
 
 MAX_JOBS = 1024
 
@@ -89,5 +89,21 @@ def _seed(work: Workload) -> Iterator[str]:
         yield "seed 0 makes fio give every job the same offsets: take another"
 
 
-RULES = (_mix, _stop, _depth, _uring, _split, _seed)
+def _placed(work: Workload) -> Iterator[str]:
+    place = work.placement
+    if place.cpus_policy is CpusPolicy.SPLIT and not place.cpus:
+        yield "cpus_policy split needs cpus to share out"
+    if place.cpus and place.numa_node is not None:
+        yield "cpus and numa_node both say where fio runs: leave one out"
+    if any(int(first) > int(last) for first, last in _ranges(place.cpus)):
+        yield f"cpus {place.cpus} holds a range that ends below its beginning"
+
+
+def _ranges(cpus: str) -> Iterator[tuple[str, str]]:
+    for part in cpus.split("+") if cpus else ():
+        first, _, last = part.partition("-")
+        yield first, last or first
+
+
+RULES = (_mix, _stop, _depth, _uring, _split, _seed, _placed)
 TARGET_RULES = (_size, _files)

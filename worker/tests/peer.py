@@ -26,10 +26,13 @@ from worker.contract.reports import (
     Hello,
     HelloReply,
     Item,
+    LogLine,
     Problem,
     Refusal,
     Report,
     ReportReply,
+    TokenReply,
+    TokenRequest,
 )
 
 TOKEN = "host-token-of-the-test-0123456789"
@@ -54,9 +57,13 @@ class Peer:
         self.bad_words: tuple[bytes, ...] = ()  # a report that holds one of these is refused as a whole
         self.lose_answers = 0  # so many reports are committed and then not answered
         self.token = TOKEN
+        self.token_due = False
+        self.next_token = ""
+        self.log: dict[tuple[str, int], LogLine] = {}
         self.lease_s = 900.0
         self.changed = threading.Condition()
         self._server: _Server | None = None
+        self.clock_ahead_s = 0.0
         self.port = 0
         self.up()
 
@@ -106,8 +113,13 @@ class Peer:
         what = path.rpartition("/")[2]
         if what == "enrol":
             return self._enrol(decode(body, Enrol, limit=MAX_ENROL_BYTES))
+        if self.next_token and token == f"Bearer {self.next_token}":
+            self.token, self.next_token, self.token_due = self.next_token, "", False
         if token != f"Bearer {self.token}":
             raise Denied(401, "bad_token", "This token is not known.")
+        if what == "token":
+            decode(body, TokenRequest, limit=MAX_ENROL_BYTES)
+            return self._new_token()
         if what == "hello":
             return self._hello(decode(body, Hello, limit=MAX_HELLO_BYTES))
         if any(word in body for word in self.bad_words):
@@ -128,15 +140,24 @@ class Peer:
 
     def _hello(self, message: Hello) -> HelloReply:
         self.hellos.append(message)
-        return HelloReply(contract=1, server_time=time.time(), public_keys=self.keys)
+        now = time.time() + self.clock_ahead_s
+        return HelloReply(contract=1, server_time=now, public_keys=self.keys, token_due=self.token_due)
+
+    def _new_token(self) -> TokenReply:
+        if not self.token_due:
+            raise Denied(400, "token_not_due", "No new token is due for this host.")
+        self.next_token = f"the-next-token-{len(self.hellos)}-{time.monotonic_ns()}"
+        return TokenReply(host_token=self.next_token)
 
     def _report(self, report: Report) -> ReportReply:
         self.posts += 1
         self.actives.append(report.active)
         for batch in report.batches:
             self._take(batch)
+        if report.log:
+            self.log |= {(report.log.session, line.number): line for line in report.log.lines}
         names = dict.fromkeys([*report.active, *(batch.attempt for batch in report.batches)])
-        return ReportReply(attempts=tuple(self._attempt(name) for name in names))
+        return ReportReply(attempts=tuple(self._attempt(name) for name in names), token_due=self.token_due)
 
     def _take(self, batch: Batch) -> None:
         if batch.attempt in self.refuse:

@@ -197,3 +197,22 @@ def test_it_has_nothing_to_put_back(shell: Shell) -> None:
 def test_it_says_its_version(shell: Shell) -> None:
     assert shell("--version") == 0
     assert shell.out.startswith("sweetspot-worker ")
+
+
+def test_it_explains_a_layout_without_touching_anything(shell: Shell) -> None:
+    assert shell("layout", "2 legs of raid5 x4 chunk 64k / lvm stripe 256k / xfs") == 0
+    assert "LVM stripe: misaligned" in shell.out
+    assert "mdadm --create /dev/md/sweetspot-preview-1" in shell.out
+    assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a", "--drive", "/dev/b", "--json") == 0
+    (shown,) = json.loads(shell.out)
+    assert shown["width_bytes"] == 128 * 1024
+    assert shown["build"][-1]["argv"][-2:] == ["/dev/a", "/dev/b"]
+
+
+def test_it_lists_a_sweep_of_layouts_and_says_what_is_wrong_with_one(shell: Shell) -> None:
+    assert shell("layout", "raid5 x3..5 chunk 64k / xfs") == 0
+    assert shell.out.count("raid5 x") == 3
+    assert shell("layout", "raid5 x2 chunk 64k") == 2
+    assert "at least 3 drives" in shell.err
+    assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a") == 2
+    assert "has 2 drives, 1 are given" in shell.err

@@ -7,7 +7,7 @@ import pytest
 
 from worker.client import Client, Refused, Unreachable
 from worker.contract.reports import Enrol
-from worker.reporter import encode_report
+from worker.encoding import encode_report
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 
 ENROL = Enrol(token=ENROLMENT_TOKEN, hostname="store-1", worker_version="0", oldest_contract=1, newest_contract=1)
@@ -29,6 +29,33 @@ def test_it_gives_the_servers_words_when_refused(peer: Peer) -> None:
     with pytest.raises(Refused, match="token is not known") as caught:
         Client(peer.url, "wrong").report(encode_report([], []))
     assert (caught.value.code, caught.value.status, caught.value.about_token) == ("bad_token", 401, True)
+
+
+def test_it_fetches_a_new_token_and_goes_on_with_it(peer: Peer) -> None:
+    client = Client(peer.url, TOKEN)
+    peer.token_due = True
+    client.use_token(client.new_token().host_token)
+    client.report(encode_report([], []))
+    assert peer.token != TOKEN
+    assert not peer.token_due
+
+
+def test_it_repeats_what_was_under_way_with_the_old_token_when_the_new_one_came(peer: Peer) -> None:
+    """The other thread has used the new token in between, so the server does not know the old one any more."""
+    client = Client(peer.url, TOKEN)
+    sent: list[dict[str, str]] = []
+    exchange = client._exchange
+
+    def late(url: str, body: bytes, headers: dict[str, str]) -> tuple[int, bytes]:
+        sent.append(headers)
+        if len(sent) == 1:
+            peer.token = "the-new-token-of-the-test"
+            client.use_token(peer.token)
+        return exchange(url, body, headers)
+
+    client._exchange = late  # type: ignore[method-assign]
+    client.report(encode_report([], []))
+    assert [headers["Authorization"] for headers in sent] == [f"Bearer {TOKEN}", f"Bearer {peer.token}"]
 
 
 def test_it_says_who_cannot_be_reached(peer: Peer) -> None:

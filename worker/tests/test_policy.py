@@ -24,9 +24,11 @@ def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path
     path.write_text(text)
     assert policy.load(path).targets == ()
     path.write_text(
-        "\n".join(row[2:] if row[:2] == "# " and ("=" in row or "[[" in row) else row for row in _rows(text))
+        "\n".join(row[2:] if row[:2] == "# " and ("=" in row or row.startswith("# [")) else row for row in _rows(text))
     )
-    assert [entry.id for entry in policy.load(path).targets] == ["scratch", "nvme1", "data-read", "image"]
+    allowed = policy.load(path)
+    assert [entry.id for entry in allowed.targets] == ["scratch", "nvme1", "data-read", "image"]
+    assert "vm.dirty_ratio" in allowed.host_settings
 
 
 def _rows(text: str) -> list[str]:
@@ -34,7 +36,19 @@ def _rows(text: str) -> list[str]:
     return [row for row in text.splitlines() if not row.startswith("# ") or row.split()[1] in KEYS]
 
 
-KEYS = {"[[target]]", "id", "kind", "path", "stable_id", "serial", "destroy", "settings", "max_bytes", "read_mounted"}
+KEYS = {
+    "[host]",
+    "[[target]]",
+    "id",
+    "kind",
+    "path",
+    "stable_id",
+    "serial",
+    "destroy",
+    "settings",
+    "max_bytes",
+    "read_mounted",
+}
 
 
 @pytest.mark.parametrize(
@@ -50,6 +64,10 @@ KEYS = {"[[target]]", "id", "kind", "path", "stable_id", "serial", "destroy", "s
         (GOOD.replace("/srv/a", "srv"), "line 4"),
         (GOOD + "destroy = true\n", "destroy is for"),
         (GOOD + 'settings = ["shedule"]\n', "'shedule'"),
+        (GOOD + 'settings = ["vm.dirty_ratio"]\n', "none of a target's"),
+        ('[host]\nsettings = ["scheduler"]\n', "none of the host's"),
+        ('[host]\nsettings = ["*"]\n', "none of the host's"),
+        ('[host]\nsetting = ["irqbalance"]\n', "line 2"),
         (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
         (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs its stable_id"),
         (
@@ -104,3 +122,12 @@ def test_it_reports_what_is_there_and_what_is_not(tmp_path: Path) -> None:
     assert there.size_bytes > 0
     assert (missing.present, "scheduler" in missing.settings) == (False, True)
     assert "/srv/a" in missing.problem
+
+
+def test_a_star_covers_neither_what_can_cost_data_nor_what_touches_others(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD + 'settings = ["*", "irq_affinity"]\n')
+    (entry,) = policy.load(path).targets
+    assert {"scheduler", "queue_depth", "irq_affinity"} <= set(entry.settings_allowed)
+    assert not {"write_cache", "drive_write_cache", "nvme.write_cache", "vm.dirty_ratio"} & set(entry.settings_allowed)
+    assert not entry.allows_setting("write_cache")

@@ -223,6 +223,38 @@ def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) 
     reporter.stop(limit_s=0)
 
 
+def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_path: Path) -> None:
+    """The disk fills up at the very end, when there is nothing left to be stopped."""
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", sample(0))
+    reporter._seal_all()
+    reporter.finish("a", DONE)
+    reporter.start()
+    end = peer.wait_end("a")
+    assert (end.outcome, end.code) == (Outcome.FAILED, "spool_full")
+    reporter.stop(limit_s=0)
+
+
+def test_it_lets_an_attempt_be_done_whose_acceptance_alone_found_no_room(peer: Peer, tmp_path: Path) -> None:
+    """As when settings are put back while the disk is full."""
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", ACCEPTED)
+    reporter.finish("a", DONE)
+    reporter.start()
+    assert peer.wait_end("a").outcome is Outcome.DONE
+    reporter.stop(limit_s=0)
+
+
+def test_it_keeps_what_is_said_last_even_from_the_reserve(peer: Peer, tmp_path: Path) -> None:
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", sample(0))
+    reporter.finish("a", DONE)
+    reporter.start()
+    assert peer.wait_end("a").outcome is Outcome.DONE
+    assert seconds(peer, "a") == [0]
+    reporter.stop(limit_s=0)
+
+
 def test_it_refuses_an_item_that_breaks_the_contract_where_it_is_made(reporter: Reporter) -> None:
     with pytest.raises(msgspec.ValidationError):
         reporter.emit("a", Phase(at=1.0, name="run", percent=101.0))

@@ -1,6 +1,9 @@
 """The worker's process as a whole: real Redis, real fio, a peer that keeps what it is told."""
 
+import base64
+import json
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +12,8 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder
+from worker.contract.base import encode
+from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
 from worker.contract.reports import (
     Accepted,
     Finished,
@@ -21,6 +25,7 @@ from worker.contract.reports import (
     Phase,
     Sample,
 )
+from worker.contract.signing import Envelope, key_id
 from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
 from worker.tests.service import Bench, cpu_s, fio_processes, until
 
@@ -165,10 +170,22 @@ def test_it_drops_an_order_for_another_host(shared: Bench) -> None:
 
 
 def test_it_answers_an_expired_order_without_running_it(shared: Bench) -> None:
-    attempt = shared.send(trial(shared, expires_at=time.time() - 5))
+    attempt = shared.send(trial(shared, expires_at=time.time() - 7500))
     end = shared.peer.wait_end(attempt)
     assert (end.outcome, end.code) == (Outcome.FAILED, "order_expired")
     assert kinds(shared.peer.items(attempt)) == ["Accepted", "Finished"]
+
+
+def test_it_asks_for_the_time_before_it_calls_an_order_expired(shared: Bench) -> None:
+    """The server's clock was set back by two hours since it was last heard."""
+    shared.peer.clock_ahead_s = -7200.0
+    try:
+        attempt = shared.send(trial(shared, expires_at=time.time() - 7200 + 300))
+        assert shared.peer.wait_end(attempt).outcome is Outcome.DONE
+        late = shared.send(trial(shared, expires_at=time.time() - 7200 - 5))
+        assert shared.peer.wait_end(late).code == "order_expired"
+    finally:
+        shared.peer.clock_ahead_s = 0.0
 
 
 def test_it_outlives_garbage_in_its_queue_and_so_does_its_trial(shared: Bench) -> None:
@@ -178,6 +195,66 @@ def test_it_outlives_garbage_in_its_queue_and_so_does_its_trial(shared: Bench) -
         shared.redis.lpush(shared.queue, garbage)
     assert shared.peer.wait_end(running).outcome is Outcome.DONE
     assert shared.peer.wait_end(shared.send(trial(shared))).outcome is Outcome.DONE
+
+
+def celery_message(bench: Bench, **changes: Any) -> str:
+    """A message as kombu puts it into the queue, with the properties and headers that the server's have."""
+    body = base64.b64encode(json.dumps([["not an envelope"], {}, {}]).encode()).decode()
+    headers = {"lang": "py", "task": ORDER_TASK, "id": str(uuid.uuid4()), "root_id": None, "parent_id": None}
+    delivery = {"exchange": "", "routing_key": bench.queue}
+    properties = {"delivery_mode": 2, "delivery_tag": str(uuid.uuid4()), "body_encoding": "base64", "priority": 0}
+    message = {
+        "body": body, "content-encoding": "utf-8", "content-type": "application/json", "headers": headers,
+        "properties": {**properties, "delivery_info": delivery},
+    }  # fmt: skip
+    return json.dumps({**message, **changes})
+
+
+def body_of(*arguments: object, **named: object) -> str:
+    return base64.b64encode(json.dumps([arguments, named, {}]).encode()).decode()
+
+
+def with_headers(bench: Bench, **headers: object) -> str:
+    message = json.loads(celery_message(bench))
+    return json.dumps({**message, "headers": {**message["headers"], **headers}})
+
+
+def test_it_outlives_messages_that_only_look_like_orders(shared: Bench) -> None:
+    """Whoever has this host's broker password can write these. None may end the worker, run, or keep an order away."""
+    wrong = (
+        celery_message(shared),
+        with_headers(shared, task="os.system"),
+        with_headers(shared, task="celery.chain"),
+        with_headers(shared, eta="2999-01-01T00:00:00", retries=10**9),
+        with_headers(shared, timelimit=["x", "y"]),
+        celery_message(shared, body=body_of()),
+        celery_message(shared, body=body_of("a", "b", c="d")),
+        celery_message(shared, body=body_of({"a": "map"})),
+        celery_message(shared, body=body_of("[" * 100_000)),
+        celery_message(shared, body=body_of("x" * 5_000_000)),
+        celery_message(shared, body="!!! not base64"),
+        celery_message(shared, **{"content-type": "application/x-python-serialize"}),
+        celery_message(shared, **{"content-type": "application/x-yaml"}),
+        celery_message(shared, headers={}),
+        celery_message(shared, properties={}),
+    )
+    for message in wrong:
+        shared.redis.lpush(shared.queue, message)
+    end = shared.peer.wait_end(shared.send(trial(shared)), limit_s=60)
+    assert end.outcome is Outcome.DONE
+
+
+def test_it_drops_what_the_server_signed_but_no_order_says(shared: Bench) -> None:
+    after = len(shared.log_text())
+    text = msgspec.json.encode({**shared.head(), "purpose": "format_disk", "version": 1})
+    key = Ed25519PrivateKey.from_private_bytes(shared.private_key)
+    envelope = Envelope(
+        key_id=key_id(key.public_key().public_bytes_raw()),
+        order=text.decode(),
+        signature=base64.b64encode(key.sign(text)).decode(),
+    )
+    shared.send_text(encode(envelope).decode())
+    shared.await_log("dropped.*format_disk", after=after)
 
 
 def test_it_names_a_target_that_the_policy_does_not_list(shared: Bench, tmp_path: Path) -> None:
@@ -286,7 +363,7 @@ def test_it_ends_its_trial_in_words_when_it_is_stopped(own: Bench, folder: Path)
 
 
 def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, folder: Path) -> None:
-    bench = Bench(tmp_path, POLICY.format(path=folder), broker_url="redis://unused/0")
+    bench = Bench(tmp_path, POLICY.format(path=folder), broker_url="redis://127.0.0.1:1/0")
     queue, user = bench.queue, f"user-{bench.host}"
     url = bench.redis.connection_pool.connection_kwargs
     keys = f"(~{queue} ~{queue}:* ~_kombu.binding.{queue} ~_kombu.binding_permanent.{queue} {KEY_COMMANDS})"

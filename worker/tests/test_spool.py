@@ -7,7 +7,7 @@ import pytest
 
 from worker.contract.base import MAX_REPORT_BYTES, decode
 from worker.contract.reports import Phase, Report
-from worker.reporter import encode_item, encode_report
+from worker.encoding import encode_item, encode_report
 from worker.spool import KEEP_S, Spool, SpoolFull
 
 ITEM = encode_item(Phase(at=1.0, name="guard"))
@@ -116,3 +116,10 @@ def test_it_loses_nothing_when_sqlite_itself_finds_no_room(spool: Spool) -> None
 
 def test_it_is_not_readable_by_others(spool: Spool, tmp_path: Path) -> None:
     assert (tmp_path / "spool.db").stat().st_mode & 0o077 == 0
+
+
+def test_it_gives_no_number_again_after_a_power_cut(tmp_path: Path) -> None:
+    """What is not synchronised at each commit may be gone then, and the server ignores a number that it has."""
+    spool = Spool(tmp_path / "spool.db")
+    full = 2
+    assert spool._db.execute("pragma synchronous").fetchone() == (full,)

@@ -5,8 +5,14 @@ from worker.contract.inventory import (
     BlockDevice,
     Capabilities,
     Cpu,
+    DriveHealth,
+    FileSystem,
     Inventory,
     Kernel,
+    MemoryModule,
+    NumaNode,
+    PcieLink,
+    PciFunction,
     PolicyTarget,
 )
 from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingWish, TrialOrder
@@ -26,6 +32,8 @@ from worker.contract.reports import (
     LatencyKind,
     LegResult,
     LegStarted,
+    LogLevel,
+    LogLine,
     Observed,
     Outcome,
     Phase,
@@ -36,6 +44,9 @@ from worker.contract.reports import (
     Sample,
     SettingRecord,
     SettingRestored,
+    TokenReply,
+    TokenRequest,
+    WorkerLog,
 )
 from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
 
@@ -183,8 +194,47 @@ INVENTORY = Inventory(
             rotational=False,
             scheduler="none",
             schedulers=("none", "mq-deadline"),
+            wwn="nvme-eui.0025385b71b0a2f1",
+            controller="0000:41:00.0",
+            write_cache="write back",
+            minimum_io_bytes=4096,
         ),
     ),
+    numa_nodes=(NumaNode(number=0, cpus="0-31", memory_bytes=137_438_953_472),),
+    memory_modules=(
+        MemoryModule(
+            slot="DIMM_A1",
+            bank="P0 CHANNEL A",
+            size_bytes=17_179_869_184,
+            kind="DDR4",
+            data_bits=64,
+            transfers_per_s=3_200_000_000,
+        ),
+    ),
+    pci=(
+        PciFunction(address="0000:40:01.1", kind="bridge", vendor_id="1022", device_id="1483", driver="pcieport"),
+        PciFunction(
+            address="0000:41:00.0",
+            parent="0000:40:01.1",
+            kind="nvme",
+            vendor_id="144d",
+            device_id="a808",
+            driver="nvme",
+            driver_version="1.0",
+            numa_node=0,
+            interrupts=(80, 81),
+            link=PcieLink(
+                transfers_per_s=8_000_000_000,
+                lanes=2,
+                max_transfers_per_s=8_000_000_000,
+                max_lanes=4,
+                degraded=True,
+                payload_bytes=256,
+                max_payload_bytes=256,
+            ),
+        ),
+    ),
+    file_systems=(FileSystem(kind="ext4", devices=("sda1",), points=("/",), options="rw,relatime"),),
 )
 HELLO = Hello(
     worker_version="0.1.0",
@@ -198,7 +248,7 @@ HELLO = Hello(
         PolicyTarget(
             id="nvme0",
             kind=TargetKind.BLOCK,
-            path="/dev/nvme0n1",
+            path="/dev/disk/by-id/nvme-eui.0025385b71b0a2f1",
             stable_id="eui.0025385b71b0a2f1",
             serial="S4EWNX0R512345",
             destroy=True,
@@ -206,10 +256,35 @@ HELLO = Hello(
             present=True,
             size_bytes=960_197_124_096,
             device="nvme0n1",
+            opens="/dev/nvme0n1",
         ),
     ),
+    trusted_keys=("8f865375a57c2ff2",),
+    health=(
+        DriveHealth(
+            device="nvme0n1",
+            serial="S4EWNX0R512345",
+            tool="smartctl 7.3",
+            healthy=True,
+            temperature_c=38,
+            percent_used=3,
+            host_written_bytes=412_316_860_416_000,
+            power_on_hours=12_045,
+            media_errors=0,
+        ),
+    ),
+    host_settings=("vm.dirty_ratio", "vm.dirty_bytes"),
 )
 HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})
+WORKER_LOG = WorkerLog(
+    session="5f0c3b7a91d2e604",
+    lines=(
+        LogLine(number=41, at=AT, level=LogLevel.INFO, text="worker.executor: Begun.", attempt=ATTEMPT),
+        LogLine(number=42, at=AT + 2, level=LogLevel.WARNING, text="worker.hello: No hello to the server: timed out"),
+    ),
+)
+TOKEN_REQUEST = TokenRequest()
+TOKEN_REPLY = TokenReply(host_token="the-next-one-kept-by-the-worker-as-well")
 ENROL = Enrol(
     token="one-time-token-from-the-browser",
     hostname="storage1",
@@ -221,7 +296,7 @@ ENROL_REPLY = EnrolReply(
     host=HOST,
     host_name="storage1",
     host_token="kept-by-the-worker-and-shown-nowhere",
-    broker_url="rediss://broker.example:6379/0",
+    broker_url=f"rediss://host.0.{HOST}:kept-by-the-worker-too@broker.example:6379/0",
     public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"},
     contract=1,
 )

@@ -22,9 +22,14 @@ class Counters(msgspec.Struct, frozen=True):
 
 
 def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
-    """None where there is no such device or the name is unknown."""
+    """None where there is no such device, its name is unknown, or it does not count (its iostats are off)."""
     if not device:
         return None
+    try:
+        if (sys_block / device / "queue" / "iostats").read_text().strip() == "0":
+            return None  # the counters stand still, which would read as a device without any work
+    except OSError:
+        pass  # no queue of its own: a partition
     try:
         fields = [int(word) for word in (sys_block / device / "stat").read_text().split()]
     except OSError:

@@ -9,10 +9,8 @@ import threading
 import time
 from collections.abc import Callable
 
-import msgspec
-
 from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample
-from worker.contract.workload import Engine, Leg, TargetKind
+from worker.contract.workload import Engine, Leg
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_between
 from worker.engines.fio.difference import Differ, Interval, results_of
@@ -24,7 +22,7 @@ from worker.engines.probe import check_features
 from worker.engines.room import check_room
 from worker.place import Place
 from worker.process import Scope
-from worker.recipes import Recipe, RecipeError, render
+from worker.recipes import Recipe, RecipeError, opening, render
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
@@ -74,10 +72,8 @@ def run_leg(
 
 def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Recipe:
     """The recipe with the device's name as the guard resolved and holds it."""
-    if leg.target.kind is TargetKind.BLOCK and place.path != leg.target.path:
-        leg = msgspec.structs.replace(leg, target=msgspec.structs.replace(leg.target, path=place.path))
     try:
-        return renderer(leg)
+        return renderer(opening(leg, place.path))
     except RecipeError as error:
         raise LegFailed(error.code, str(error)) from error
 

@@ -15,6 +15,7 @@ from worker.contract.reports import Direction, LegResult, LegStarted, Sample
 from worker.contract.workload import MIB, Engine, Leg, Pattern, TargetKind, TargetRef, UringOptions, Workload
 from worker.engines import LegFailed, missing_features, prefill, run_leg
 from worker.engines.fio import device
+from worker.engines.fio.version import version_of
 from worker.engines.probe import capabilities, device_under, polls
 from worker.place import Place
 from worker.process import open_scope
@@ -175,6 +176,8 @@ def test_it_knows_what_this_host_can_run() -> None:
     assert found.fio_version.startswith("fio-")
     assert "psync" in found.engines
     assert ("fixedbufs" in found.uring) == ("io_uring" in found.engines)
+    if version_of(found.fio_version) < (3, 34):
+        assert "sqthread_poll" not in found.uring  # it runs, but its latency is wrong: every such leg is refused
 
 
 @pytest.fixture
@@ -200,6 +203,19 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert result.device.queue_depth > 0.5
     with pytest.raises(LegFailed, match="take a smaller size"):
         bench.run(leg(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
+def test_it_shows_nothing_of_a_device_that_does_not_count(bench: Bench, loop: str) -> None:
+    counting = Path(f"/sys/block/{Path(loop).name}/queue/iostats")
+    counting.write_text("0")
+    try:
+        result = bench.run(leg(TargetKind.BLOCK, loop, size_bytes=None), Place(path=loop, device=Path(loop).name))
+    finally:
+        counting.write_text("1")
+    assert result.device is None
+    assert {sample.device for sample in bench.samples} == {None}
 
 
 @pytest.mark.root

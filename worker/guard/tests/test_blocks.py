@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import guard
+from worker import guard, policy
 from worker.contract.workload import Leg
 from worker.guard.tests import rig
 from worker.policy import Policy
@@ -180,6 +180,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
         leg = rig.leg(allowed)
         with guard.admit(leg, allowed, ()) as place:
             assert place.path == device
+        assert [target.opens for target in policy.report(allowed)] == [device]
         link.unlink()
         link.symlink_to(file)
         assert refusal(leg, allowed).code == "guard_path"

@@ -1,0 +1,152 @@
+"""`layout`: what a line of layouts means, what is aligned to what, and the commands.
+
+Builds nothing unless told to with --build; `restore` takes down what was built.
+"""
+
+import argparse
+import secrets
+import sys
+
+import msgspec
+
+from worker import layouts as worker_layouts
+from worker import policy
+from worker.cli import form
+from worker.config import Paths, prepare_state, sole_use
+from worker.contract.layouts import Layout
+from worker.guard import GuardRefused
+from worker.inventory import sysfs
+from worker.journal import Journal
+from worker.recipes import layouts
+from worker.recipes.layouts import Alignment, Drive, LayoutError, Step
+
+UNKNOWN_DRIVE_BYTES = 10**12  # stands in where a drive is not there: only a share's partition depends on it
+BY_HAND = "by-hand"
+KEY, MOUNT_POINT = "preview", "/run/sweetspot/preview"
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """One layout of the line, as `--json` gives it."""
+
+    layout: str
+    drives: int
+    data_share: float
+    width_bytes: int | None
+    alignment: tuple[Alignment, ...]
+    build: tuple[Step, ...]
+    take_down: tuple[Step, ...]
+
+
+def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = commands.add_parser("layout", help="explain a layout: alignment and commands; or build it")
+    parser.add_argument("line", help="such as “raid5 x5 chunk 64k / lvm stripe 256k / xfs”, or a sweep")
+    parser.add_argument("--drive", action="append", default=[], metavar="PATH", help="in order; once for each drive")
+    parser.add_argument("--build", nargs="+", default=[], metavar="TARGET", help="build it on these targets")
+    parser.add_argument("--arm", action="append", default=[], metavar="SERIAL", help="of each drive to be overwritten")
+    parser.add_argument("--json", action="store_true")
+    parser.set_defaults(command=run)
+
+
+def run(options: argparse.Namespace, paths: Paths) -> int:
+    if options.build:
+        return _build(options, paths)
+    try:
+        found = [_shown(layout, options.drive) for layout in layouts.sweep(options.line)]
+    except (LayoutError, ValueError) as error:
+        print(f"sweetspot-worker: {error}.", file=sys.stderr)
+        return 2
+    if options.json:
+        print(msgspec.json.encode(found).decode())
+    else:
+        print("\n".join(_lines(found[0]) if len(found) == 1 else [_table(found)]))
+    return 0
+
+
+def _build(options: argparse.Namespace, paths: Paths) -> int:
+    try:
+        allowed = policy.load(paths.policy)
+        entries = [_entry(allowed, name) for name in options.build]
+        prepare_state(paths.state)
+        with sole_use(paths.state):
+            made = worker_layouts.build(
+                layouts.parse(options.line),
+                entries,
+                tuple(options.arm),
+                key=secrets.token_hex(3),
+                run=BY_HAND,
+                state=paths.state,
+                journal=Journal(paths.journal),
+            )
+    except (LayoutError, policy.PolicyError) as error:
+        print(f"sweetspot-worker: {error}.".replace("..", "."), file=sys.stderr)
+        return 2
+    except (GuardRefused, worker_layouts.LayoutFailed) as error:
+        print(f"sweetspot-worker: {error} ({error.code})", file=sys.stderr)
+        return 1
+    place = made.mount_point or made.device
+    print(msgspec.json.encode(made).decode() if options.json else f"{place}\nsweetspot-worker restore takes it down.")
+    return 0
+
+
+def _entry(allowed: policy.Policy, name: str) -> policy.PolicyEntry:
+    entry = allowed.entry(name)
+    if entry is None:
+        listed = ", ".join(each.id for each in allowed.targets) or "nothing"
+        raise policy.PolicyError("policy_invalid", f"{allowed.path} lists no target {name!r}; it lists {listed}")
+    return entry
+
+
+def _shown(layout: Layout, paths: list[str]) -> Shown:
+    drives = tuple(_drive(path) for path in paths[: layout.drives] or _unnamed(layout))
+    given = {"key": KEY, "mount_point": MOUNT_POINT}
+    return Shown(
+        layout=layouts.write(layout),
+        drives=layout.drives,
+        data_share=layouts.capacity_share(layout),
+        width_bytes=layouts.whole_width_bytes(layout),
+        alignment=layouts.alignment(layout, physical_block_bytes=_physical_block_bytes(drives)),
+        build=layouts.build_steps(layout, drives, **given),
+        take_down=layouts.tear_down_steps(layout, drives, **given),
+    )
+
+
+def _unnamed(layout: Layout) -> list[str]:
+    return [f"/dev/DRIVE{number}n1" for number in range(1, layout.drives + 1)]
+
+
+def _drive(path: str) -> Drive:
+    return Drive(path, sysfs.size_bytes(path.rpartition("/")[2]) or UNKNOWN_DRIVE_BYTES)
+
+
+def _physical_block_bytes(drives: tuple[Drive, ...]) -> int:
+    """The largest of the drives', 4 KiB where none of them is known."""
+    names = [drive.path.rpartition("/")[2] for drive in drives]
+    known = [sysfs.number(name, "queue/physical_block_size") for name in names if sysfs.exists(name)]
+    return max([block for block in known if block] or [4096])
+
+
+def _lines(shown: Shown) -> list[str]:
+    width = "nothing is striped" if shown.width_bytes is None else f"data stripe width {form.size(shown.width_bytes)}"
+    lines = [f"{shown.layout}: {shown.drives} drive(s), {shown.data_share:.0%} of them holds data, {width}.", ""]
+    lines += [f"  {layer.layer}: {layer.verdict}. {layer.words}" for layer in shown.alignment]
+    lines += ["", "Built by:", *map(_command, shown.build)]
+    lines += ["", "Taken down by:", *map(_command, shown.take_down)]
+    return lines
+
+
+def _command(step: Step) -> str:
+    given = f"   <<< {step.stdin.strip()!r}" if step.stdin else ""
+    return f"  {' '.join(step.argv)}{given}"
+
+
+def _table(found: list[Shown]) -> str:
+    rows = [(each.layout, str(each.drives), f"{each.data_share:.0%}", _width(each), _aligned(each)) for each in found]
+    return form.table(("layout", "drives", "data", "stripe width", "misaligned"), rows)
+
+
+def _width(shown: Shown) -> str:
+    return "–" if shown.width_bytes is None else form.size(shown.width_bytes)
+
+
+def _aligned(shown: Shown) -> str:
+    return ", ".join(a.layer for a in shown.alignment if a.verdict == layouts.Verdict.MISALIGNED) or "–"

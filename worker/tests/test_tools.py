@@ -1,0 +1,35 @@
+"""Programs that are missing, hang, or say too much: real ones, made for the purpose."""
+
+from pathlib import Path
+
+import pytest
+
+from worker import tools
+
+
+def program(directory: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> str:
+    path = directory / "sweetspot-try"
+    path.write_text(f"#!/bin/sh\n{body}\n")
+    path.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{directory}:/usr/bin:/bin")
+    return path.name
+
+
+def test_it_gives_back_what_a_program_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = tools.ask(program(tmp_path, monkeypatch, 'echo "$1 $LC_ALL"; echo no >&2; exit 3'), "a b")
+    assert (said.exit_code, said.out, said.err) == (3, "a b C\n", "no\n")
+
+
+def test_it_says_that_a_program_is_missing() -> None:
+    with pytest.raises(tools.ToolError, match="not installed"):
+        tools.ask("sweetspot-no-such-program")
+
+
+def test_it_ends_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(tools.ToolError, match="no answer within"):
+        tools.ask(program(tmp_path, monkeypatch, "exec sleep 60"), limit_s=0.2)
+
+
+def test_it_reads_only_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(tools.ToolError, match="more than is read"):
+        tools.ask(program(tmp_path, monkeypatch, f"head -c {tools.LONGEST_BYTES + 1} /dev/zero"))
