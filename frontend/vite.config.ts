@@ -1,8 +1,10 @@
+import { readdirSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
 const here = (path: string): string => fileURLToPath(new URL(path, import.meta.url));
-const entries = ["theme", "base", "overview", "run", "trial", "compare"];
+// Every file in src/entries is an entry: what `{% entry "name" %}` in a template asks for.
+const entries = readdirSync(here("src/entries")).map((file) => file.replace(/\.ts$/, ""));
 
 export default defineConfig({
   // Django serves the build from here (STATIC_URL).

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { panelData, spreads, xAxisOf } from "../src/features/compareChart";
+import { boundsOf, panelData, spreads, xAxisOf } from "../src/features/compareChart";
 import { compareCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
@@ -15,14 +15,27 @@ test("a panel keeps only the levels that it has", () => {
 test("numbers far apart stand on a log2 axis, names and single levels beside each other", () => {
   expect(xAxisOf(panelData(data, panel))).toBe("log2");
   expect(xAxisOf(data)).toBe("names");
-  expect(xAxisOf({ levels: data.levels.slice(0, 1) })).toBe("names");
-  expect(xAxisOf({ levels: [1, 2, 3].map((value) => ({ text: String(value), value })) })).toBe("linear");
+  expect(xAxisOf({ ...data, levels: data.levels.slice(0, 1) })).toBe("names");
+  expect(xAxisOf({ ...data, levels: [1, 2, 3].map((value) => ({ text: String(value), value })) })).toBe("linear");
+  expect(xAxisOf({ ...panelData(data, panel), kind: "bar" })).toBe("names");
 });
 
 test("points carry their confidence interval; a single measurement carries none", () => {
   const part = panelData(data, panel);
   const series = part.series[0];
   const made = series ? spreads(series, part, "log2") : [];
-  expect(made[0]).toEqual({ x: 1, y: 12345.6, yMin: 12000, yMax: 12700, n: 3 });
-  expect(made[1]).toEqual({ x: 32, y: 98765.4, yMin: 98765.4, yMax: 98765.4, n: 1 });
+  expect(made[0]).toEqual({ x: 1, y: 12345.6, yMin: 12000, yMax: 12700, n: 3, doubts: [] });
+  expect(made[1]).toMatchObject({ x: 32, y: 98765.4, yMin: 98765.4, yMax: 98765.4, n: 1 });
+  expect(made[1]?.doubts).toHaveLength(1);
+});
+
+test("charts that share an axis reach to the end of the largest interval", () => {
+  const part = panelData(data, panel);
+  const other = {
+    ...part,
+    series: [{ ...panel, is_baseline: true, points: [{ level: 0, mean: 9, low: -1, high: 2e5, n: 2, doubts: [] }] }],
+  };
+  expect(boundsOf([part, other], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
+  expect(boundsOf([part, other], true)?.min).toBeCloseTo(7.2);
+  expect(boundsOf([], false)).toBeNull();
 });

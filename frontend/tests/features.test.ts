@@ -6,13 +6,20 @@ import { pauseMs } from "../src/lib/poll";
 const value = { direction: "read", iops: 45678, bytes_per_s: 187e6, mean_ns: 21_000, p99_ns: null };
 
 test("a finished cell shows the chosen metric of each direction", () => {
-  const cell = { trial: 0, state: "done", state_label: "Done", reason: "", values: [value, { ...value, iops: 10 }] };
+  const cell = {
+    trial: 0,
+    state: "done",
+    state_label: "Done",
+    reason: "",
+    invalid: "",
+    values: [value, { ...value, iops: 10 }],
+  };
   expect(cellText(cell, "iops")).toBe("45.7k / 10.0");
   expect(cellText(cell, "p99")).toBe("– / –");
 });
 
 test("a cell that has no numbers says its state, a planned one nothing", () => {
-  const cell = { trial: 0, state: "failed", state_label: "Failed", reason: "no engine", values: [] };
+  const cell = { trial: 0, state: "failed", state_label: "Failed", reason: "no engine", invalid: "", values: [] };
   expect(cellText(cell, "iops")).toBe("Failed");
   expect(cellText({ ...cell, state: "planned" }, "iops")).toBe("");
 });

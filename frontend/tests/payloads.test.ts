@@ -1,8 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { compareCharts } from "../src/payloads/compare";
+import { enrolment, logTail } from "../src/payloads/hosts";
+import { latencyCharts, timeCharts } from "../src/payloads/latency";
 import { liveRun } from "../src/payloads/live";
 import compareExample from "./vectors/compare.json";
+import enrolmentExample from "./vectors/enrolment.json";
+import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
+import logTailExample from "./vectors/logTail.json";
+import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 type Path = readonly (string | number)[];
@@ -24,6 +30,10 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 describe.each([
   ["live", liveRun, liveExample as Json],
   ["compare", compareCharts, compareExample as Json],
+  ["enrolment", enrolment, enrolmentExample as Json],
+  ["latency", latencyCharts, latencyExample as Json],
+  ["timeline", timeCharts, timeExample as Json],
+  ["log tail", logTail, logTailExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

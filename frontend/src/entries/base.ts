@@ -1,11 +1,32 @@
 /** On every page. */
 
-import "../styles/app.css";
-import { initCopy, initDialogs, initFilters, initMenu, initTimes } from "../features/page";
-import { initThemeToggle } from "../features/themeChoice";
+import "../styles/look.css";
+import "../styles/bar.css";
+import "../styles/states.css";
+import "../styles/tables.css";
+import "../styles/parts.css";
+import "../styles/controls.css";
+import "../styles/grid.css";
+import "../styles/charts.css";
+import "../styles/people.css";
+import "../styles/plan.css";
+import "../styles/print.css";
+import {
+  initCopy,
+  initDialogs,
+  initFilters,
+  initMenu,
+  initPersonMenu,
+  initSearchKey,
+  initTimes,
+} from "../features/page";
+import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
 
 initThemeToggle();
+initThemeChoice();
 initMenu();
+initPersonMenu();
+initSearchKey();
 initTimes();
 initCopy();
 initDialogs();

@@ -1,5 +1,13 @@
-/** The comparison: its charts; the table behind it comes from the server. */
+/** The comparison: its form and its charts; the tables behind them come from the server. */
 
+import "../styles/picks.css";
+import "../styles/heat.css";
+import { initChoiceForms } from "../features/choiceForm";
 import { initCompareCharts } from "../features/compareChart";
+import { initLatencyCharts } from "../features/latencyCharts";
+import { initTimeLines } from "../features/timeLines";
 
+initChoiceForms();
 initCompareCharts();
+initLatencyCharts();
+initTimeLines();

@@ -8,6 +8,17 @@ import { fetchJson, startPolling } from "../lib/poll";
 import { SampleStore } from "../lib/samples";
 import { type LiveRun, liveRun } from "../payloads/live";
 
+/** Which buttons and words the server wrote for a state. */
+function pageOf(state: string): string {
+  return { queued: "open", running: "open", closing: "closing", paused: "paused" }[state] ?? "ended";
+}
+
+/** A fresh page for another state, but not under the hands of somebody who reads a dialog or writes a note. */
+function reloadWhenFree(): void {
+  const busy = document.querySelector("dialog[open]") || find("note-text", HTMLTextAreaElement)?.value;
+  if (!busy) window.location.reload();
+}
+
 function initRun(): void {
   const root = find("run", HTMLElement);
   const first = readJson("run-data", liveRun);
@@ -36,10 +47,14 @@ function initRun(): void {
       showProblem("");
       take(run);
       if (run.more) return "again";
-      if (run.ended && !first.ended) window.location.reload();
-      return run.ended ? "end" : "later";
+      if (pageOf(run.state) !== pageOf(first.state)) reloadWhenFree();
+      return run.ended && first.ended ? "end" : "later";
     },
-    failed: (error) => showProblem(`No live data: ${error instanceof Error ? error.message : "unknown"} Trying again.`),
+    failed: (error) =>
+      showProblem(
+        `No live data since ${new Date().toLocaleTimeString()}: ${error instanceof Error ? error.message : "unknown"} ` +
+          "What was missed is drawn once the server answers again.",
+      ),
   });
 }
 

@@ -8,11 +8,13 @@ import {
   PointWithErrorBar,
 } from "chartjs-chart-error-bars";
 import { log2Bounds, powersOfTwo, tickText, wantsLog2 } from "../lib/axis";
-import { Chart, download, follow, forget } from "../lib/charts";
-import { assignLooks, type Look, lookAt } from "../lib/colours";
-import { find, readJson } from "../lib/dom";
+import { Chart } from "../lib/charts";
+import { type Look, lookAt } from "../lib/colours";
+import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import { type CompareCharts, type CompareSeries, compareCharts } from "../payloads/compare";
+import type { Looks } from "./compareKey";
+import { ComparePage } from "./comparePage";
 
 Chart.register(
   BarController,
@@ -23,7 +25,7 @@ Chart.register(
   PointWithErrorBar,
 );
 
-const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) => string>> = {
+export const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) => string>> = {
   iops,
   bytes_per_s: bytesPerSecond,
   latency,
@@ -31,8 +33,9 @@ const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) => string
 
 type XAxis = "log2" | "linear" | "names";
 
-/** Lines where every level is a number, on a log2 axis if they span enough; bars otherwise. */
-export function xAxisOf(data: Pick<CompareCharts, "levels">): XAxis {
+/** Numbers stand at their place, on a log2 axis if they span enough; names, and whatever is bars, side by side. */
+export function xAxisOf(data: Pick<CompareCharts, "levels" | "kind">): XAxis {
+  if (data.kind === "bar") return "names";
   const values = data.levels.map((level) => level.value);
   if (values.length < 2 || values.some((value) => value === null)) return "names";
   return wantsLog2(values.filter((value) => value !== null)) ? "log2" : "linear";
@@ -48,6 +51,12 @@ interface Spread {
   readonly yMin: number;
   readonly yMax: number;
   readonly n: number;
+  readonly doubts: readonly string[];
+}
+
+/** Bars for names, unless lines were asked for. */
+function isBars(data: Pick<CompareCharts, "kind">, axis: XAxis): boolean {
+  return axis === "names" && data.kind !== "line";
 }
 
 export function spreads(series: CompareSeries, data: PanelData, axis: XAxis): Spread[] {
@@ -57,16 +66,23 @@ export function spreads(series: CompareSeries, data: PanelData, axis: XAxis): Sp
     yMin: Math.max(0, point.low ?? point.mean),
     yMax: point.high ?? point.mean,
     n: point.n,
+    doubts: point.doubts,
   }));
 }
 
 function dataset(series: CompareSeries, data: PanelData, axis: XAxis, look: Look): object {
-  const bars = axis === "names";
+  const bars = isBars(data, axis);
+  const made = spreads(series, data, axis);
+  const solid = bars ? `${look.colour}b0` : look.colour;
   return {
     label: series.is_baseline ? `${series.name} (baseline)` : series.name,
-    data: spreads(series, data, axis),
+    series: series.name,
+    data: made,
     borderColor: look.colour,
-    backgroundColor: bars ? `${look.colour}b0` : look.colour,
+    // hollow: in doubt
+    [bars ? "backgroundColor" : "pointBackgroundColor"]: made.map((each) =>
+      each.doubts.length > 0 ? `${look.colour}22` : solid,
+    ),
     borderWidth: bars ? 1 : 2,
     ...(bars ? { maxBarThickness: 48 } : { pointStyle: look.marker, pointRadius: 5, pointHoverRadius: 7 }),
     errorBarColor: bars ? "#8a929c" : look.colour,
@@ -103,19 +119,9 @@ function tooltipText(data: PanelData, item: TooltipItem<"line">): string {
   const spread = item.raw as Spread;
   const show = SHOW[data.shown_as];
   const half = (spread.yMax - spread.yMin) / 2;
-  const uncertainty = spread.n > 1 ? ` ± ${show(half)} (95 %, n = ${spread.n})` : " (one measurement, no spread)";
-  return `${item.dataset.label}: ${show(spread.y)}${uncertainty}`;
-}
-
-type Looks = ReadonlyMap<string, Look>;
-
-/** One look a name over all charts of the page. */
-function looksOf(data: CompareCharts): Looks {
-  const all = data.panels.flatMap((panel) => panel.series);
-  return assignLooks(
-    all.map((series) => series.name),
-    all.find((series) => series.is_baseline)?.name ?? null,
-  );
+  const uncertainty = spread.n > 1 ? ` ± ${show(half)} (95 % CI, n = ${spread.n})` : "";
+  const doubts = spread.doubts.map((doubt) => `; ${doubt}`).join("");
+  return `${item.dataset.label}: ${show(spread.y)}${uncertainty}${doubts}`;
 }
 
 /** The panel's part of the data: only the levels that it has, so that no chart is mostly empty. */
@@ -130,34 +136,58 @@ export function panelData(data: CompareCharts, panel: CompareCharts["panels"][nu
   return { ...data, levels: used.flatMap((index) => data.levels[index] ?? []), series };
 }
 
-function configuration(data: PanelData, axis: XAxis, fromZero: boolean, looks: Looks): ChartConfiguration {
-  const bars = axis === "names";
+interface Bounds {
+  readonly min: number;
+  readonly max: number;
+}
+
+/** From the least to the largest end of an interval on the page, with room above (and below, on a log axis). */
+export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bounds | null {
+  const points = panels.flatMap((panel) => panel.series.flatMap((series) => series.points));
+  const highs = points.map((point) => point.high ?? point.mean);
+  const lows = points.map((point) => (logarithmic && (point.low ?? 0) <= 0 ? point.mean : (point.low ?? point.mean)));
+  if (points.length === 0) return null;
+  if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
+  const above = lows.filter((low) => low > 0);
+  return above.length > 0 ? { min: Math.min(...above) * 0.8, max: Math.max(...highs) * 1.25 } : null;
+}
+
+function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bounds | null): ChartConfiguration {
+  const bars = isBars(data, axis);
   const made = {
     type: bars ? "barWithErrorBars" : "lineWithErrorBars",
     data: {
-      ...(bars ? { labels: data.levels.map((level) => level.text) } : {}),
+      ...(axis === "names" ? { labels: data.levels.map((level) => level.text) } : {}),
       datasets: data.series.map((series) => dataset(series, data, axis, looks.get(series.name) ?? lookAt(0))),
     },
     options: {
       interaction: { mode: "nearest", axis: "x", intersect: false },
-      scales: {
-        x: xScale(data, axis),
-        y: {
-          type: fromZero ? "linear" : "logarithmic",
-          beginAtZero: fromZero,
-          title: { display: true, text: data.metric_label },
-          ticks: {
-            callback: (value: number | string) => tickText(SHOW[data.shown_as](Number(value))),
-            maxTicksLimit: 8,
-          },
-        },
-      },
+      scales: { x: xScale(data, axis), y: yScale(data, bounds) },
       plugins: {
         tooltip: { callbacks: { title: titleOf(data), label: (item: TooltipItem<"line">) => tooltipText(data, item) } },
       },
     },
   };
   return made as unknown as ChartConfiguration;
+}
+
+/** On a linear axis a hint, so that it ends at a round number. */
+function boundary(data: PanelData, bounds: Bounds | null): object {
+  if (!bounds) return {};
+  return data.logarithmic ? bounds : { min: 0, suggestedMax: bounds.max };
+}
+
+function yScale(data: PanelData, bounds: Bounds | null): object {
+  return {
+    type: data.logarithmic ? "logarithmic" : "linear",
+    beginAtZero: !data.logarithmic,
+    ...boundary(data, bounds),
+    title: { display: true, text: data.metric_label },
+    ticks: {
+      callback: (value: number | string) => tickText(SHOW[data.shown_as](Number(value))),
+      maxTicksLimit: 8,
+    },
+  };
 }
 
 function titleOf(data: PanelData): (items: TooltipItem<"line">[]) => string {
@@ -168,57 +198,19 @@ function titleOf(data: PanelData): (items: TooltipItem<"line">[]) => string {
   };
 }
 
-function keyButton(name: string, isBaseline: boolean, look: Look, charts: () => readonly Chart[]): HTMLButtonElement {
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "btn btn-sm key";
-  button.setAttribute("aria-pressed", "true");
-  const mark = document.createElement("span");
-  mark.className = "mark";
-  mark.style.backgroundColor = look.colour;
-  button.append(mark, isBaseline ? `${name} (baseline)` : name);
-  button.addEventListener("click", () => {
-    const visible = button.getAttribute("aria-pressed") !== "true";
-    button.setAttribute("aria-pressed", String(visible));
-    for (const chart of charts()) {
-      chart.data.datasets.forEach((each, index) => {
-        if (each.label === button.textContent) chart.setDatasetVisibility(index, visible);
-      });
-      chart.update("none");
-    }
-  });
-  return button;
-}
-
-/** One button a configuration for all charts: shows or hides it. The same marks stand in the table. */
-function paintKey(data: CompareCharts, looks: Looks, charts: () => readonly Chart[]): void {
-  const baseline = data.panels.flatMap((panel) => panel.series).find((series) => series.is_baseline)?.name;
-  const buttons = [...looks].map(([name, look]) => keyButton(name, name === baseline, look, charts));
-  find("compare-key", HTMLElement)?.replaceChildren(...buttons);
-  for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
-    mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.colour ?? "transparent";
-  }
-}
-
 export function initCompareCharts(): void {
   const data = readJson("compare-data", compareCharts);
   if (!data) return;
-  const looks = looksOf(data);
-  const logarithmic = find("compare-log", HTMLInputElement);
+  const page = new ComparePage();
+  const looks = page.looks;
   const canvases = [...document.querySelectorAll<HTMLCanvasElement>("canvas[data-panel]")];
-  let charts: Chart[] = [];
-  const draw = (): void => {
-    charts.forEach(forget);
-    charts = canvases.flatMap((canvas) => {
-      const panel = data.panels[Number(canvas.dataset.panel)];
-      if (!panel) return [];
-      const part = panelData(data, panel);
-      return [new Chart(canvas, configuration(part, xAxisOf(part), !logarithmic?.checked, looks))];
-    });
-    charts.forEach(follow);
-    paintKey(data, looks, () => charts);
-  };
-  draw();
-  logarithmic?.addEventListener("change", draw);
-  find("compare-download", HTMLButtonElement)?.addEventListener("click", () => download(canvases, "comparison"));
+  const parts = data.panels.map((panel) => panelData(data, panel));
+  const together = data.shared ? boundsOf(parts, data.logarithmic) : null;
+  const charts = canvases.flatMap((canvas) => {
+    const part = parts[Number(canvas.dataset.panel)];
+    if (!part) return [];
+    const bounds = together ?? boundsOf([part], data.logarithmic);
+    return [new Chart(canvas, configuration(part, xAxisOf(part), looks, bounds))];
+  });
+  page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.metric_label}`);
 }

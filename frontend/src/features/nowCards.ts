@@ -1,4 +1,4 @@
-/** Cards of running runs on the overview: live IOPS and p99 with a minute of history each. */
+/** Cards of hosts at work on the overview: live IOPS and p99 with a minute of history each. */
 
 import { setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
@@ -8,11 +8,16 @@ import { type LiveRun, type LiveSample, liveRun } from "../payloads/live";
 const KEPT = 60;
 
 export function initNowCards(): void {
-  for (const card of document.querySelectorAll<HTMLElement>("[data-live-url]")) initCard(card);
+  const byRun = new Map<string, HTMLElement[]>();
+  for (const card of document.querySelectorAll<HTMLElement>("[data-live-url]")) {
+    const url = card.dataset.liveUrl ?? "";
+    byRun.set(url, [...(byRun.get(url) ?? []), card]);
+  }
+  for (const [url, cards] of byRun) followRun(url, cards);
 }
 
-function initCard(card: HTMLElement): void {
-  const url = card.dataset.liveUrl ?? "";
+/** A run may work on several hosts: it is asked for once, each card takes what is its host's. */
+function followRun(url: string, cards: readonly HTMLElement[]): void {
   const kept: LiveSample[] = [];
   let cursor = "";
   startPolling({
@@ -22,13 +27,16 @@ function initCard(card: HTMLElement): void {
       const run = liveRun(await fetchJson(`${url}?after=${encodeURIComponent(cursor)}`, signal));
       cursor = run.cursor;
       kept.push(...run.samples);
-      kept.splice(0, kept.length - 4 * KEPT);
-      paint(card, run, bySecond(kept).slice(-KEPT));
+      kept.splice(0, kept.length - 4 * KEPT * cards.length);
+      for (const card of cards) paint(card, run, bySecond(kept.filter((one) => one.host === card.dataset.host)));
       if (run.more) return "again";
       if (run.ended) window.location.reload();
       return run.ended ? "end" : "later";
     },
-    failed: () => setText(card.querySelector("[data-now-phase]"), "no answer from the server, trying again"),
+    failed: () => {
+      for (const card of cards)
+        setText(card.querySelector("[data-now-phase]"), "no answer from the server, trying again");
+    },
   });
 }
 
@@ -53,8 +61,9 @@ export function bySecond(samples: readonly LiveSample[]): Second[] {
   return [...seconds.values()];
 }
 
-function paint(card: HTMLElement, run: LiveRun, seconds: readonly Second[]): void {
-  const now = run.now[0];
+function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
+  const seconds = all.slice(-KEPT);
+  const now = run.now.find((one) => one.host === card.dataset.host);
   const last = now ? seconds[seconds.length - 1] : undefined;
   const ended = run.done + run.failed + run.cancelled;
   const set = (name: string, text: string): void => setText(card.querySelector(`[data-now-${name}]`), text);

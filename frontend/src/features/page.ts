@@ -17,24 +17,22 @@ export function relative(secondsAgo: number): string {
 
 /** Times are relative, with the absolute one in the viewer's zone on hover. */
 export function initTimes(): void {
-  const times = [...document.querySelectorAll("time[datetime]")].filter(
-    (element) => element instanceof HTMLTimeElement,
-  );
-  if (times.length === 0) return;
-  const paint = (): void => {
-    for (const time of times) {
-      const at = new Date(time.dateTime);
-      time.textContent = relative((Date.now() - at.getTime()) / 1000);
-      time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
-    }
-  };
-  paint();
-  window.setInterval(paint, 10_000);
+  paintTimes();
+  window.setInterval(paintTimes, 10_000);
+}
+
+/** Also for times that have come to the page since. */
+export function paintTimes(): void {
+  for (const time of document.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
+    const at = new Date(time.dateTime);
+    time.textContent = relative((Date.now() - at.getTime()) / 1000);
+    time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  }
 }
 
 /** Buttons that copy the text of the element they name. */
-export function initCopy(): void {
-  for (const button of document.querySelectorAll<HTMLButtonElement>("[data-copy]")) {
+export function initCopy(root: ParentNode = document): void {
+  for (const button of root.querySelectorAll<HTMLButtonElement>("[data-copy]")) {
     button.addEventListener("click", async () => {
       const text = document.getElementById(button.dataset.copy ?? "")?.textContent ?? "";
       const label = button.textContent;
@@ -53,12 +51,13 @@ export function initCopy(): void {
 
 /** Buttons that open the dialog they name, and buttons in it that close it. */
 export function initDialogs(): void {
-  for (const button of document.querySelectorAll<HTMLButtonElement>("[data-dialog]")) {
-    const dialog = document.getElementById(button.dataset.dialog ?? "");
-    if (!(dialog instanceof HTMLDialogElement)) continue;
-    button.addEventListener("click", () => dialog.showModal());
-    for (const close of dialog.querySelectorAll("[data-close]")) close.addEventListener("click", () => dialog.close());
-  }
+  document.addEventListener("click", (event) => {
+    if (!(event.target instanceof Element)) return;
+    const opens = event.target.closest<HTMLElement>("[data-dialog]")?.dataset.dialog;
+    const dialog = opens ? document.getElementById(opens) : null;
+    if (dialog instanceof HTMLDialogElement) dialog.showModal();
+    if (event.target.closest("[data-close]")) event.target.closest("dialog")?.close();
+  });
 }
 
 /** Forms of filters are sent as soon as a choice is made; empty fields stay out of the address. */
@@ -81,5 +80,34 @@ export function initMenu(): void {
   button.addEventListener("click", () => {
     const open = menu.classList.toggle("is-open");
     button.setAttribute("aria-expanded", String(open));
+  });
+}
+
+/** The menu of the person: another click or Escape closes it. */
+export function initPersonMenu(): void {
+  const menu = document.querySelector<HTMLDetailsElement>(".person-menu");
+  if (!menu) return;
+  document.addEventListener("click", (event) => {
+    if (event.target instanceof Node && !menu.contains(event.target)) menu.open = false;
+  });
+  menu.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.querySelector("summary")?.focus();
+  });
+}
+
+/** `/` leads to the search box, from everywhere that takes no text itself. */
+export function initSearchKey(): void {
+  const box = document.getElementById("search");
+  if (!(box instanceof HTMLInputElement)) return;
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey) return;
+    const at = event.target;
+    if (at instanceof HTMLElement && (at.isContentEditable || at.closest("input, textarea, select, dialog[open]")))
+      return;
+    event.preventDefault();
+    box.focus();
+    box.select();
   });
 }

@@ -1,6 +1,7 @@
 /** The grid of the plan: one cell a trial, filling in while the run goes on. */
 
-import { bytesPerSecond, iops, latency } from "../lib/format";
+import { setText } from "../lib/dom";
+import { bytesPerSecond, iops, latency, percent } from "../lib/format";
 import type { LiveCell, LiveValue } from "../payloads/live";
 
 type Metric = "iops" | "rate" | "p99" | "mean";
@@ -22,6 +23,33 @@ export function cellText(cell: LiveCell, metric: Metric): string {
   return cell.state === "planned" ? "" : cell.state_label;
 }
 
+export function cellTitle(cell: LiveCell): string {
+  const said = [`Trial ${cell.trial + 1}: ${cell.state_label}`, cell.reason];
+  if (cell.invalid) said.push(`Invalid: ${cell.invalid}`);
+  return said.filter((text) => text !== "").join(". ");
+}
+
+const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
+  iops: (value) => value.iops,
+  rate: (value) => value.bytes_per_s,
+  p99: (value) => value.p99_ns,
+  mean: (value) => value.mean_ns,
+};
+
+/** Standard deviation over the mean of the valid repeats; rates of all directions together, of latencies the worst. */
+export function spreadText(cells: readonly LiveCell[], metric: Metric): string {
+  const adds = metric === "iops" || metric === "rate";
+  const numbers = cells
+    .filter((cell) => cell.values.length > 0 && !cell.invalid)
+    .map((cell) => cell.values.map(NUMBER[metric]).filter((value) => value !== null))
+    .filter((values) => values.length > 0)
+    .map((values) => (adds ? values.reduce((sum, value) => sum + value, 0) : Math.max(...values)));
+  if (numbers.length < 2) return "";
+  const mean = numbers.reduce((sum, value) => sum + value, 0) / numbers.length;
+  const squares = numbers.reduce((sum, value) => sum + (value - mean) ** 2, 0);
+  return mean > 0 ? `± ${percent((100 * Math.sqrt(squares / (numbers.length - 1))) / mean)}` : "";
+}
+
 function isMetric(name: string | undefined): name is Metric {
   return name !== undefined && name in SHOW;
 }
@@ -36,9 +64,24 @@ export function initRunGrid(): Grid {
     const place = table.querySelector<HTMLTableCellElement>(`[data-trial="${cell.trial}"]`);
     const link = place?.querySelector("a");
     if (!place || !link) return;
-    place.className = `trial state-${cell.state}`;
+    place.className = `trial state-${cell.state}${cell.invalid ? " is-invalid" : ""}`;
     link.textContent = cellText(cell, metric) || "·";
-    link.title = `Trial ${cell.trial + 1}: ${cell.state_label}${cell.reason ? `. ${cell.reason}` : ""}`;
+    link.title = cellTitle(cell);
+    const row = place.closest("tr");
+    if (row) paintSpread(row);
+  };
+
+  const paintSpread = (row: HTMLTableRowElement): void => {
+    const cells = [...row.querySelectorAll<HTMLElement>("[data-trial]")].map((place) =>
+      known.get(Number(place.dataset.trial)),
+    );
+    setText(
+      row.querySelector("[data-spread]"),
+      spreadText(
+        cells.filter((cell) => cell !== undefined),
+        metric,
+      ),
+    );
   };
 
   for (const button of document.querySelectorAll<HTMLButtonElement>("[data-grid-metric]")) {

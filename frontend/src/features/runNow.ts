@@ -2,7 +2,7 @@
 
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";
-import type { LiveRun, LiveSample } from "../payloads/live";
+import type { LiveCell, LiveRun, LiveSample } from "../payloads/live";
 
 export function initRunNow(): (run: LiveRun) => void {
   const head = find("run-head", HTMLElement);
@@ -13,6 +13,8 @@ export function initRunNow(): (run: LiveRun) => void {
     paintState(head, run);
     paintProgress(run);
     paintNow(run, [...latest.values()]);
+    paintDialogs(run);
+    run.cells.forEach(paintFailure);
   };
 }
 
@@ -51,4 +53,53 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-rate"), bytesPerSecond(sum((sample) => sample.bytes_per_s)));
   const p99 = current.map((sample) => sample.p99_ns).filter((value) => value !== null);
   setText(document.getElementById("now-p99"), latency(p99.length ? Math.max(...p99) : null));
+}
+
+/** What cancelling would stop now; and which trial the skip button means, unless its dialog is being read. */
+function paintDialogs(run: LiveRun): void {
+  const stopped = run.now.map((now) => `Trial ${now.trial + 1} on ${now.host} is stopped.`);
+  setText(document.getElementById("cancel-now"), stopped.join(" ") || "No trial is running.");
+  const left = run.total - run.done - run.failed - run.cancelled - run.now.length;
+  setText(document.getElementById("cancel-left"), String(Math.max(0, left)));
+  const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial + 1}, ${now.what}`);
+  setText(document.getElementById("now-others"), others.length ? `At the same time on ${others.join("; ")}` : "");
+  paintSkip(run);
+}
+
+function paintSkip(run: LiveRun): void {
+  const button = find("skip-open", HTMLButtonElement);
+  const index = find("skip-index", HTMLInputElement);
+  const now = run.now[0];
+  if (!button || !index || find("skip-trial", HTMLDialogElement)?.open) return;
+  button.hidden = now === undefined;
+  index.value = now ? String(now.trial) : "";
+  setText(document.getElementById("skip-title"), now ? `Skip trial ${now.trial + 1}: ${now.what}?` : "Skip");
+  setText(document.getElementById("skip-submit"), now ? `Skip trial ${now.trial + 1}` : "Skip");
+}
+
+/** A row for each trial that did not go as planned, as the server writes them. */
+function paintFailure(cell: LiveCell): void {
+  const card = document.getElementById("failures");
+  const body = card?.querySelector("tbody");
+  if (!card || !body || !cell.reason) return;
+  const row = body.querySelector<HTMLTableRowElement>(`[data-failed="${cell.trial}"]`) ?? newFailure(body, cell.trial);
+  setText(row.cells[1]?.firstElementChild ?? null, cell.state_label);
+  if (row.cells[1]?.firstElementChild) {
+    row.cells[1].firstElementChild.className = `badge state-badge state-${cell.state}`;
+  }
+  if (row.dataset.reason !== cell.reason && row.cells[2]) row.cells[2].textContent = cell.reason;
+  row.dataset.reason = cell.reason;
+  card.hidden = false;
+}
+
+function newFailure(body: HTMLTableSectionElement, trial: number): HTMLTableRowElement {
+  const row = body.insertRow();
+  row.dataset.failed = String(trial);
+  const link = document.createElement("a");
+  link.href = `trials/${trial}/`;
+  link.textContent = `#${trial + 1}`;
+  row.insertCell().append(link);
+  row.insertCell().append(document.createElement("span"));
+  row.insertCell();
+  return row;
 }

@@ -193,6 +193,7 @@ export class SecondsChart {
     });
     this.readOut();
     this.fillTable();
+    this.root.dataset.drawn = this.store.newest();
   }
 
   private series(panel: Panel, from: number): Series[] {

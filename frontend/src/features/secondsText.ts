@@ -19,6 +19,7 @@ export function inWords(sample: LiveSample): string {
 
 export function tableRow(sample: LiveSample): HTMLTableRowElement {
   const row = document.createElement("tr");
+  row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.second}/${sample.direction}`;
   const cells = [
     clock(sample.at_s),
     `#${sample.trial + 1}`,

@@ -38,8 +38,7 @@ export function initThemeToggle(): void {
   if (!button) return;
   const name = (choice: Choice): void => {
     button.dataset.choice = choice;
-    button.setAttribute("aria-label", WORDS[choice]);
-    button.title = WORDS[choice];
+    button.textContent = WORDS[choice];
   };
   name(readChoice());
   button.addEventListener("click", () => {
@@ -49,4 +48,16 @@ export function initThemeToggle(): void {
     applyChoice(choice);
   });
   systemDark.addEventListener("change", () => applyChoice(readChoice()));
+}
+
+/** The choice on the page Account. */
+export function initThemeChoice(): void {
+  for (const radio of document.querySelectorAll<HTMLInputElement>("#theme-choice input")) {
+    radio.checked = radio.value === readChoice();
+    radio.addEventListener("change", () => {
+      const choice = radio.value === "light" || radio.value === "dark" ? radio.value : "auto";
+      keep(choice);
+      applyChoice(choice);
+    });
+  }
 }

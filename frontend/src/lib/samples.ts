@@ -72,6 +72,13 @@ export class SampleStore {
     return [...seconds.values()].sort((a, b) => a.at_s - b.at_s);
   }
 
+  /** Trial, attempt and second of the latest sample, as 3/1/17; "" while there is none. */
+  newest(): string {
+    const last = [...this.lines.values()].map((line) => line[line.length - 1]).filter((each) => each !== undefined);
+    const newest = last.sort((a, b) => b.at_s - a.at_s)[0];
+    return newest ? `${newest.trial}/${newest.attempt}/${newest.second}` : "";
+  }
+
   /** First and last second held, or null while there is none. */
   span(): { from: number; to: number } | null {
     const all = [...this.lines.values()].filter((line) => line.length > 0);

@@ -1,4 +1,4 @@
-/** `webapp/screens/payloads.py` CompareCharts; tests/vectors/compare.json holds both together. */
+/** `webapp/screens/compare/payloads.py`; tests/vectors/compare.json holds both together. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 
@@ -8,6 +8,7 @@ export const comparePoint = struct({
   low: nullable(number),
   high: nullable(number),
   n: number,
+  doubts: list(string),
 });
 
 export const compareSeries = struct({
@@ -25,8 +26,13 @@ export const compareCharts = struct({
   levels: list(compareLevel),
   metric_label: string,
   shown_as: oneOf("iops", "bytes_per_s", "latency"),
+  kind: oneOf("auto", "line", "bar"),
+  logarithmic: boolean,
+  shared: boolean,
   panels: list(comparePanel),
 });
+
+export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
 
 export type CompareCharts = Checked<typeof compareCharts>;
 export type CompareSeries = Checked<typeof compareSeries>;

@@ -32,6 +32,7 @@ export const liveCell = struct({
   state: string,
   state_label: string,
   reason: string,
+  invalid: string,
   values: list(liveValue),
 });
 

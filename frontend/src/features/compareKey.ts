@@ -1,0 +1,67 @@
+/** One look a configuration on the whole page: the key above the charts, and the marks in the tables. */
+
+import type { Chart } from "../lib/charts";
+import { assignLooks, type Look } from "../lib/colours";
+import { find } from "../lib/dom";
+import type { PictureKey } from "../lib/picture";
+
+export type Looks = ReadonlyMap<string, Look>;
+
+export interface Named {
+  readonly name: string;
+  readonly is_baseline: boolean;
+}
+
+export function looksOf(series: readonly Named[]): Looks {
+  return assignLooks(
+    series.map((each) => each.name),
+    series.find((each) => each.is_baseline)?.name ?? null,
+  );
+}
+
+/** Marks beside the names of series, wherever they stand. */
+export function paintMarks(looks: Looks): void {
+  for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
+    mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.colour ?? "transparent";
+  }
+}
+
+export function pictureKey(series: readonly Named[], looks: Looks): PictureKey[] {
+  const names = new Map(series.map((each) => [each.name, each.is_baseline]));
+  return [...names].map(([name, is_baseline]) => ({
+    name: is_baseline ? `${name} (baseline)` : name,
+    colour: looks.get(name)?.colour ?? "#8a929c",
+  }));
+}
+
+/** Buttons that show and hide a configuration in all charts. Datasets carry the name of theirs in `series`. */
+export function paintKey(series: readonly Named[], looks: Looks, charts: () => readonly Chart[]): void {
+  const unique = [...new Map(series.map((each) => [each.name, each])).values()];
+  const holder = find("compare-key", HTMLElement);
+  holder?.replaceChildren(...unique.map((each) => keyButton(each, looks, charts)));
+  paintMarks(looks);
+}
+
+function keyButton(series: Named, looks: Looks, charts: () => readonly Chart[]): HTMLButtonElement {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "btn btn-sm key";
+  button.setAttribute("aria-pressed", "true");
+  const mark = document.createElement("span");
+  mark.className = "mark";
+  mark.style.backgroundColor = looks.get(series.name)?.colour ?? "transparent";
+  button.append(mark, series.is_baseline ? `${series.name} (baseline)` : series.name);
+  button.addEventListener("click", () => {
+    const visible = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(visible));
+    for (const chart of charts()) show(chart, series.name, visible);
+  });
+  return button;
+}
+
+function show(chart: Chart, name: string, visible: boolean): void {
+  chart.data.datasets.forEach((each, index) => {
+    if ((each as { series?: string }).series === name) chart.setDatasetVisibility(index, visible);
+  });
+  chart.update("none");
+}

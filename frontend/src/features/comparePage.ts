@@ -1,0 +1,55 @@
+/** What all views of a comparison have: one look a series, the key, zoom, and the download as a picture. */
+
+import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
+import { find, readJson } from "../lib/dom";
+import { savePicture, tablePicture } from "../lib/picture";
+import { seriesNames } from "../payloads/compare";
+import { type Looks, looksOf, type Named, paintKey, pictureKey } from "./compareKey";
+
+export class ComparePage {
+  private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
+  readonly looks: Looks = looksOf(this.series);
+
+  /** Charts are drawn: the rest of the page follows. */
+  finish(charts: readonly Chart[], note: string): void {
+    charts.forEach(follow);
+    paintKey(this.series, this.looks, () => charts);
+    const button = document.querySelector<HTMLButtonElement>("[data-png]");
+    button?.addEventListener("click", () => this.save(button.dataset.png ?? "Comparison", note, charts));
+    if (charts.length > 0) void addZoom(charts);
+  }
+
+  private save(title: string, note: string, charts: readonly Chart[]): void {
+    const tables = [...document.querySelectorAll<HTMLTableElement>("table[data-picture]")];
+    const legend = document.querySelector<HTMLElement>("[data-legend]")?.dataset.legend;
+    savePicture({
+      title,
+      note: legend ?? note,
+      key: pictureKey(this.series, this.looks),
+      parts: [
+        ...charts.map((chart) => ({ title: chart.canvas.dataset.title ?? "", canvas: chart.canvas })),
+        ...tables.map((table) => ({ title: "", canvas: tablePicture(table) })),
+      ],
+    });
+  }
+}
+
+/** Dragging zooms; the button takes it back. The plugin comes after the charts are there. */
+async function addZoom(charts: readonly Chart[]): Promise<void> {
+  const { default: zoom } = await import("chartjs-plugin-zoom");
+  ChartJs.register(zoom);
+  const reset = find("compare-reset", HTMLButtonElement);
+  const onZoom = (): void => {
+    if (reset) reset.hidden = false;
+  };
+  for (const chart of charts) {
+    const options = given(chart);
+    options.plugins ??= {};
+    options.plugins.zoom = { zoom: { drag: { enabled: true, backgroundColor: "#2f7bd826" }, mode: "xy", onZoom } };
+    chart.update("none");
+  }
+  reset?.addEventListener("click", () => {
+    for (const chart of charts) chart.resetZoom();
+    reset.hidden = true;
+  });
+}

@@ -1,0 +1,89 @@
+/** The form of a plan: its buttons without a new page, a preview while typing, a warning before what was typed is left. */
+
+import { find, showProblem } from "../lib/dom";
+import { formData, type Previewing, post, startPreviewing } from "./planPreview";
+import { initPlanRows } from "./planRows";
+
+const LIMIT_MS = 20_000;
+
+/** The part of the server's new page that holds the fields. */
+async function steppedFields(form: HTMLFormElement, step: string): Promise<Element> {
+  const response = await post(window.location.href, formData(form, step), AbortSignal.timeout(LIMIT_MS));
+  const fields = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("plan-fields");
+  if (!fields) throw new Error("The server's answer is not understood. Reload the page.");
+  return fields;
+}
+
+function focusAfter(name: string | undefined): void {
+  const last = [...document.querySelectorAll<HTMLElement>(".plan-part .part-name")].at(-1);
+  const wanted = name === "last-part" ? last : document.getElementById(name ?? "");
+  if (!wanted) return;
+  // At the end of the list the same button is switched off: its neighbour takes the focus.
+  const free = wanted.matches(":disabled")
+    ? wanted.parentElement?.querySelector<HTMLElement>("button:enabled")
+    : wanted;
+  free?.focus();
+}
+
+/** The state of the fields as text, to be compared with a later one. */
+function written(form: HTMLFormElement): string {
+  const pairs = [...formData(form).entries()].filter(([name]) => !/^(add-|csrf|target|seed)/.test(name));
+  return JSON.stringify(pairs);
+}
+
+function warnBeforeLeaving(form: HTMLFormElement): void {
+  const opened = form.hasAttribute("data-unsaved") ? "" : written(form);
+  let leaving = false;
+  form.addEventListener("submit", () => {
+    leaving = true;
+  });
+  window.addEventListener("beforeunload", (event) => {
+    if (!leaving && written(form) !== opened) event.preventDefault();
+  });
+}
+
+function takeSteps(form: HTMLFormElement, previewing: Previewing): (step: string, focus?: string) => Promise<void> {
+  return async (step, focus) => {
+    const fields = find("plan-fields", HTMLFieldSetElement);
+    if (!fields) return;
+    try {
+      const made = steppedFields(form, step);
+      fields.inert = true; // what is typed now would be lost
+      fields.replaceChildren(...(await made).childNodes);
+      await previewing.now();
+    } catch (error) {
+      showProblem(`Not done: ${error instanceof Error ? error.message : "unknown"}`);
+    } finally {
+      fields.inert = false;
+      focusAfter(focus);
+    }
+  };
+}
+
+export function initPlanForm(): void {
+  const form = find("plan-form", HTMLFormElement);
+  if (!form) return;
+  const previewing = startPreviewing(form);
+  const step = takeSteps(form, previewing);
+  const move = (what: string, focus?: string): void => {
+    void step(what, focus).then(() => initPlanRows(form, move));
+  };
+  initPlanRows(form, move);
+  warnBeforeLeaving(form);
+  form.addEventListener("input", (event) => {
+    if (!(event.target instanceof Element && event.target.matches("[name^='add-']"))) previewing.later();
+  });
+  form.addEventListener("change", (event) => {
+    // Another factor in a row has other choices and another hint: the server makes the row anew.
+    if (event.target instanceof HTMLSelectElement && event.target.matches(".factor-name"))
+      move("refresh", event.target.id);
+  });
+  form.addEventListener("click", (event) => {
+    const button = event.target instanceof Element ? event.target.closest("button") : null;
+    if (button?.name !== "do" || button.closest("[data-trials] tbody")) return;
+    event.preventDefault();
+    if (button.hasAttribute("data-page")) void previewing.now(button.value);
+    else move(button.value, button.dataset.focus);
+  });
+  if (form.hasAttribute("data-unsaved")) void previewing.now();
+}

@@ -1,0 +1,50 @@
+/** The table of trials: the fio job of the trial under the cursor, by pointer and by arrow keys. */
+
+import { find, readJson, setText } from "../lib/dom";
+import { type PlanJob, planJobs } from "../payloads/plan";
+
+const STEPS: Readonly<Record<string, number>> = { ArrowDown: 1, ArrowUp: -1 };
+
+function paint(job: PlanJob): void {
+  setText(document.getElementById("job-title"), job.title);
+  setText(document.getElementById("job-target"), job.target);
+  setText(document.getElementById("job-text"), job.job_text);
+  setText(document.getElementById("job-command"), job.command);
+  setText(document.getElementById("prefill-text"), job.prefill_text);
+  const prefill = find("job-prefill", HTMLDetailsElement);
+  if (prefill) prefill.hidden = job.prefill_text === "";
+}
+
+/** Where an arrow key leads in a list of `count`; null where it is none or the list ends. */
+export function nextRow(key: string, at: number, count: number): number | null {
+  const next = at + (STEPS[key] ?? 0);
+  return next === at || next < 0 || next >= count ? null : next;
+}
+
+/** To be called again whenever the server's preview was put in anew. */
+export function initPlanJobs(): void {
+  const body = document.querySelector<HTMLTableSectionElement>("[data-trials] tbody");
+  const known = readJson("plan-jobs", planJobs);
+  if (!body || !known) return;
+  const rows = [...body.rows];
+  const show = (row: HTMLTableRowElement | undefined): void => {
+    const job = known.jobs.find((each) => String(each.trial) === row?.dataset.trial);
+    if (!job) return;
+    for (const each of rows) each.classList.toggle("table-active", each === row);
+    paint(job);
+  };
+  for (const row of rows) {
+    row.addEventListener("pointerenter", () => show(row));
+    row.addEventListener("focusin", () => show(row));
+    row.addEventListener("click", (event) => {
+      event.preventDefault(); // its job is here already
+      show(row);
+    });
+    row.addEventListener("keydown", (event) => {
+      const next = nextRow(event.key, rows.indexOf(row), rows.length);
+      if (next === null) return;
+      event.preventDefault();
+      rows[next]?.querySelector<HTMLElement>(".trial-link")?.focus();
+    });
+  }
+}

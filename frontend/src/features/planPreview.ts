@@ -1,0 +1,115 @@
+/** What the plan would do, while it is typed: asked a moment after the last key, and only the newest answer counts. */
+
+import { find, setText, showProblem } from "../lib/dom";
+import { type PlanAnswer, planAnswer } from "../payloads/plan";
+import { initCopy } from "./page";
+import { initPlanJobs } from "./planJobs";
+
+const PAUSE_MS = 250;
+const LIMIT_MS = 20_000;
+
+/** Answers in the order of their questions: what comes later than a newer one is dropped. */
+export class Latest {
+  private asked = 0;
+
+  next(): number {
+    this.asked += 1;
+    return this.asked;
+  }
+
+  isLatest(ticket: number): boolean {
+    return ticket === this.asked;
+  }
+}
+
+/** Everything that was typed, with a step if a button asked for one. */
+export function formData(form: HTMLFormElement, step = ""): FormData {
+  const fields = form.querySelector("fieldset");
+  const wasDisabled = fields?.disabled ?? false;
+  if (fields) fields.disabled = false; // a viewer's fields are sent too: a preview changes nothing
+  const data = new FormData(form);
+  if (fields) fields.disabled = wasDisabled;
+  if (step) data.set("do", step);
+  return data;
+}
+
+export async function post(url: string, data: FormData, signal: AbortSignal): Promise<Response> {
+  const response = await fetch(url, { method: "POST", body: data, signal });
+  if (response.redirected) throw new Error("You are logged out. Save to log in again; what you typed is kept.");
+  if (!response.ok) throw new Error(`The server answered ${response.status}.`);
+  return response;
+}
+
+function paintProblems(form: HTMLFormElement, answer: PlanAnswer): void {
+  const left = new Map<string, string[]>();
+  for (const { place, message } of answer.problems) left.set(place, [...(left.get(place) ?? []), message]);
+  for (const box of form.querySelectorAll<HTMLElement>("[data-problems]")) {
+    const messages = left.get(placeOf(box)) ?? [];
+    setText(box, messages.join(" "));
+    box.hidden = messages.length === 0;
+    const field = box.id === "" ? null : form.querySelector(`[aria-describedby~="${box.id}"]`);
+    field?.classList.toggle("is-invalid", messages.length > 0);
+    field?.setAttribute("aria-invalid", String(messages.length > 0));
+  }
+  const head = find("plan-problems", HTMLDivElement);
+  const count = answer.problems.length;
+  if (head) head.hidden = count === 0;
+  setText(head?.querySelector("[data-count]") ?? null, `${count} field${count === 1 ? " wants" : "s want"} attention.`);
+}
+
+/** A row's place follows the factor that is chosen in it. */
+function placeOf(box: HTMLElement): string {
+  const place = box.dataset.problems ?? "";
+  const select = box.closest(".factor-row")?.querySelector("select");
+  if (!select) return place;
+  return `${place.slice(0, place.lastIndexOf("."))}.${select.value}`;
+}
+
+export interface Previewing {
+  /** Soon, once typing has paused. */
+  readonly later: () => void;
+  readonly now: (step?: string) => Promise<void>;
+}
+
+export function startPreviewing(form: HTMLFormElement): Previewing {
+  const latest = new Latest();
+  let timer = 0;
+  let running: AbortController | null = null;
+  const panel = find("plan-preview", HTMLDivElement);
+
+  const now = async (step = ""): Promise<void> => {
+    window.clearTimeout(timer);
+    running?.abort();
+    running = new AbortController();
+    const ticket = latest.next();
+    panel?.setAttribute("aria-busy", "true");
+    try {
+      const signal = AbortSignal.any([running.signal, AbortSignal.timeout(LIMIT_MS)]);
+      const response = await post(form.dataset.previewUrl ?? "", formData(form, step), signal);
+      const answer = planAnswer(await response.json());
+      if (!latest.isLatest(ticket)) return;
+      take(answer);
+    } catch (error) {
+      if (latest.isLatest(ticket)) showProblem(`No preview: ${error instanceof Error ? error.message : "unknown"}`);
+    } finally {
+      if (latest.isLatest(ticket)) panel?.removeAttribute("aria-busy");
+    }
+  };
+
+  const take = (answer: PlanAnswer): void => {
+    showProblem("");
+    paintProblems(form, answer);
+    setText(document.getElementById("plan-said"), answer.said);
+    panel?.classList.toggle("is-stale", answer.html === "");
+    if (!panel || answer.html === "") return;
+    panel.innerHTML = answer.html; // escaped by the server's templates
+    initCopy(panel);
+    initPlanJobs();
+  };
+
+  const later = (): void => {
+    window.clearTimeout(timer);
+    timer = window.setTimeout(() => void now(), PAUSE_MS);
+  };
+  return { later, now };
+}

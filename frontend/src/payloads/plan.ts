@@ -1,0 +1,23 @@
+/** `webapp/screens/plans/payloads.py`; tests/vectors/planJobs.json and planAnswer.json hold both together. */
+
+import { type Checked, list, number, string, struct } from "../lib/schema";
+
+export const planJob = struct({
+  trial: number,
+  title: string,
+  target: string,
+  command: string,
+  job_text: string,
+  prefill_text: string,
+});
+
+export const planJobs = struct({ chosen: number, jobs: list(planJob) });
+
+export const planAnswer = struct({
+  problems: list(struct({ place: string, message: string })),
+  html: string,
+  said: string,
+});
+
+export type PlanJob = Checked<typeof planJob>;
+export type PlanAnswer = Checked<typeof planAnswer>;

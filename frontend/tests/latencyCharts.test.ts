@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { curve, nines, ninesText } from "../src/features/latencyCharts";
+import { line } from "../src/features/timeLines";
+
+test("nines are counted and said", () => {
+  expect(nines(0.9)).toBeCloseTo(1);
+  expect(nines(0.999)).toBeCloseTo(3);
+  expect([0, 1, 2, 3, 5, 0.5].map(ninesText)).toEqual(["0 %", "90 %", "99 %", "99.9 %", "99.999 %", ""]);
+});
+
+test("a distribution ends at all of its I/Os, which has no place among nines", () => {
+  const series = { cdf_ns: [1000, 2000, 3000], cdf_shares: [0.5, 0.9, 1] };
+  expect(curve(series, false)).toEqual([
+    { x: 1000, y: 50 },
+    { x: 2000, y: 90 },
+    { x: 3000, y: 100 },
+  ]);
+  expect(curve(series, true).map((point) => point.x)).toEqual([1000, 2000]);
+});
+
+test("bins stand at their beginning, gaps stay gaps", () => {
+  expect(line([5, null, 7], 10)).toEqual([
+    { x: 0, y: 5 },
+    { x: 10, y: null },
+    { x: 20, y: 7 },
+  ]);
+});
