@@ -16,7 +16,7 @@ from ninja.security import APIKeyCookie, HttpBearer
 from pydantic import create_model
 
 from webapp.core.errors import Refusal
-from webapp.core.models import ApiToken, User
+from webapp.core.models import ApiToken, Role, User
 from webapp.core.tokens import hash_token
 
 MOST_ITEMS = 500
@@ -65,9 +65,19 @@ AUTH = (Token(), Session())
 
 def operator(request: HttpRequest) -> User:
     """The person who asks, if their role may change things. Raises Refusal not_allowed."""
-    if isinstance(request.user, User) and request.user.is_operator:
+    return _with_role(request, Role.OPERATOR)
+
+
+def administrator(request: HttpRequest) -> User:
+    """The person who asks, if they may manage people. Raises Refusal not_allowed."""
+    return _with_role(request, Role.ADMIN)
+
+
+def _with_role(request: HttpRequest, needed: Role) -> User:
+    if isinstance(request.user, User) and request.user.has_role(needed):
         return request.user
-    raise Refusal("not_allowed", "Your role is viewer: you may read everything and change nothing.")
+    has = getattr(request.user, "role", "none")
+    raise Refusal("not_allowed", f"Your role is {has}; this needs the role {needed}. An admin can give it to you.")
 
 
 class Paged(LimitOffsetPagination):

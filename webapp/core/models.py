@@ -7,6 +7,8 @@ from django.db import models
 
 
 class Role(models.TextChoices):
+    """In order: each may do what those before it may."""
+
     VIEWER = "viewer", "Viewer"
     OPERATOR = "operator", "Operator"
     ADMIN = "admin", "Admin"
@@ -22,13 +24,17 @@ class User(AbstractUser):
             models.CheckConstraint(condition=models.Q(role__in=Role.values), name="user_role_known"),
         ]
 
+    def has_role(self, needed: Role) -> bool:
+        """Whether the person's role is this one or reaches further."""
+        return Role.values.index(self.role) >= Role.values.index(needed)
+
     @property
     def is_operator(self) -> bool:
-        return self.role in (Role.OPERATOR, Role.ADMIN)
+        return self.has_role(Role.OPERATOR)
 
     @property
     def is_administrator(self) -> bool:
-        return self.role == Role.ADMIN
+        return self.has_role(Role.ADMIN)
 
 
 class ApiToken(models.Model):
@@ -44,6 +50,22 @@ class ApiToken(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user.username}: {self.name}"
+
+
+class Counter(models.Model):
+    """A number that only grows, counted here because a server has several processes. See core.services.count."""
+
+    REFUSED = "refused_report"
+
+    name = models.CharField(max_length=60)
+    label = models.CharField(max_length=60)
+    value = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "label"], name="counter_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.label}] {self.value}"
 
 
 class AuditEntry(models.Model):
@@ -62,3 +84,11 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.actor} {self.action} {self.subject}"
+
+
+class LoginTries(models.Model):
+    """How often a password was tried lately; see core.throttle. Rows older than its window mean nothing."""
+
+    key = models.CharField(max_length=64, primary_key=True)  # keyed hash of address, or of account and address
+    tries = models.PositiveIntegerField()
+    since = models.DateTimeField(db_index=True)  # the first of them; the index is for throwing old ones away

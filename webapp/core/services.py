@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import connection, transaction
 
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, AuditEntry, Role, User
@@ -19,6 +19,16 @@ def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, ob
     return AuditEntry.objects.create(
         user=by, actor=by.username if by else SYSTEM, action=action, subject=subject[:200], detail=dict(detail or {})
     )
+
+
+def count(name: str, label: str) -> None:
+    """One more of something rare; one statement, exact also when several processes count at once."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO core_counter (name, label, value) VALUES (%s, %s, 1) "
+            "ON CONFLICT (name, label) DO UPDATE SET value = core_counter.value + 1",
+            [name, label[:60]],
+        )
 
 
 @transaction.atomic

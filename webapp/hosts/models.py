@@ -7,7 +7,7 @@ from django.db import models
 
 
 class ServerKey(models.Model):
-    """An Ed25519 key that signs orders. The newest one that is not retired signs; workers trust all that are not."""
+    """An Ed25519 key that signs orders: for each host the newest that the host trusts and that is not retired."""
 
     key_id = models.CharField(max_length=16, primary_key=True)
     public_key = models.BinaryField(max_length=32)
@@ -36,26 +36,69 @@ class Host(models.Model):
     worker_version = models.CharField(max_length=40, blank=True)
     contract = models.PositiveSmallIntegerField(default=1)  # the version agreed on
     capabilities = models.JSONField(default=dict)  # contract.inventory.Capabilities as last reported
+    health = models.JSONField(default=list)  # contract.inventory.DriveHealth of each drive, as last reported
+    settings_allowed = models.JSONField(default=list)  # names of kernel-wide settings that its policy lets change
+    spool_bytes = models.BigIntegerField(default=0)  # that waited on its disk when it reported last
+    broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its password in the broker; "" has no user
+    trusted_keys = models.JSONField(default=list)  # ids of the server keys that it said it trusts
+    policy_problem = models.CharField(max_length=2000, blank=True)  # why its policy file allows nothing, in words
+    clock_ahead_s = models.FloatField(null=True)  # its clock minus ours at the last greeting, transfer included
+    maintenance_note = models.CharField(max_length=500, blank=True)
+    archived_at = models.DateTimeField(null=True)  # removed from sight; its results stay
+    # A new token is wanted since; the old one opens until the new one was used once.
+    rotation_requested_at = models.DateTimeField(null=True)
+    next_token_hash = models.CharField(max_length=64, null=True, unique=True)  # handed out, not used yet
 
     class Meta:
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(condition=models.Q(state__in=HostState.values), name="host_state_known"),
+            models.CheckConstraint(
+                condition=models.Q(archived_at=None) | models.Q(state=HostState.REVOKED),
+                name="host_archived_is_revoked",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(maintenance_note="") | models.Q(state=HostState.MAINTENANCE),
+                name="host_note_in_maintenance_only",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(next_token_hash=None) | models.Q(rotation_requested_at__isnull=False),
+                name="host_next_token_was_asked_for",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(rotation_requested_at=None) | ~models.Q(state=HostState.REVOKED),
+                name="host_revoked_gets_no_token",
+            ),
         ]
 
     def __str__(self) -> str:
         return self.slug
 
 
+class FormerName(models.Model):
+    """A name that a host had: addresses with it still lead to the host, and no other host may take it."""
+
+    slug = models.SlugField(primary_key=True, max_length=63)
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="former_names")
+    given_up_at = models.DateTimeField(auto_now_add=True)
+
+
 class EnrolmentToken(models.Model):
     """The one-time token in the line that is pasted on a new host; dead after use or after its hour."""
 
     token_hash = models.CharField(max_length=64, primary_key=True)
+    # Before use: the known host that it enrols again. After use: the host that came.
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, null=True, related_name="enrolments")
     host_slug = models.SlugField(max_length=63, blank=True)  # "" lets the host's own name decide
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     used_at = models.DateTimeField(null=True)
+
+    @property
+    def reference(self) -> str:
+        """How it is called in addresses: 64 bits of its hash, which open nothing."""
+        return self.token_hash[:16]
 
 
 class Target(models.Model):
@@ -76,6 +119,8 @@ class Target(models.Model):
     model = models.CharField(max_length=200, blank=True)
     firmware = models.CharField(max_length=200, blank=True)
     device = models.CharField(max_length=200, blank=True)  # kernel name under it
+    # Block: the node that `path` led to when the host last spoke, which is what fio is given; may move at a reboot.
+    opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     destroy = models.BooleanField(default=False)
     settings_allowed = models.JSONField(default=list)  # names, "*" for all
@@ -122,3 +167,25 @@ class HostSnapshot(models.Model):
     class Meta:
         ordering = ["-taken_at"]
         indexes = [models.Index(fields=["host", "-taken_at"], name="hostsnapshot_latest_first")]
+
+
+class WorkerLogLine(models.Model):
+    """A line of a worker's own log. The last LINES_KEPT of each host are kept (see `worker_log`)."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="log_lines")
+    session = models.CharField(max_length=64)  # one process of the worker
+    number = models.BigIntegerField()  # within the session: a line that comes twice is kept once
+    at = models.DateTimeField()  # by the host's clock
+    level = models.CharField(max_length=8)  # contract.reports.LogLevel
+    attempt = models.UUIDField(null=True)  # the order it is about
+    text = models.CharField(max_length=2000)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.UniqueConstraint(fields=["host", "session", "number"], name="worker_log_line_once"),
+            models.CheckConstraint(
+                condition=models.Q(level__in=["info", "warning", "error", "critical"]), name="worker_log_level_known"
+            ),
+        ]
+        indexes = [models.Index(fields=["host", "-id"], name="worker_log_latest_first")]

@@ -1,22 +1,23 @@
-"""Writes about hosts: enrolment, greetings, and who may speak for one."""
+"""Writes about hosts: enrolment and greetings."""
 
 import hashlib
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
-from django.utils.text import slugify
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
+from webapp.hosts import broker
 from webapp.hosts.keys import public_keys
 from webapp.hosts.lock_groups import lock_group
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
+from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
 from worker.contract.inventory import Inventory, PolicyTarget
 from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
@@ -24,7 +25,7 @@ from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
-    "kind", "path", "lock_group", "model", "firmware", "device", "size_bytes",
+    "kind", "path", "lock_group", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "settings_allowed", "present", "problem", "in_policy",
 ]  # fmt: skip
 
@@ -33,39 +34,55 @@ class EnrolRefused(Refusal):
     """The one-time token opens nothing."""
 
 
-def issue_enrolment_token(*, by: User | None, slug: str = "") -> str:
-    """The plain one-time token for a new host, good once and for an hour. `slug` "" lets its hostname decide."""
+@transaction.atomic
+def issue_enrolment_token(*, by: User | None, slug: str = "", host: Host | None = None) -> str:
+    """The plain one-time token for a new host, good once and for an hour. `slug` "" lets its hostname decide.
+
+    With `host` it enrols that known host again: its id, targets and results stay, its old token dies.
+    """
     plain, token_hash = new_token()
     EnrolmentToken.objects.create(
         token_hash=token_hash,
-        host_slug=_plain_slug(slug) if slug else "",
+        host=host,
+        host_slug=plain_slug(slug) if slug else "",
         created_by=by,
         expires_at=timezone.now() + timedelta(seconds=settings.ENROLMENT_SECONDS),
     )
-    audit(by=by, action="host.invite", subject=slug or "any")
+    audit(by=by, action="host.invite", subject=host.slug if host else slug or "any")
     return plain
 
 
 @transaction.atomic
-def enrol(message: Enrol, *, broker_url: str) -> EnrolReply:
-    """Trade a one-time token for a host and its own token. Raises EnrolRefused or VersionMismatch."""
+def withdraw_enrolment_token(*, invitation: EnrolmentToken, by: User | None) -> bool:
+    """The token opens nothing from now on; False where it was used or had expired."""
+    now = timezone.now()
+    open_ones = EnrolmentToken.objects.filter(pk=invitation.pk, used_at=None, expires_at__gt=now)
+    if open_ones.update(expires_at=now) != 1:
+        return False
+    audit(by=by, action="host.invite_withdrawn", subject=invitation.host_slug or "any")
+    return True
+
+
+@transaction.atomic
+def enrol(message: Enrol) -> EnrolReply:
+    """Trade a one-time token for a host, its token and its user in the broker. Raises EnrolRefused or VersionMismatch.
+
+    The host's two secrets are in the reply and nowhere else.
+    """
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
     invitation = _use_up(message.token)
     plain, token_hash = new_token()
-    host = Host.objects.create(
-        slug=_free_slug(invitation.host_slug or message.hostname),
-        token_hash=token_hash,
-        hostname=message.hostname,
-        worker_version=message.worker_version[:40],
-        contract=contract,
-    )
+    keys = public_keys()
+    host = _come_again(invitation.host, message) if invitation.host else _come(invitation, message)
+    Host.objects.filter(pk=host.pk).update(token_hash=token_hash, contract=contract, trusted_keys=list(keys))
+    EnrolmentToken.objects.filter(pk=invitation.pk).update(host=host)
     audit(by=invitation.created_by, action="host.enrol", subject=host.slug, detail={"hostname": message.hostname})
     return EnrolReply(
         host=str(host.id),
         host_name=host.slug,
         host_token=plain,
-        broker_url=broker_url,
-        public_keys=public_keys(),
+        broker_url=broker.admit(host=host),
+        public_keys=keys,
         contract=contract,
     )
 
@@ -79,32 +96,39 @@ def _use_up(token: str) -> EnrolmentToken:
             "enrolment_token_invalid",
             "This enrolment token is unknown, expired or already used. Make a new one: it is good once, for an hour.",
         )
-    return tokens.select_related("created_by").get()
+    return tokens.select_related("created_by", "host").get()
 
 
-def _plain_slug(name: str) -> str:
-    return slugify(name.replace(".", "-"))[:50].strip("-_") or "host"
+def _come(invitation: EnrolmentToken, message: Enrol) -> Host:
+    return Host.objects.create(
+        slug=free_slug(invitation.host_slug or message.hostname),
+        token_hash=hash_token(message.token),  # replaced at once; no host is without one
+        hostname=message.hostname,
+        worker_version=message.worker_version[:40],
+    )
 
 
-def _free_slug(name: str) -> str:
-    """The name as a slug, with a number behind it if another host has it."""
-    wanted = _plain_slug(name)
-    taken = set(Host.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
-    candidates = [wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 3))]
-    return next(slug for slug in candidates if slug not in taken)
+def _come_again(host: Host, message: Enrol) -> Host:
+    """A known host, reinstalled or revoked before: what was measured there stays its own."""
+    Host.objects.filter(pk=host.pk).update(
+        state=HostState.ACTIVE,
+        maintenance_note="",
+        archived_at=None,
+        next_token_hash=None,
+        rotation_requested_at=None,
+        hostname=message.hostname,
+        worker_version=message.worker_version[:40],
+    )
+    return host
 
 
-def authenticate_host(token: str) -> Host | None:
-    """The host whose token this is; None for an unknown or revoked one. Always one query."""
-    return Host.objects.filter(token_hash=hash_token(token)).exclude(state=HostState.REVOKED).first()
-
-
-def touch_host(*, host: Host) -> None:
-    """Note that the host was heard just now."""
+def touch_host(*, host: Host, spool_bytes: int = 0) -> None:
+    """Note that the host was heard just now, and what waits on its disk."""
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
-    if host.last_seen_at is None or host.last_seen_at < stale:
-        Host.objects.filter(Q(last_seen_at=None) | Q(last_seen_at__lt=stale), pk=host.pk).update(last_seen_at=now)
+    if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
+        news = Q(last_seen_at=None) | Q(last_seen_at__lt=stale) | ~Q(spool_bytes=spool_bytes)
+        Host.objects.filter(news, pk=host.pk).update(last_seen_at=now, spool_bytes=spool_bytes)
 
 
 @transaction.atomic
@@ -119,10 +143,20 @@ def record_hello(*, host: Host, message: Hello) -> HelloReply:
         worker_version=message.worker_version[:40],
         contract=contract,
         capabilities=msgspec.to_builtins(message.capabilities),
+        settings_allowed=list(message.host_settings),
+        health=msgspec.to_builtins(message.health),
+        trusted_keys=list(message.trusted_keys),
+        policy_problem=message.policy_problem,
+        clock_ahead_s=message.at - now.timestamp(),
     )
     _record_snapshot(host, message.inventory, at=now)
     _record_targets(host, message)
-    return HelloReply(contract=contract, server_time=now.timestamp(), public_keys=public_keys())
+    return HelloReply(
+        contract=contract,
+        server_time=now.timestamp(),
+        public_keys=public_keys(),
+        token_due=host.rotation_requested_at is not None,
+    )
 
 
 def _record_snapshot(host: Host, inventory: Inventory, *, at: datetime) -> None:
@@ -168,6 +202,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         model=target.model,
         firmware=target.firmware,
         device=target.device,
+        opens=target.opens or "",
         size_bytes=target.size_bytes,
         destroy=target.destroy,
         settings_allowed=list(target.settings),
@@ -175,18 +210,3 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         problem=target.problem,
         in_policy=True,
     )
-
-
-@transaction.atomic
-def revoke_host(*, host: Host, by: User | None) -> None:
-    """From now on the host's token opens nothing. What it was doing is given up by the next tick."""
-    Host.objects.filter(pk=host.pk).update(state=HostState.REVOKED)
-    audit(by=by, action="host.revoke", subject=host.slug)
-
-
-def utc(seconds: float) -> datetime:
-    """A Unix time (s) of the contract as a datetime. Raises ValueError where it is no date."""
-    try:
-        return datetime.fromtimestamp(seconds, tz=UTC)
-    except (OverflowError, OSError) as error:
-        raise ValueError(f"{seconds} is no Unix time") from error

@@ -4,14 +4,17 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
+from django.db import DataError, IntegrityError
 from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from webapp.core.errors import Refusal
+from webapp.core.logs import about, bind
 from webapp.hosts.models import Host
-from webapp.hosts.services import EnrolRefused, authenticate_host
+from webapp.hosts.services import EnrolRefused
+from webapp.hosts.tokens import authenticate_host
 from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
 from worker.contract.reports import Problem
 
@@ -38,16 +41,24 @@ def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
     @require_POST
     @wraps(answer)
     def view(request: HttpRequest) -> HttpResponse:
-        try:
-            return _json(200, answer(request))
-        except NotAuthenticated:
-            message = "This host token is not known here, or was revoked. Enrol the host again."
-            return _json(401, Problem(code="not_authenticated", message=message))
-        except (ContractError, Refusal) as error:
-            status = next(status for kind, status in _STATUS if isinstance(error, kind))
-            return _json(status, Problem(code=error.code, message=str(error)[:2000]))
+        with about():  # ends what `host_of` binds
+            return _answered(request, answer)
 
     return view
+
+
+def _answered(request: HttpRequest, answer: Answer) -> HttpResponse:
+    try:
+        return _json(200, answer(request))
+    except NotAuthenticated:
+        message = "This host token is not known here, or was revoked. Enrol the host again."
+        return _json(401, Problem(code="not_authenticated", message=message))
+    except (ContractError, Refusal) as error:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        return _json(status, Problem(code=error.code, message=str(error)[:2000]))
+    except (DataError, IntegrityError) as error:  # e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+        words = f"The message is well formed, but holds what cannot be kept: {error}"
+        return _json(400, Problem(code="bad_message", message=words[:2000]))
 
 
 def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
@@ -64,12 +75,24 @@ def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
     return decode(body, kind, limit=limit)
 
 
+def announced_bytes(request: HttpRequest) -> int:
+    """The body's length as announced, 0 where it is not."""
+    announced = request.META.get("CONTENT_LENGTH") or ""
+    return int(announced) if announced.isdigit() else 0
+
+
+def bearer_token(request: HttpRequest) -> str:
+    """The token that the request carries, "" for none."""
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
 def host_of(request: HttpRequest) -> Host:
     """The host whose token the request carries. One query, whatever the token is. Raises NotAuthenticated."""
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    host = authenticate_host(token.strip() if scheme.lower() == "bearer" else "")
+    host = authenticate_host(bearer_token(request))
     if host is None:
         raise NotAuthenticated
+    bind(host=host.slug)
     return host
 
 

@@ -1,15 +1,21 @@
-"""Enrolment: the only call of a worker without a token of its own."""
+"""Enrolment, the only call of a worker without a token of its own, and a new token for one that has one."""
 
-from django.conf import settings
 from django.http import HttpRequest
 
 from webapp.hosts.services import enrol as enrol_host
-from webapp.hosts.worker_http import read_message, worker_view
+from webapp.hosts.tokens import next_token
+from webapp.hosts.worker_http import host_of, read_message, worker_view
 from worker.contract.base import MAX_ENROL_BYTES
-from worker.contract.reports import Enrol, EnrolReply
+from worker.contract.reports import Enrol, EnrolReply, TokenReply, TokenRequest
 
 
 @worker_view
 def enrol(request: HttpRequest) -> EnrolReply:
-    message = read_message(request, Enrol, limit=MAX_ENROL_BYTES)
-    return enrol_host(message, broker_url=settings.WORKER_REDIS_URL)
+    return enrol_host(read_message(request, Enrol, limit=MAX_ENROL_BYTES))
+
+
+@worker_view
+def token(request: HttpRequest) -> TokenReply:
+    host = host_of(request)
+    read_message(request, TokenRequest, limit=MAX_ENROL_BYTES)
+    return TokenReply(host_token=next_token(host=host))

@@ -37,6 +37,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "webapp.core.headers.browser_limits",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -75,6 +76,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 
+PASSWORD_RESET_TIMEOUT = 24 * 3600  # s that a set-password link is good for
+
 LANGUAGE_CODE = "en-gb"
 TIME_ZONE = "UTC"
 USE_I18N = False
@@ -92,6 +95,7 @@ STORAGES = {
 }
 WHITENOISE_USE_FINDERS = True
 
+CSRF_FAILURE_VIEW = "webapp.screens.access.form_out_of_date"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = HTTPS
@@ -99,19 +103,25 @@ CSRF_COOKIE_SECURE = HTTPS
 SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_SSL_REDIRECT = HTTPS
-SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if env.flag("SWEETSPOT_BEHIND_PROXY") else None
+SECURE_REDIRECT_EXEMPT = [r"^healthz"]  # a probe on the machine itself speaks plain HTTP
+# Behind a proxy that sets X-Forwarded-Proto and appends to X-Forwarded-For.
+BEHIND_PROXY = env.flag("SWEETSPOT_BEHIND_PROXY")
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if BEHIND_PROXY else None
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS
 SECURE_HSTS_PRELOAD = HTTPS
 X_FRAME_OPTIONS = "DENY"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 16 * 1024 * 1024
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 20_000  # a plan of 50 parts with 200 factors each, two fields a factor
 
 # The broker: orders go to hosts, and this server's own periodic tasks run from it.
-REDIS_URL = env.text("SWEETSPOT_REDIS_URL")
-# The broker as hosts reach it, where that differs.
-WORKER_REDIS_URL = env.text("SWEETSPOT_WORKER_REDIS_URL", REDIS_URL)
+REDIS_URL = env.broker("SWEETSPOT_REDIS_URL")
+# The broker as hosts reach it, where that differs. Each host has a user of its own there.
+WORKER_REDIS_URL = env.broker_address("SWEETSPOT_WORKER_REDIS_URL", REDIS_URL)
+BROKER_TLS = env.broker_tls(REDIS_URL, ca_file=env.text("SWEETSPOT_REDIS_CA", ""))
 
 CELERY_BROKER_URL = REDIS_URL
+CELERY_BROKER_USE_SSL = BROKER_TLS
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True
@@ -122,20 +132,38 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_BROKER_TRANSPORT_OPTIONS = {"priority_steps": [0], "socket_connect_timeout": 3, "socket_timeout": 5}
 # Publishing happens after a commit, in a request: fail fast, the beat publishes again.
 CELERY_TASK_PUBLISH_RETRY = False
-CELERY_BEAT_SCHEDULER = "django_celery_beat.schedulers:DatabaseScheduler"
+CELERY_BEAT_SCHEDULER = "webapp.beat:Scheduler"
 CELERY_TIMEZONE = "UTC"
 
 # Rules of the house (s).
 LEASE_SECONDS = env.number("SWEETSPOT_LEASE_SECONDS", 900)  # longer than the outages that are tolerated
 ORDER_EXPIRES_SECONDS = env.number("SWEETSPOT_ORDER_EXPIRES_SECONDS", 300)
+PAUSE_RESTORE_SECONDS = env.number("SWEETSPOT_PAUSE_RESTORE_SECONDS", 60)  # a paused run keeps its settings so long
 REPUBLISH_SECONDS = env.number("SWEETSPOT_REPUBLISH_SECONDS", 10)  # an order not accepted by then goes out again
 ENROLMENT_SECONDS = 3600
+# Samples of runs that ended longer ago are thinned out; 0: never (days).
+SAMPLE_DAYS = env.number("SWEETSPOT_SAMPLE_DAYS", 90)
 ARMING_SECONDS = 3600
+
+# What Prometheus sends; without it, /metrics is for loopback alone.
+METRICS_TOKEN = env.text("SWEETSPOT_METRICS_TOKEN", "")
 
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "plain"}},
+    "filters": {"about": {"()": "webapp.core.logs.AboutFilter"}},
+    "formatters": {
+        "plain": {"format": "%(asctime)s %(levelname)s %(name)s%(about)s: %(message)s"},
+        "json": {"()": "webapp.core.logs.JsonFormatter"},
+    },
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "formatter": env.choice("SWEETSPOT_LOG_FORMAT", "plain", "json"),
+            "filters": ["about"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": "INFO"},
+    # Two lines and more for each of the periodic tasks, every few seconds.
+    "loggers": {name: {"level": "WARNING"} for name in ("celery.beat", "celery.worker.strategy", "celery.app.trace")},
 }

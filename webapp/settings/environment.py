@@ -1,8 +1,10 @@
 """Reads settings from environment variables; a bad or missing one is named, with what to put there."""
 
+import ipaddress
 import os
+from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit, urlunsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -37,6 +39,14 @@ def number(name: str, default: int) -> int:
         raise ImproperlyConfigured(f"{name} is {value!r}; it takes a whole number.") from error
 
 
+def choice(name: str, *choices: str) -> str:
+    """One of the words; the first is the default."""
+    value = os.environ.get(name, "").strip().lower() or choices[0]
+    if value not in choices:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it takes {' or '.join(choices)}.")
+    return value
+
+
 def database(name: str) -> dict[str, Any]:
     """A Django database entry from postgres://user:password@host:port/name?host=/socket/folder."""
     url = urlsplit(text(name))
@@ -53,3 +63,52 @@ def database(name: str) -> dict[str, Any]:
         "CONN_MAX_AGE": 600,
         "CONN_HEALTH_CHECKS": True,
     }
+
+
+def broker(name: str) -> str:
+    """A Redis URL with a user of the server's own, encrypted unless it is on this machine."""
+    url = text(name)
+    parts = _redis_parts(name, url)
+    if (parts.username or "default") == "default" or not parts.password:
+        raise ImproperlyConfigured(
+            f"{name} names no Redis user. Sweetspot gives every host a user of its own and needs one itself: "
+            "rediss://sweetspot:password@host:6379/0, with an ACL file (docs/operations.md, “The broker”)."
+        )
+    return url
+
+
+def broker_address(name: str, default: str) -> str:
+    """A Redis URL without user and password."""
+    url = text(name, default)
+    parts = _redis_parts(name, url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def broker_tls(url: str, *, ca_file: str) -> dict[str, Any]:
+    """redis-py's options for a rediss:// URL: certificate and name must be right. {} for redis://."""
+    if ca_file and not Path(ca_file).is_file():
+        raise ImproperlyConfigured(f"SWEETSPOT_REDIS_CA is {ca_file!r}; there is no such file.")
+    if urlsplit(url).scheme == "redis":
+        return {}
+    trust = {"ssl_ca_certs": ca_file} if ca_file else {}
+    return {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **trust}
+
+
+def _redis_parts(name: str, url: str) -> SplitResult:
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise ImproperlyConfigured(f"{name} must look like rediss://user:password@host:6379/0.")
+    if parts.scheme == "redis" and not is_loopback(parts.hostname):
+        raise ImproperlyConfigured(
+            f"{name} is redis:// to {parts.hostname}: passwords would cross the network in the clear. Use rediss://."
+        )
+    return parts
+
+
+def is_loopback(hostname: str) -> bool:
+    if hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return False

@@ -13,8 +13,9 @@ from django.utils import timezone
 
 from webapp.core.tests.factories import a_host_with_token, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, say
+from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
-from webapp.hosts.services import issue_enrolment_token, revoke_host
+from webapp.hosts.services import issue_enrolment_token
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt
@@ -185,6 +186,25 @@ def test_it_keeps_the_same_inventory_once_and_every_change() -> None:
         assert greet(token, message).status_code == 200
     assert HostSnapshot.objects.count() == 3
     assert Snapshot.objects.count() == 2
+
+
+def test_what_changes_by_itself_makes_no_new_snapshot() -> None:
+    host, token = a_host_with_token()
+    warmer = replace(HELLO.health[0], temperature_c=55)
+    for message in (HELLO, replace(HELLO, health=(warmer,))):
+        assert greet(token, message).status_code == 200
+    host.refresh_from_db()
+    assert (HostSnapshot.objects.count(), host.health[0]["temperature_c"]) == (1, 55)
+    assert host.settings_allowed == ["vm.dirty_ratio", "vm.dirty_bytes"]
+
+
+def test_it_refuses_in_words_what_the_database_cannot_keep() -> None:
+    _, token = a_host_with_token()
+    inventory = replace(HELLO.inventory, hostname="a\x00b")
+    response = post("hello", replace(HELLO, inventory=inventory), token)
+    assert response.status_code == 400
+    assert problem(response).code == "bad_message"
+    assert not Snapshot.objects.exists()
 
 
 def test_it_follows_the_policy_file() -> None:

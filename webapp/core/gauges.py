@@ -1,0 +1,86 @@
+"""Numbers about a running installation, as Prometheus reads them.
+
+An app that has some puts them into a module `gauges.py` and registers a function there; they are read when
+somebody asks. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import redis
+from django.db import DatabaseError
+
+from webapp.core.models import Counter
+
+log = logging.getLogger(__name__)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Kind(StrEnum):
+    GAUGE = "gauge"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number; `labels` tell it from others of its family."""
+
+    value: float
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Family:
+    """All readings of one thing. The unit is in the name, as Prometheus wants it."""
+
+    name: str
+    help: str
+    readings: tuple[Reading, ...]
+    kind: Kind = Kind.GAUGE
+
+
+Collector = Callable[[], Iterable[Family]]
+_collectors: list[Collector] = []
+
+
+def collector(function: Collector) -> Collector:
+    """Register a function that reads families from the database or the broker."""
+    _collectors.append(function)
+    return function
+
+
+def exposition() -> str:
+    """All families as text. A part that cannot be read is left out and counted in sweetspot_collectors_failed."""
+    families: list[Family] = []
+    failed = 0
+    for collect in _collectors:
+        try:
+            families += collect()
+        except (DatabaseError, redis.RedisError, OSError) as error:
+            failed += 1
+            log.warning("some metrics cannot be read: %s", error)
+    families.append(Family("sweetspot_collectors_failed", "Parts that could not be read now", (Reading(failed),)))
+    return "\n".join(line for family in families for line in _lines(family)) + "\n"
+
+
+def _lines(family: Family) -> Iterator[str]:
+    yield f"# HELP {family.name} {family.help}"
+    yield f"# TYPE {family.name} {family.kind}"
+    for reading in family.readings:
+        labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in reading.labels.items())
+        yield f"{family.name}{{{labels}}} {reading.value:.17g}" if labels else f"{family.name} {reading.value:.17g}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+@collector
+def counted() -> list[Family]:
+    """What was counted in the database, because no one process of a server sees all of it."""
+    rows = Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value")
+    readings = tuple(Reading(value, {"reason": label}) for label, value in rows)
+    return [Family("sweetspot_refused_reports_total", "Attempts of reports refused, by reason", readings, Kind.COUNTER)]

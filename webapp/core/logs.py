@@ -1,0 +1,51 @@
+"""Log lines that say what they are about: host, run and attempt, plain or as JSON (SWEETSPOT_LOG_FORMAT)."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+_about: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("about", default=())
+
+
+@contextmanager
+def about(**subjects: object) -> Iterator[None]:
+    """Lines written inside carry these, e.g. attempt="…", host="storage1"; None and "" are left out."""
+    named = {name: str(value) for name, value in subjects.items() if value is not None and value != ""}
+    token = _about.set(tuple({**dict(_about.get()), **named}.items()))
+    try:
+        yield
+    finally:
+        _about.reset(token)
+
+
+def bind(**subjects: object) -> None:
+    """The same for the rest of the innermost `about`, for what becomes known inside it."""
+    _about.set(tuple({**dict(_about.get()), **{name: str(value) for name, value in subjects.items()}}.items()))
+
+
+class AboutFilter(logging.Filter):
+    """Puts what a line is about into the record, as a dict for JSON and as text for people."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.subjects = dict(_about.get())
+        record.about = "".join(f" {name}={value}" for name, value in _about.get())
+        return True
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object a line: at (RFC 3339, UTC), level, logger, message, what it is about, and a trace if any."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "at": datetime.fromtimestamp(record.created, tz=UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "subjects", {}),
+        }
+        if record.exc_info:
+            line["trace"] = self.formatException(record.exc_info)
+        return json.dumps(line, ensure_ascii=False)

@@ -1,0 +1,125 @@
+"""Writes about people: who there is, which role they have, whether they may log in, and their tokens.
+
+There is always an admin who can log in: whoever would end that waits on the lock of all admins and is refused.
+"""
+
+from django.contrib.auth.hashers import UNUSABLE_PASSWORD_PREFIX
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.validators import UnicodeUsernameValidator
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.utils import timezone
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from webapp.core.errors import Refusal
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.services import audit
+
+
+@transaction.atomic
+def invite_user(*, username: str, role: Role, by: User) -> User:
+    """A person who has no password yet; `password_link` lets them set one. Raises Refusal for the name."""
+    name = _good_name(username)
+    if User.objects.filter(username__iexact=name).exists():
+        raise Refusal("username_taken", f"There is somebody called {name} already. Choose another name.")
+    user = User(username=name, role=role)
+    user.set_unusable_password()
+    user.save()
+    audit(by=by, action="user.create", subject=name, detail={"role": role.value})
+    return user
+
+
+def _good_name(username: str) -> str:
+    name = User.normalize_username(username.strip())
+    try:
+        UnicodeUsernameValidator()(name)
+    except ValidationError as error:
+        words = "A name is made of letters, digits and @ . + - _ only."
+        raise Refusal("username_refused", words) from error
+    return name
+
+
+@transaction.atomic
+def change_role(*, user: User, role: Role, by: User, knowing: bool = False) -> None:
+    """`knowing` is asked of those who lower their own role. Raises Refusal last_admin or own_account."""
+    locked = _locked(user)
+    if locked.role == role:
+        return
+    if locked.is_administrator:
+        _refuse_unknowing(locked, by, knowing, "you will no longer be an admin")
+        _refuse_last_admin(locked)
+    before, locked.role = locked.role, role
+    locked.save(update_fields=["role"])
+    audit(by=by, action="user.role", subject=locked.username, detail={"before": before, "after": role.value})
+
+
+@transaction.atomic
+def deactivate_user(*, user: User, by: User, knowing: bool = False) -> None:
+    """Sessions and tokens stop working with the next request. Raises Refusal last_admin or own_account."""
+    locked = _locked(user)
+    if not locked.is_active:
+        return
+    _refuse_unknowing(locked, by, knowing, "you will be logged out and cannot log in again")
+    _refuse_last_admin(locked)
+    _set_active(locked, active=False, by=by, action="user.deactivate")
+
+
+@transaction.atomic
+def reactivate_user(*, user: User, by: User) -> None:
+    locked = _locked(user)
+    if not locked.is_active:
+        _set_active(locked, active=True, by=by, action="user.reactivate")
+
+
+def _set_active(locked: User, *, active: bool, by: User, action: str) -> None:
+    locked.is_active = active
+    locked.save(update_fields=["is_active"])
+    audit(by=by, action=action, subject=locked.username)
+
+
+def _locked(user: User) -> User:
+    """The person as they are now. All active admins are locked with them, in one order: two admins who
+    demote each other at once would otherwise both see the other one left."""
+    admins = User.objects.filter(role=Role.ADMIN, is_active=True) | User.objects.filter(pk=user.pk)
+    return {one.pk: one for one in admins.order_by("pk").select_for_update()}[user.pk]
+
+
+def _refuse_last_admin(locked: User) -> None:
+    others = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=locked.pk)
+    others = others.exclude(password__startswith=UNUSABLE_PASSWORD_PREFIX)  # invited, and never here
+    if locked.is_administrator and locked.is_active and not others.exists():
+        words = f"{locked.username} is the only admin who can log in. Make somebody else an admin first."
+        raise Refusal("last_admin", words)
+
+
+def _refuse_unknowing(locked: User, by: User, knowing: bool, consequence: str) -> None:
+    if locked.pk == by.pk and not knowing:
+        words = f"This is your own account: {consequence}. Tick the box to say that you know."
+        raise Refusal("own_account", words)
+
+
+@transaction.atomic
+def password_link(*, user: User, by: User) -> str:
+    """The path under which the person may set a password, once and for a limited time; shown to the admin once.
+
+    What was the password is forgotten and their sessions end, so a link is also how an account is taken back.
+    It is signed over the password's hash and the last log-in: used, or followed by a newer link, it is void.
+    """
+    if user.pk == by.pk:
+        raise Refusal("own_account", "This is your own account: change its password on the page Account.")
+    locked = _locked(user)
+    locked.set_unusable_password()
+    locked.save(update_fields=["password"])
+    audit(by=by, action="user.password_link", subject=locked.username)
+    who = urlsafe_base64_encode(force_bytes(locked.pk))
+    return f"/set-password/{who}/{default_token_generator.make_token(locked)}/"
+
+
+@transaction.atomic
+def revoke_api_token(*, token: ApiToken, by: User) -> bool:
+    """From the next request on it opens nothing. Whether this call did it."""
+    if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        return False
+    audit(by=by, action="token.revoke", subject=token.user.username, detail={"name": token.name})
+    return True

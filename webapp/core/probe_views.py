@@ -1,0 +1,48 @@
+"""/healthz and /metrics: for machines that look after this one, without a log-in."""
+
+import secrets
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from webapp.core.gauges import CONTENT_TYPE, exposition
+from webapp.core.health import readiness
+from webapp.settings.environment import is_loopback
+
+_FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_VIA")
+
+
+@never_cache
+@require_safe
+def live(_request: HttpRequest) -> HttpResponse:
+    """The process answers. Says nothing of anything else, so nobody restarts it because the database is away."""
+    return JsonResponse({"status": "ok"})
+
+
+@never_cache
+@require_safe
+def ready(_request: HttpRequest) -> HttpResponse:
+    """200 if requests can be served, 503 with the names of what is missing."""
+    parts = readiness()
+    good = all(parts.values())
+    return JsonResponse({"status": "ok" if good else "unavailable", "parts": parts}, status=200 if good else 503)
+
+
+@never_cache
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    if not _may_read_metrics(request):
+        words = "Set SWEETSPOT_METRICS_TOKEN at the server and send it as Authorization: Bearer. "
+        return HttpResponse(words + "Without it, metrics are for loopback alone.\n", "text/plain", 403)
+    return HttpResponse(exposition(), CONTENT_TYPE)
+
+
+def _may_read_metrics(request: HttpRequest) -> bool:
+    """With the token if there is one, else from loopback and not through a proxy, which is on loopback itself."""
+    if settings.METRICS_TOKEN:
+        scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and secrets.compare_digest(token.encode(), settings.METRICS_TOKEN.encode())
+    forwarded = settings.SECURE_PROXY_SSL_HEADER or any(name in request.META for name in _FORWARDED)
+    return not forwarded and is_loopback(request.META.get("REMOTE_ADDR", ""))

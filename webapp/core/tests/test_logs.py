@@ -1,0 +1,43 @@
+"""Log lines say what they are about, in both forms."""
+
+import json
+import logging
+
+from webapp.core.logs import AboutFilter, JsonFormatter, about, bind
+
+
+def line(message: str, *arguments: object, formatter: logging.Formatter, failed: bool = False) -> str:
+    trace = None
+    if failed:
+        try:
+            raise ValueError("inner")
+        except ValueError as error:
+            trace = (ValueError, error, error.__traceback__)
+    record = logging.LogRecord("webapp.x", logging.WARNING, "x.py", 1, message, arguments, trace)
+    AboutFilter().filter(record)
+    return formatter.format(record)
+
+
+def test_it_names_what_a_line_is_about_and_no_more_afterwards() -> None:
+    with about(host="storage1"):
+        with about(attempt="a-1", run=None):
+            inner = json.loads(line("said %d", 3, formatter=JsonFormatter()))
+        bind(run=7)
+        outer = json.loads(line("x", formatter=JsonFormatter()))
+    after = json.loads(line("x", formatter=JsonFormatter()))
+    assert (inner["host"], inner["attempt"], inner["message"]) == ("storage1", "a-1", "said 3")
+    assert "run" not in inner
+    assert (outer["run"], outer["host"], "attempt" in outer) == ("7", "storage1", False)
+    assert set(after) == {"at", "level", "logger", "message"}
+
+
+def test_it_keeps_a_trace_in_one_line() -> None:
+    text = line("broke", formatter=JsonFormatter(), failed=True)
+    assert "\n" not in text
+    assert "ValueError: inner" in json.loads(text)["trace"]
+
+
+def test_it_writes_the_same_for_people() -> None:
+    with about(attempt="a-1"):
+        text = line("x", formatter=logging.Formatter("%(levelname)s %(name)s%(about)s: %(message)s"))
+    assert text == "WARNING webapp.x attempt=a-1: x"

@@ -1,0 +1,141 @@
+"""/healthz and /metrics: right, short, and silent about what is nobody's business."""
+
+import re
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client, override_settings
+from django.utils import timezone
+
+from webapp.core.models import Counter
+from webapp.core.services import count
+from webapp.core.tests.factories import a_host, a_run, a_target, a_user
+from webapp.core.tests.worker import ACCEPTED, STARTED, sample, say
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.tests.test_dispatch import at_once
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+def metrics(**extra: Any) -> dict[str, float]:
+    answer = Client().get("/metrics", **extra)
+    assert answer.status_code == 200, answer.content
+    lines = [line for line in answer.content.decode().splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def test_it_is_ready_when_everything_is_there() -> None:
+    answer = Client().get("/healthz")
+    assert answer.status_code == 200
+    parts = {"database": True, "migrations": True, "broker": True}
+    assert answer.json() == {"status": "ok", "parts": parts}
+    assert "no-store" in answer["Cache-Control"]
+
+
+def test_it_is_not_ready_without_broker_and_says_no_address() -> None:
+    with override_settings(REDIS_URL="redis://sweetspot:secret-password@127.0.0.1:1/0"):
+        answer = Client().get("/healthz")
+        assert Client().get("/healthz/live").status_code == 200
+    assert answer.status_code == 503
+    assert answer.json()["parts"] == {"database": True, "migrations": True, "broker": False}
+    assert b"127.0.0.1" not in answer.content
+    assert b"secret" not in answer.content
+
+
+def test_it_is_not_ready_while_a_migration_is_missing() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE django_migrations SET app = 'not ' || app WHERE app = 'hosts'")
+        try:
+            answer = Client().get("/healthz")
+        finally:
+            cursor.execute("UPDATE django_migrations SET app = 'hosts' WHERE app = 'not hosts'")
+    assert (answer.status_code, answer.json()["parts"]["migrations"]) == (503, False)
+
+
+def test_it_answers_a_probe_over_plain_http_where_pages_are_redirected() -> None:
+    with override_settings(SECURE_SSL_REDIRECT=True):
+        client = Client()
+        assert client.get("/healthz").status_code == 200
+        assert client.get("/").status_code == 301
+
+
+def test_it_counts_what_runs_waits_and_is_refused() -> None:
+    host = a_host()
+    a_run(a_target(host))
+    attempt = dispatch_host(host.pk)
+    assert attempt
+    own = f'{{host="{host.slug}"}}'
+    before = metrics()
+    assert before[f"sweetspot_queue_orders{own}"] == 1
+    assert before['sweetspot_runs{state="running"}'] == 1
+    assert before['sweetspot_leases{kind="trial"}'] == 1
+    assert before[f"sweetspot_lease_left_seconds{own}"] == pytest.approx(900, abs=60)
+    assert f"sweetspot_ingest_lag_seconds{own}" not in before
+    say(host, attempt, (1, (ACCEPTED,)), (2, (STARTED, sample())))
+    say(a_host(), attempt, (1, (ACCEPTED,)))
+    after = metrics()
+    assert after['sweetspot_trials{state="running"}'] == 1
+    assert after[f"sweetspot_ingest_lag_seconds{own}"] != 0
+    assert after['sweetspot_refused_reports_total{reason="unknown_attempt"}'] == 1
+    assert after["sweetspot_collectors_failed"] == 0
+
+
+def test_it_tells_how_long_a_host_is_silent_and_what_waits_on_its_disk() -> None:
+    host = a_host(last_seen_at=timezone.now() - timedelta(seconds=100), spool_bytes=12345)
+    found = metrics()
+    assert found[f'sweetspot_host_silent_seconds{{host="{host.slug}"}}'] == pytest.approx(100, abs=5)
+    assert found[f'sweetspot_host_spool_bytes{{host="{host.slug}"}}'] == 12345
+
+
+def test_it_leaves_out_what_needs_the_broker_while_there_is_none() -> None:
+    with override_settings(REDIS_URL="redis://sweetspot:secret-password@127.0.0.1:1/0"):
+        found = metrics()
+    assert found["sweetspot_collectors_failed"] == 1
+    assert 'sweetspot_runs{state="queued"}' in found
+    assert "sweetspot_server_queue_tasks" not in found
+
+
+def test_every_line_of_metrics_is_of_prometheus_format() -> None:
+    host = a_host()
+    a_run(a_target(host))
+    text = Client().get("/metrics").content.decode()
+    families = set()
+    for line in text.splitlines():
+        if line.startswith("# "):
+            families.add(line.split()[2])
+            continue
+        match = re.fullmatch(r'([a-z_]+)(\{[a-z]+="[^"\n]*"\})? (-?[0-9.e+-]+)', line)
+        assert match, line
+        assert match[1] in families
+
+
+@pytest.mark.parametrize(
+    "extra",
+    [{"REMOTE_ADDR": "192.0.2.7"}, {"HTTP_X_FORWARDED_FOR": "192.0.2.7"}, {"HTTP_FORWARDED": "for=192.0.2.7"}],
+)
+def test_it_shows_metrics_on_loopback_alone(extra: dict[str, str]) -> None:
+    answer = Client().get("/metrics", **extra)  # type: ignore[arg-type]
+    assert answer.status_code == 403
+    assert b"SWEETSPOT_METRICS_TOKEN" in answer.content
+    assert b"sweetspot_runs" not in answer.content
+
+
+def test_it_shows_metrics_to_who_has_the_token() -> None:
+    with override_settings(METRICS_TOKEN="for-prometheus"):
+        assert metrics(REMOTE_ADDR="192.0.2.7", HTTP_AUTHORIZATION="Bearer for-prometheus")
+        for wrong in ("Bearer other", "for-prometheus", ""):
+            assert Client().get("/metrics", HTTP_AUTHORIZATION=wrong).status_code == 403
+
+
+def test_it_needs_no_person() -> None:
+    client = Client()
+    client.force_login(a_user())
+    assert client.post("/healthz").status_code == 405
+    assert client.post("/metrics").status_code == 405
+
+
+def test_it_counts_once_each_when_many_count_at_once() -> None:
+    at_once(*[lambda: count(Counter.REFUSED, "bad_item")] * 8)
+    assert Counter.objects.get().value == 8

@@ -1,0 +1,11 @@
+"""Addresses for machines that look after this one."""
+
+from django.urls import path
+
+from webapp.core import probe_views
+
+urlpatterns = [
+    path("healthz", probe_views.ready, name="healthz"),
+    path("healthz/live", probe_views.live, name="healthz-live"),
+    path("metrics", probe_views.metrics, name="metrics"),
+]

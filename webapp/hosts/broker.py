@@ -1,0 +1,159 @@
+"""Each host's own user in the broker, confined to the host's queue and what kombu keeps beside it.
+
+    admit ──► password to the host, once; SHA-256 to the database and, after the commit, to Redis
+    forget ──► the user is gone, and its connections with it
+    reconcile ──► Redis is made what the database says (after a restart without its file, a restore, a replacement)
+
+Users are made with ACL SETUSER and written to Redis's ACL file with ACL SAVE, so the server needs no access to
+that file and Redis can be on another machine. The database has the last word; a call that fails here
+is made good by the next `reconcile`. Users are named after the database number of the broker's URL, so that
+two installations on one Redis leave each other's users alone.
+
+The commands are those that MONITOR shows of kombu's Redis transport; Redis 6.2 or newer knows them all.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from urllib.parse import quote, urlsplit, urlunsplit
+from uuid import UUID
+
+import redis
+from django.conf import settings
+from django.db import transaction
+
+from webapp.core.redis_client import redis_client
+from webapp.core.tokens import new_token
+from webapp.hosts.models import Host, HostState
+from worker.contract.orders import queue_name
+
+log = logging.getLogger(__name__)
+
+_COMMANDS = (
+    "+ping", "+hello", "+auth", "+select", "+client|setname",
+    "+multi", "+exec", "+discard", "+watch", "+script|load", "+eval", "+evalsha",
+    "+brpop", "+lpush", "+rpush", "+llen", "+sadd", "+hset", "+hget", "+hdel",
+    "+zadd", "+zrem", "+zrange", "+zrevrangebyscore", "+set", "+get", "+del",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Names of users that `reconcile` made or corrected, and of those it removed."""
+
+    made: tuple[str, ...]
+    removed: tuple[str, ...]
+
+
+def admit(*, host: Host) -> str:
+    """Give the host a new password; returns the broker's URL with it, for the host alone. Call in a transaction."""
+    plain, digest = new_token()
+    Host.objects.filter(pk=host.pk).update(broker_hash=digest)
+    transaction.on_commit(partial(_now_or_later, partial(_apply, {user_name(host.pk): _rules(host.pk, digest)}, ())))
+    return _url_for(user_name(host.pk), plain)
+
+
+def forget(*, host: Host) -> None:
+    """Take the host's user away; what it has connected is cut off. Call in a transaction."""
+    name = user_name(host.pk)
+    Host.objects.filter(pk=host.pk).update(broker_hash="")
+    transaction.on_commit(partial(_now_or_later, partial(_apply, {}, (name,))))
+
+
+def reconcile(*, rewrite: bool = False) -> Changes:
+    """Make Redis's users what the database says; `rewrite` all of them, e.g. after an update. Raises RedisError."""
+    present = _present()  # before the database: who enrols in between is then made twice and never removed
+    wanted = dict(_wanted())
+    rules = {user_name(pk): _rules(pk, digest) for pk, digest in wanted.items()}
+    hashes = {user_name(pk): digest for pk, digest in wanted.items()}
+    made = {name: rule for name, rule in rules.items() if rewrite or f"#{hashes[name]}" not in present.get(name, "")}
+    stale = tuple(sorted(present.keys() - rules.keys()))
+    if made or stale:
+        _apply(made, stale)
+        log.warning("The broker's users were corrected: %d made, %d removed.", len(made), len(stale))
+    return Changes(tuple(sorted(made)), stale)
+
+
+def problems() -> list[str]:
+    """What is open or missing in the broker's own set-up, in words; [] where all is well. Raises RedisError."""
+    with redis_client() as client:
+        users = _lines(client)
+        saved = _save(client)
+    found = []
+    if users.get("default", "off").split()[0] != "off":
+        found.append("The broker's default user is on: whoever has its password reads every host's orders. "
+                     "Put “user default off” into Redis's ACL file.")  # fmt: skip
+    if not saved:
+        found.append("Redis has no ACL file it may write to, so hosts' users are gone when it restarts, "
+                     "until they are put back. Set aclfile in redis.conf.")  # fmt: skip
+    return found
+
+
+def hosts_without_user() -> list[str]:
+    """Hosts enrolled before every host had a user of its own: they cannot take orders until they enrol again."""
+    hosts = Host.objects.filter(broker_hash="").exclude(state=HostState.REVOKED)
+    return list(hosts.values_list("slug", flat=True))
+
+
+def user_name(host_id: UUID) -> str:
+    return f"{_prefix()}{host_id}"
+
+
+def _prefix() -> str:
+    database = urlsplit(settings.REDIS_URL).path.strip("/") or "0"
+    return f"host.{database}."
+
+
+def _rules(host_id: UUID, digest: str) -> tuple[str, ...]:
+    queue = queue_name(str(host_id))
+    keys = (queue, f"{queue}:*", f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}")
+    return ("reset", "on", f"#{digest}", "resetchannels", "-@all", *(f"~{key}" for key in keys), *_COMMANDS)
+
+
+def _url_for(name: str, password: str) -> str:
+    parts = urlsplit(settings.WORKER_REDIS_URL)
+    return urlunsplit(parts._replace(netloc=f"{quote(name)}:{quote(password)}@{parts.netloc}"))
+
+
+def _wanted() -> Iterable[tuple[UUID, str]]:
+    hosts = Host.objects.exclude(broker_hash="").exclude(state=HostState.REVOKED)
+    return hosts.values_list("pk", "broker_hash")
+
+
+def _present() -> dict[str, str]:
+    with redis_client() as client:
+        return {name: rule for name, rule in _lines(client).items() if name.startswith(_prefix())}
+
+
+def _lines(client: redis.Redis) -> dict[str, str]:
+    """Name -> the rest of its line, of every user that Redis knows."""
+    lines: list[str | bytes] = client.execute_command("ACL LIST")  # type: ignore[no-untyped-call]
+    texts = (line.decode() if isinstance(line, bytes) else line for line in lines)
+    return {name: rule for _, name, rule in (text.split(" ", 2) for text in texts)}
+
+
+def _apply(made: dict[str, tuple[str, ...]], removed: tuple[str, ...]) -> None:
+    with redis_client() as client:
+        for name, rules in made.items():
+            client.execute_command("ACL SETUSER", name, *rules)  # type: ignore[no-untyped-call]
+        if removed:
+            client.execute_command("ACL DELUSER", *removed)  # type: ignore[no-untyped-call]
+        if not _save(client):
+            log.warning("Redis did not keep its users on disk (ACL SAVE); after its restart they are put back.")
+
+
+def _save(client: redis.Redis) -> bool:
+    try:
+        client.execute_command("ACL SAVE")  # type: ignore[no-untyped-call]
+    except redis.ResponseError:
+        return False
+    return True
+
+
+def _now_or_later(change: Callable[[], None]) -> None:
+    """After the commit nothing may be raised: the database has it, and `reconcile` comes every few seconds."""
+    try:
+        change()
+    except (redis.RedisError, OSError) as error:
+        log.warning("The broker's users could not be changed now; it is done later: %s", error)

@@ -1,0 +1,263 @@
+"""What a target cannot exceed, by arithmetic: the links between its drives and memory, and memory itself.
+
+Pure. Every figure is bytes a second in one direction. An arithmetic bound leaves out what cannot be known from
+an inventory (flow control, reads of descriptors, the drives' own firmware), so nothing reaches it; where somebody
+has published what such a link gives in practice, that interval stands beside it with its source.
+
+Sources: PCI Express Base Specification 3.0 (4.2.1 8b/10b, 4.2.2 128b/130b; 2.1 and 3.6 for the packet) and 6.0
+(FLIT mode); Serial ATA 3.0 and SAS 2.1, 3 (8b/10b up to 12 Gb/s), SAS 4 (128b/150b); JEDEC for memory: a channel
+moves its width once a transfer. Figures of practice: Dirk Geschke, "RAID-Optimierungen", Linux User Group Erding,
+28 November 2012.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction
+
+ARTICLE = "D. Geschke, RAID-Optimierungen, LUG Erding 2012"
+PACKET_OVERHEAD_BYTES = 26  # header, sequence number, checksums of a packet with data; ARTICLE
+_ARTICLES_PAYLOAD_BYTES = 256
+_GEN2, _GEN5 = 5_000_000_000, 32_000_000_000
+_SAS_6G, _SAS_12G = 6_000_000_000, 12_000_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    low_bytes_per_s: float
+    high_bytes_per_s: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """One limit of the chain. `drives` of the target are behind it."""
+
+    kind: str  # drive | drive link | PCI Express | memory
+    where: str
+    bytes_per_s: float
+    formula: str
+    drives: int = 1
+    realistic: Interval | None = None
+    degraded: bool = False
+
+
+@dataclass(frozen=True)
+class Chain:
+    """The limits of a target, from its drives to memory. `bytes_per_s` is what all of them together leave of it."""
+
+    ceilings: tuple[Ceiling, ...] = ()
+    bytes_per_s: float | None = None
+    unknown: tuple[str, ...] = field(default=())  # what would limit it, too, and cannot be said; in words
+
+    @property
+    def tightest(self) -> Ceiling | None:
+        return min(self.ceilings, key=lambda ceiling: ceiling.bytes_per_s, default=None)
+
+
+# ---- arithmetic
+
+
+def pcie_bytes_per_s(transfers_per_s: float, lanes: int, payload_bytes: int | None = None) -> float:
+    """Transfers x lanes x coding / 8, and of that the share of a packet that is data.
+
+    5 GT/s x 8 with payloads of 256 bytes: 4.00 GB/s x 256 / 282 = 3.63 GB/s.
+    """
+    coded = transfers_per_s * lanes * _pcie_coding(transfers_per_s) / 8
+    return coded * _packet_share(payload_bytes)
+
+
+def _pcie_coding(transfers_per_s: float) -> float:
+    """8b/10b up to 5 GT/s, 128b/130b up to 32 GT/s, then 236 bytes of packets in every FLIT of 256."""
+    if transfers_per_s <= _GEN2:
+        return 8 / 10
+    return 128 / 130 if transfers_per_s <= _GEN5 else 236 / 256
+
+
+def _packet_share(payload_bytes: int | None) -> float:
+    """1 where the payload is not known, which leaves the bound a bound."""
+    return payload_bytes / (payload_bytes + PACKET_OVERHEAD_BYTES) if payload_bytes else 1.0
+
+
+def pcie_realistic(transfers_per_s: float, lanes: int, payload_bytes: int | None) -> Interval | None:
+    """15 to 20 % less than the coded rate: 3.2 to 3.4 GB/s of PCIe 2.0 x8 with payloads of 256 bytes.
+
+    Nothing is said of faster generations and other payloads.
+    """
+    if transfers_per_s > _GEN2 or payload_bytes != _ARTICLES_PAYLOAD_BYTES:
+        return None
+    coded = pcie_bytes_per_s(transfers_per_s, lanes)
+    return Interval(coded * 0.80, coded * 0.85, ARTICLE)
+
+
+def serial_bytes_per_s(bits_per_s: float, lanes: int = 1) -> float:
+    """SATA and SAS: four lanes of 6 Gb/s with 8b/10b are 2.4 GB/s. 22.5 Gb/s SAS codes 128 bits as 150."""
+    coding = 8 / 10 if bits_per_s <= _SAS_12G else 128 / 150
+    return bits_per_s * lanes * coding / 8
+
+
+def serial_realistic(bits_per_s: float, lanes: int) -> Interval | None:
+    """2.0 to 2.2 GB/s of four lanes of 6 Gb/s, as the maker of the controller told the author of ARTICLE."""
+    if bits_per_s != _SAS_6G:
+        return None
+    return Interval(2.0e9 * lanes / 4, 2.2e9 * lanes / 4, ARTICLE)
+
+
+def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
+    """Every channel's width a transfer, at the slowest module's speed; None where the firmware's tables say too little.
+
+    Slots of one channel share it: they are told apart by their bank's words where those name a channel.
+    """
+    speeds = [module.transfers_per_s for module in modules if module.transfers_per_s]
+    widths = [module.data_bits for module in modules if module.data_bits]
+    if not modules or len(speeds) < len(modules) or len(widths) < len(modules):
+        return None
+    channels = {m.bank if "channel" in m.bank.lower() else f"slot {number}" for number, m in enumerate(modules)}
+    return float(min(speeds) * len(channels) * min(widths) / 8)
+
+
+# ---- the chain of a target
+
+
+def chain_of(inventory: Inventory, device: str, *, drive_bytes_per_s: Mapping[str, float] | None = None) -> Chain:
+    """From the drives under a block device to memory, for what drives and links carry: redundancy costs more of it.
+
+    Rates of drives (datasheet, or measured alone) are by kernel name.
+    """
+    devices = {found.name: found for found in inventory.block_devices}
+    drives = _drives(device, devices)
+    if not drives:
+        return Chain(unknown=(f"what {device or 'it'} lies on",))
+    rates = drive_bytes_per_s or {}
+    own = [ceiling for drive in drives for ceiling in _of_drive(drive, rates)]
+    functions = {function.address: function for function in inventory.pci}
+    links = _links(drives, functions)
+    memory = memory_bytes_per_s(inventory.memory_modules)
+    ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
+    unknown = tuple(_unknown(drives, functions, rates, memory))
+    return Chain(ceilings, _together(drives, functions, links, rates, memory), unknown)
+
+
+def _drives(device: str, devices: Mapping[str, BlockDevice], seen: frozenset[str] = frozenset()) -> list[BlockDevice]:
+    """Everything at the bottom of a device, each once."""
+    found = devices.get(device)
+    if found is None or device in seen:
+        return []
+    lower = [drive for parent in found.parents for drive in _drives(parent, devices, seen | {device})]
+    return list({drive.name: drive for drive in lower or [found]}.values())
+
+
+def _of_drive(drive: BlockDevice, rates: Mapping[str, float]) -> list[Ceiling]:
+    found = []
+    if rate := rates.get(drive.name):
+        found.append(Ceiling("drive", drive.name, rate, "its own rate"))
+    if drive.link_bits_per_s and drive.link_lanes:
+        bits, lanes = drive.link_bits_per_s, drive.link_lanes
+        formula = f"{bits / 1e9:g} Gb/s × {_lanes(lanes)} × {'8/10' if bits <= _SAS_12G else '128/150'} ÷ 8"
+        realistic = serial_realistic(bits, lanes) if drive.transport == "sas" else None
+        found.append(Ceiling("drive link", drive.name, serial_bytes_per_s(bits, lanes), formula, 1, realistic))
+    return found
+
+
+def _links(drives: list[BlockDevice], functions: Mapping[str, PciFunction]) -> dict[str, Ceiling]:
+    """The PCI Express links on the way, by the address of their lower end; each once."""
+    behind: dict[str, int] = {}
+    for drive in drives:
+        for address in _way(drive.controller, functions):
+            behind[address] = behind.get(address, 0) + 1
+    made = {address: _of_link(functions[address], count) for address, count in behind.items()}
+    return {address: ceiling for address, ceiling in made.items() if ceiling is not None}
+
+
+def _way(address: str, functions: Mapping[str, PciFunction]) -> list[str]:
+    """The function and the bridges above it, each with the link above it: upper ends are left out."""
+    way: list[str] = []
+    while address in functions and address not in way:
+        way.append(address)
+        address = functions[address].parent
+    return [each for each in way if not functions[each].downstream]
+
+
+def _of_link(function: PciFunction, drives: int) -> Ceiling | None:
+    link = function.link
+    if link is None or not link.transfers_per_s or not link.lanes:
+        return None
+    return Ceiling(
+        kind="PCI Express",
+        where=f"{function.address} {function.model or function.driver or function.kind}",
+        bytes_per_s=pcie_bytes_per_s(link.transfers_per_s, link.lanes, link.payload_bytes),
+        formula=_pcie_formula(link),
+        drives=drives,
+        realistic=pcie_realistic(link.transfers_per_s, link.lanes, link.payload_bytes),
+        degraded=bool(link.degraded),
+    )
+
+
+def _pcie_formula(link: PcieLink) -> str:
+    transfers = link.transfers_per_s or 0
+    coding = "8/10" if transfers <= _GEN2 else "128/130" if transfers <= _GEN5 else "236/256"
+    words = f"{transfers / 1e9:g} GT/s × {_lanes(link.lanes or 0)} × {coding} ÷ 8"
+    if not link.payload_bytes:
+        return f"{words}; the packet's payload is not known"
+    return f"{words} × {link.payload_bytes}/{link.payload_bytes + PACKET_OVERHEAD_BYTES}"
+
+
+def _lanes(count: int) -> str:
+    return f"{count} lane{'' if count == 1 else 's'}"
+
+
+def _memory(bytes_per_s: float, inventory: Inventory, drives: int) -> Ceiling:
+    modules = inventory.memory_modules
+    speed, bits = min(m.transfers_per_s or 0 for m in modules), min(m.data_bits or 0 for m in modules)
+    channels = round(bytes_per_s / (speed * bits / 8))
+    formula = f"{speed / 1e6:g} MT/s × {bits // 8} bytes × {channels} channel{'' if channels == 1 else 's'}"
+    return Ceiling("memory", f"{len(modules)} modules", bytes_per_s, formula, drives)
+
+
+def _together(
+    drives: list[BlockDevice],
+    functions: Mapping[str, PciFunction],
+    links: Mapping[str, Ceiling],
+    rates: Mapping[str, float],
+    memory: float | None,
+) -> float | None:
+    """What passes up the tree: of every function the sum of what is below it, at most its own link.
+
+    None where nothing bounds one of the drives.
+    """
+    passes: dict[str, float] = {}
+    for drive in drives:
+        own = min((ceiling.bytes_per_s for ceiling in _of_drive(drive, rates)), default=float("inf"))
+        passes[drive.controller] = passes.get(drive.controller, 0.0) + own
+    for address in _lowest_first(passes, functions):
+        link = links.get(address)
+        upper, amount = _above(address, functions), passes.pop(address)
+        passes[upper] = passes.get(upper, 0.0) + (min(amount, link.bytes_per_s) if link else amount)
+    total = min(sum(passes.values()), memory or float("inf"))
+    return None if total == float("inf") else total
+
+
+def _above(address: str, functions: Mapping[str, PciFunction]) -> str:
+    """The next function upwards that has a link of its own above it; "" is memory."""
+    return next(iter(_way(functions[address].parent, functions)), "")
+
+
+def _lowest_first(starts: Mapping[str, float], functions: Mapping[str, PciFunction]) -> list[str]:
+    """Every function on the drives' ways, those that are farther from the root before those that are nearer."""
+    ways = [_way(address, functions) for address in starts]
+    depth = {address: len(way) - place for way in ways for place, address in enumerate(way)}
+    return sorted(depth, key=lambda address: -depth[address])
+
+
+def _unknown(
+    drives: list[BlockDevice], functions: Mapping[str, PciFunction], rates: Mapping[str, float], memory: float | None
+) -> list[str]:
+    words = [f"the rate of {drive.name} itself" for drive in drives if drive.name not in rates]
+    words += [f"the controller of {drive.name}" for drive in drives if drive.controller not in functions]
+    for address in dict.fromkeys(drive.controller for drive in drives):
+        function = functions.get(address)
+        if function is not None and function.link is None:
+            words.append(f"the link of {address}, which is not PCI Express")
+        if function is not None and function.kind == "raid":
+            words.append(f"the lanes behind {address}, which its controller hides")
+    return words if memory else [*words, "memory, of whose speed the firmware tells nothing"]

@@ -1,0 +1,51 @@
+"""How the worker comes to a storage server: its wheel, the script that installs it, and the line that fetches both.
+
+The line holds the script's checksum and the script the wheel's: what runs as root is what the page promised.
+"""
+
+import hashlib
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+
+from webapp.hosts.wheel import Wheel, worker_wheel
+
+SCRIPT = "install.sh"
+
+
+@dataclass(frozen=True)
+class Script:
+    text: str
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def install_script(wheel: Wheel | None = None) -> Script:
+    """The script for this server and its version of the worker."""
+    wheel = wheel or worker_wheel()
+    text = (Path(settings.BASE_DIR) / "worker/deploy" / SCRIPT).read_text()
+    names = {"SERVER": settings.PUBLIC_URL.rstrip("/"), "VERSION": wheel.version, "WHEEL": wheel.filename}
+    for name, value in {**names, "SHA256": wheel.sha256}.items():
+        text = text.replace(f"@{name}@", value)
+    return Script(text)
+
+
+def install_line(*, token: str, key: str, again: bool) -> str:
+    """One line for a root shell. The token goes by the environment, where `ps` does not show it to others."""
+    return f'{_fetched()} && SWEETSPOT_TOKEN={token} sh "$f" --key {key}{" --again" if again else ""}'
+
+
+def upgrade_line() -> str:
+    """One line that brings an enrolled host's worker to this server's version."""
+    return f'{_fetched()} && sh "$f"'
+
+
+def _fetched() -> str:
+    """The script as $f, if it is the one that was meant."""
+    url = shlex.quote(f"{settings.PUBLIC_URL.rstrip('/')}/worker/{worker_wheel().version}/{SCRIPT}")
+    fetch = f'f=$(mktemp) && {{ curl -fsSo "$f" {url} || wget -qO "$f" {url}; }}'
+    return f'{fetch} && echo "{install_script().sha256}  $f" | sha256sum -c --status'

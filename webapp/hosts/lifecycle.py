@@ -1,0 +1,141 @@
+"""What people do with a host: rename it, give it a rest, shut it out, remove it, bring it back.
+
+    active  <->  maintenance
+      |  ^           |
+      |  enrolled again (a new token, the same host)
+      v  |           v
+       revoked  <->  removed from sight (archived)
+          |
+          deleted, where nothing refers to it
+
+Orders, reports and results name a host by its id, so none of this touches what was measured.
+"""
+
+import secrets
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.core.tokens import hash_token
+from webapp.hosts import broker
+from webapp.hosts.models import FormerName, Host, HostState
+from webapp.hosts.names import checked_name
+
+LONGEST_NOTE = 500
+
+
+@transaction.atomic
+def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
+    """Give the host another name; the old one leads to it from now on. False where it has that name already.
+
+    Raises Refusal host_name_bad or host_name_taken.
+    """
+    locked = Host.objects.select_for_update().get(pk=host.pk)
+    before = locked.slug
+    if slug == before:
+        return False
+    checked_name(slug, host=locked)
+    FormerName.objects.filter(slug=slug, host=locked).delete()
+    FormerName.objects.create(slug=before, host=locked)
+    try:
+        with transaction.atomic():
+            Host.objects.filter(pk=host.pk).update(slug=slug)
+    except IntegrityError as error:
+        raise Refusal("host_name_taken", f"There is already a host called {slug}. Choose another name.") from error
+    host.slug = slug
+    audit(by=by, action="host.rename", subject=slug, detail={"before": before})
+    return True
+
+
+@transaction.atomic
+def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
+    """From now on the host gets no new trials; what runs there ends, and settings are put back.
+
+    Done again it changes the note. Raises Refusal host_revoked, note_too_long.
+    """
+    note = note.strip()
+    if len(note) > LONGEST_NOTE:
+        raise Refusal("note_too_long", f"The note has {len(note)} characters; {LONGEST_NOTE} is the most.")
+    usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
+    if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
+        raise Refusal("host_revoked", f"{host} was revoked: it gets no orders anyway. Enrol it again first.")
+    audit(by=by, action="host.maintenance", subject=host.slug, detail={"note": note})
+
+
+@transaction.atomic
+def end_maintenance(*, host: Host, by: User | None) -> bool:
+    """The host gets orders again; False where it was not in maintenance."""
+    ended = Host.objects.filter(pk=host.pk, state=HostState.MAINTENANCE)
+    if ended.update(state=HostState.ACTIVE, maintenance_note="") != 1:
+        return False
+    audit(by=by, action="host.maintenance_end", subject=host.slug)
+    return True
+
+
+@transaction.atomic
+def revoke_host(*, host: Host, by: User | None) -> bool:
+    """From now on its token and its user in the broker open nothing. What it did is given up by the next tick.
+
+    False where it was revoked before.
+    """
+    if not _shut_out(host):
+        return False
+    audit(by=by, action="host.revoke", subject=host.slug)
+    return True
+
+
+def _shut_out(host: Host) -> bool:
+    """The token is forgotten, not only refused: no later change of state can bring it back."""
+    standing = Host.objects.filter(pk=host.pk).exclude(state=HostState.REVOKED)
+    changed = standing.update(
+        state=HostState.REVOKED,
+        token_hash=hash_token(secrets.token_hex()),
+        next_token_hash=None,
+        rotation_requested_at=None,
+        maintenance_note="",
+    )
+    if changed == 1:
+        broker.forget(host=host)
+    return changed == 1
+
+
+@transaction.atomic
+def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
+    """Delete a host that nothing refers to (True), or revoke it and take it out of sight (False).
+
+    `typed` is the host's name as a person typed it. Raises Refusal confirmation_wrong.
+    """
+    if typed.strip() != host.slug:
+        raise Refusal("confirmation_wrong", f"To remove {host.slug}, type exactly its name. Nothing was changed.")
+    if _deleted(host):
+        audit(by=by, action="host.delete", subject=host.slug, detail={"hostname": host.hostname})
+        return True
+    _shut_out(host)
+    if Host.objects.filter(pk=host.pk, archived_at=None).update(archived_at=timezone.now()):
+        host.targets.update(in_policy=False, present=False)
+        audit(by=by, action="host.archive", subject=host.slug)
+    return False
+
+
+def _deleted(host: Host) -> bool:
+    """Whether it could be deleted: the database refuses while a trial or an order refers to it."""
+    try:
+        with transaction.atomic():
+            broker.forget(host=host)
+            Host.objects.get(pk=host.pk).delete()
+    except ProtectedError:
+        return False
+    return True
+
+
+@transaction.atomic
+def bring_back(*, host: Host, by: User | None) -> bool:
+    """Show a removed host again. Its token stays dead: it has to be enrolled again. False where it is in sight."""
+    if Host.objects.filter(pk=host.pk).exclude(archived_at=None).update(archived_at=None) != 1:
+        return False
+    audit(by=by, action="host.bring_back", subject=host.slug)
+    return True

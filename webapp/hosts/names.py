@@ -1,0 +1,43 @@
+"""What a host may be called: one name each for ever, so that an old address never leads to another machine."""
+
+import re
+
+from django.utils.text import slugify
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import FormerName, Host
+
+LONGEST = 63
+RESERVED = frozenset({"add", "former", "removed"})  # words of our own addresses
+_FORM = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
+
+
+def checked_name(slug: str, *, host: Host | None = None) -> str:
+    """The name as it may be given to `host` (None: a new one). Raises Refusal saying what is wrong with it."""
+    if not _FORM.fullmatch(slug) or len(slug) > LONGEST:
+        words = f"A name has lower-case letters, digits and hyphens between them, at most {LONGEST} in all."
+        raise Refusal("host_name_bad", f"{slug!r} cannot be a name. {words}")
+    if slug in RESERVED:
+        raise Refusal("host_name_bad", f"{slug} is a word of Sweetspot's own addresses. Choose another name.")
+    taken = Host.objects.filter(slug=slug).first()
+    if taken is not None and taken != host:
+        where = " (it was removed; its results still carry the name)" if taken.archived_at else ""
+        raise Refusal("host_name_taken", f"There is already a host called {slug}{where}. Choose another name.")
+    former = FormerName.objects.select_related("host").filter(slug=slug).first()
+    if former is not None and former.host != host:
+        raise Refusal("host_name_taken", f"{slug} is what {former.host} was called before. Choose another name.")
+    return slug
+
+
+def plain_slug(name: str) -> str:
+    """A host name as one of ours: storage1.lab.example -> storage1-lab-example."""
+    return slugify(name.replace(".", "-")).replace("_", "-")[:50].strip("-") or "host"
+
+
+def free_slug(name: str) -> str:
+    """The name as a slug, with a number behind it where it is taken, was taken before, or is a word of ours."""
+    wanted = plain_slug(name)
+    taken = {*Host.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED}
+    taken |= set(FormerName.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
+    candidates = [wanted, *(f"{wanted}-{number}" for number in range(2, len(taken) + 3))]
+    return next(slug for slug in candidates if slug not in taken)

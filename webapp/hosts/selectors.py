@@ -1,0 +1,41 @@
+"""Reads about hosts."""
+
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from webapp.hosts.models import EnrolmentToken, FormerName, Host, WorkerLogLine
+from worker.contract.reports import LogLevel
+
+LEVELS = [level.value for level in LogLevel]  # from harmless to grave
+
+
+def host_named(slug: str) -> Host | None:
+    """The host of this name, or the one that had it before: its `slug` then is another."""
+    host = Host.objects.filter(slug=slug).first()
+    if host is not None:
+        return host
+    former = FormerName.objects.select_related("host").filter(slug=slug).first()
+    return former.host if former else None
+
+
+def open_enrolments() -> QuerySet[EnrolmentToken]:
+    """One-time tokens that still open, the one that lapses first at the top."""
+    found = EnrolmentToken.objects.filter(used_at=None, expires_at__gt=timezone.now())
+    return found.select_related("created_by", "host").order_by("expires_at")
+
+
+def enrolment_called(reference: str) -> EnrolmentToken | None:
+    """The one-time token of this reference, used or not."""
+    if len(reference) < 16:
+        return None
+    return EnrolmentToken.objects.select_related("host").filter(token_hash__startswith=reference).first()
+
+
+def log_lines(host: Host, *, level: str = "", attempt: UUID | None = None) -> QuerySet[WorkerLogLine]:
+    """Lines of the worker's log, newest first: of this level and worse, about this order."""
+    lines = WorkerLogLine.objects.filter(host=host).order_by("-id")
+    if level in LEVELS:
+        lines = lines.filter(level__in=LEVELS[LEVELS.index(level) :])
+    return lines.filter(attempt=attempt) if attempt else lines

@@ -1,0 +1,209 @@
+"""Hosts' users in a real Redis: what each may do there, and that they come and go with the host."""
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from django.conf import settings
+from django.core.management import call_command
+
+from webapp.core.redis_client import redis_client
+from webapp.core.tests.factories import a_host, a_user
+from webapp.core.tokens import hash_token
+from webapp.hosts import broker
+from webapp.hosts.lifecycle import revoke_host
+from webapp.hosts.models import Host
+from webapp.hosts.tasks import keep_broker
+from worker.contract.orders import queue_name
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture(autouse=True)
+def no_users_left() -> Iterator[None]:
+    """The users of this process's installation go with its hosts."""
+    yield
+    Host.objects.all().delete()
+    broker.reconcile()
+
+
+def client(url: str) -> redis.Redis:
+    return redis.Redis.from_url(url, socket_timeout=3)
+
+
+def users() -> set[str]:
+    with redis_client() as server:
+        return {name for name in map(str, server.acl_users()) if name.startswith("host.")}
+
+
+def an_admitted_host() -> tuple[Host, redis.Redis]:
+    host = a_host()
+    return host, client(broker.admit(host=host))
+
+
+# ---- what a host may do
+
+
+def test_it_takes_what_lies_in_its_own_queue() -> None:
+    host, own = an_admitted_host()
+    queue = queue_name(str(host.pk))
+    with redis_client() as server:
+        server.lpush(queue, "order")
+    assert own.llen(queue) == 1
+    assert own.brpop([queue], timeout=1) == (queue.encode(), b"order")
+    own.hset(f"{queue}:unacked", "tag", "message")
+    assert own.hget(f"{queue}:unacked", "tag") == b"message"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("LRANGE", "{queue}", 0, -1),
+        ("LLEN", "{queue}"),
+        ("BRPOP", "{queue}", 1),
+        ("LPUSH", "{queue}", "forged"),
+        ("RPUSH", "{queue}", "forged"),
+        ("DEL", "{queue}"),
+        ("SET", "{queue}", "x"),
+        ("GET", "{queue}:unacked_mutex"),
+        ("HGET", "{queue}:unacked", "tag"),
+        ("HSET", "{queue}:unacked", "tag", "x"),
+        ("HDEL", "{queue}:unacked", "tag"),
+        ("ZADD", "{queue}:unacked_index", 1, "tag"),
+        ("SADD", "_kombu.binding.{queue}", "x"),
+        ("EVAL", "return redis.call('LLEN', KEYS[1])", 1, "{queue}"),
+        ("EVAL", "return redis.call('LLEN', '{queue}')", 0),
+        ("LPUSH", "server", "forged"),
+        ("DEL", "server"),
+        ("HGET", "unacked", "tag"),
+    ],
+)  # fmt: skip
+def test_it_is_kept_from_the_queue_and_keys_of_others(command: tuple[object, ...]) -> None:
+    _, own = an_admitted_host()
+    other = queue_name(str(a_host().pk))
+    with redis_client() as server:
+        server.lpush(other, "order")
+    words = [part.replace("{queue}", other) if isinstance(part, str) else part for part in command]
+    with pytest.raises(redis.ResponseError, match=r"(?i)permission|can't access"):
+        own.execute_command(*words)  # type: ignore[no-untyped-call]
+    with redis_client() as server:
+        assert server.lrange(other, 0, -1) == [b"order"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "KEYS *", "SCAN 0", "FLUSHALL", "FLUSHDB", "CONFIG GET *", "CONFIG SET dir /tmp", "ACL LIST", "ACL WHOAMI",
+        "CLIENT LIST", "CLIENT KILL TYPE normal", "INFO", "MONITOR", "SHUTDOWN NOSAVE", "SAVE",
+        "REPLICAOF 127.0.0.1 1", "MODULE LIST", "SCRIPT FLUSH", "SUBSCRIBE x", "PUBLISH x y", "RANDOMKEY",
+        "SWAPDB 0 1", "MIGRATE 127.0.0.1 1 k 0 1", "SLOWLOG GET",
+    ],
+)  # fmt: skip
+def test_it_may_not_administer_or_look_around(command: str) -> None:
+    _, own = an_admitted_host()
+    with pytest.raises(redis.ResponseError, match=r"(?i)permission"):
+        own.execute_command(*command.split())  # type: ignore[no-untyped-call]
+
+
+def test_it_lets_nobody_in_as_the_default_user() -> None:
+    address = urlsplit(settings.REDIS_URL)
+    with pytest.raises(redis.AuthenticationError):
+        redis.Redis(host=str(address.hostname), port=address.port or 6379).ping()
+
+
+def test_it_lets_the_server_make_users_but_not_administer_redis() -> None:
+    with redis_client() as server, pytest.raises(redis.ResponseError, match="permission"):
+        server.config_set("dir", "/tmp")
+
+
+# ---- with the host
+
+
+def test_it_keeps_the_hash_of_the_password_only() -> None:
+    host = a_host()
+    url = broker.admit(host=host)
+    password = urlsplit(url).password or ""
+    host.refresh_from_db()
+    assert host.broker_hash == hash_token(password)
+    assert urlsplit(url).username == broker.user_name(host.pk)
+    assert password not in str(Host.objects.filter(pk=host.pk).values().get())
+
+
+def test_it_lets_an_earlier_password_open_nothing() -> None:
+    host = a_host()
+    first, second = client(broker.admit(host=host)), client(broker.admit(host=host))
+    assert second.ping()
+    with pytest.raises(redis.AuthenticationError):
+        first.ping()
+
+
+def test_it_cuts_off_a_revoked_host_at_once() -> None:
+    host, own = an_admitted_host()
+    assert own.ping()
+    revoke_host(host=host, by=a_user())
+    with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
+        own.ping()
+    assert broker.user_name(host.pk) not in users()
+    keep_broker()
+    assert broker.user_name(host.pk) not in users()
+
+
+def test_it_removes_the_user_of_a_host_that_is_no_more() -> None:
+    host, _ = an_admitted_host()
+    name = broker.user_name(host.pk)
+    assert name in users()
+    host.delete()
+    assert broker.reconcile().removed == (name,)
+    assert name not in users()
+
+
+# ---- put back
+
+
+def test_it_puts_users_back_that_redis_lost() -> None:
+    host, own = an_admitted_host()
+    with redis_client() as server:
+        server.acl_deluser(broker.user_name(host.pk))
+    with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
+        own.ping()
+    keep_broker()
+    assert own.ping()
+    assert broker.reconcile() == broker.Changes((), ())
+
+
+def test_it_corrects_a_user_that_was_widened_when_set_up_runs() -> None:
+    host, own = an_admitted_host()
+    with redis_client() as server:
+        server.acl_setuser(broker.user_name(host.pk), enabled=True, commands=["+@all"], keys=["*"])
+    assert own.keys("*") is not None
+    call_command("setup")
+    with pytest.raises(redis.ResponseError):
+        own.keys("*")
+
+
+def test_it_leaves_the_users_of_another_installation_alone() -> None:
+    with redis_client() as server:
+        server.acl_setuser("host.15.somebody", enabled=True, nopass=True)
+        try:
+            assert "host.15.somebody" not in broker.reconcile().removed
+            assert "host.15.somebody" in users()
+        finally:
+            server.acl_deluser("host.15.somebody")
+
+
+def test_it_finds_nothing_open_in_the_private_stack() -> None:
+    assert broker.problems() == []
+
+
+def test_it_says_what_is_open_in_redis(capsys: pytest.CaptureFixture[str]) -> None:
+    with redis_client() as server:
+        server.acl_setuser("default", enabled=True)
+        try:
+            a_host()
+            call_command("setup")
+        finally:
+            server.acl_setuser("default", enabled=False)
+    said = capsys.readouterr().err
+    assert "default user is on" in said
+    assert "enrol these hosts again" in said

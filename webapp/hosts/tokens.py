@@ -1,0 +1,62 @@
+"""A host's own token, and how it is changed while the host works.
+
+    asked for ──► a reply says `token_due` ──► the host fetches the next one ──► it uses it: the old one is dead
+                                                   │  lost on the way, or the worker died:
+                                                   └─ the old one still opens, it fetches another
+
+At every moment at least one token that the host has on its disk opens.
+"""
+
+from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.core.tokens import hash_token, new_token
+from webapp.hosts.models import Host, HostState
+
+
+def authenticate_host(token: str) -> Host | None:
+    """The host whose token this is; None for an unknown or revoked one. One query, but for a token's first use."""
+    token_hash = hash_token(token)
+    known = Host.objects.filter(Q(token_hash=token_hash) | Q(next_token_hash=token_hash))
+    host = known.exclude(state=HostState.REVOKED).first()
+    if host is not None and host.next_token_hash == token_hash:
+        _promote(host)
+    return host
+
+
+@transaction.atomic
+def _promote(host: Host) -> None:
+    """The next token was used: it is the token now. Of two requests at once one does it."""
+    waiting = Host.objects.filter(pk=host.pk, next_token_hash=host.next_token_hash)
+    changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
+    if waiting.update(**changes) == 1:
+        audit(by=None, action="host.token_renewed", subject=host.slug)
+    host.token_hash, host.next_token_hash, host.rotation_requested_at = str(host.next_token_hash), None, None
+
+
+@transaction.atomic
+def request_rotation(*, host: Host, by: User | None) -> bool:
+    """Have the host fetch a new token when it is next heard. False where it is asked to already.
+
+    Raises Refusal host_revoked.
+    """
+    if Host.objects.filter(pk=host.pk, state=HostState.REVOKED).exists():
+        raise Refusal("host_revoked", f"{host} was revoked and has no token to change. Enrol it again instead.")
+    quiet = Host.objects.filter(pk=host.pk, rotation_requested_at=None).exclude(state=HostState.REVOKED)
+    if quiet.update(rotation_requested_at=timezone.now()) != 1:
+        return False
+    audit(by=by, action="host.rotate_token", subject=host.slug)
+    return True
+
+
+def next_token(*, host: Host) -> str:
+    """The plain next token of a host that is asked to change it. Raises Refusal token_not_due."""
+    plain, token_hash = new_token()
+    due = Host.objects.filter(pk=host.pk, rotation_requested_at__isnull=False)
+    if due.update(next_token_hash=token_hash) != 1:
+        raise Refusal("token_not_due", "No new token is due for this host.")
+    return plain

@@ -1,0 +1,95 @@
+"""The worker's wheel, made from the sources beside this server: a storage server gets the worker that fits it.
+
+A wheel is a zip with a few files about itself (PyPA, binary distribution format 1.0). Times in it are fixed,
+so every process of the server makes the same bytes, and the checksum in a pasted line stays true over restarts.
+"""
+
+import base64
+import hashlib
+import io
+import tomllib
+import zipfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+_MADE_AT = (2020, 1, 1, 0, 0, 0)
+_TAG = "py3-none-any"
+
+
+@dataclass(frozen=True)
+class Wheel:
+    version: str
+    filename: str
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        return hashlib.sha256(self.content).hexdigest()
+
+
+@cache
+def worker_wheel() -> Wheel:
+    """Made once in each process. Raises OSError where the worker's sources are not there."""
+    source = Path(settings.BASE_DIR) / "worker"
+    project = tomllib.loads((source / "pyproject.toml").read_text())
+    version = _version(source)
+    name = str(project["project"]["name"]).replace("-", "_")
+    files = {f"worker/{path}": (source / path).read_bytes() for path in _paths(source, project)}
+    files |= _about(project, f"{name}-{version}.dist-info", version)
+    return Wheel(version, f"{name}-{version}-{_TAG}.whl", _zipped(files, f"{name}-{version}.dist-info/RECORD"))
+
+
+def _version(source: Path) -> str:
+    for line in (source / "__init__.py").read_text().splitlines():
+        name, _, value = line.partition(" = ")
+        if name == "__version__":
+            return value.strip('"')
+    raise OSError(f"{source}/__init__.py names no __version__.")
+
+
+def _paths(source: Path, project: dict[str, Any]) -> list[str]:
+    """Modules of the packages that the project lists, and its data files."""
+    packages = project["tool"]["setuptools"]["packages"]
+    folders = [source.joinpath(*str(package).split(".")[1:]) for package in packages]
+    modules = [path for folder in folders for path in folder.glob("*.py")]
+    data = [path for path in (source / "deploy").iterdir() if path.is_file()]
+    return sorted(str(path.relative_to(source)) for path in [*modules, *data])
+
+
+def _about(project: dict[str, Any], folder: str, version: str) -> dict[str, bytes]:
+    facts = project["project"]
+    needs = [f"Requires-Dist: {need}" for need in facts["dependencies"]]
+    head = [
+        "Metadata-Version: 2.1",
+        f"Name: {facts['name']}",
+        f"Version: {version}",
+        f"Summary: {facts['description']}",
+    ]
+    scripts = [f"{name} = {target}" for name, target in facts["scripts"].items()]
+    texts = {
+        "METADATA": [*head, f"Summary: {facts['description']}", f"Requires-Python: {facts['requires-python']}", *needs],
+        "WHEEL": ["Wheel-Version: 1.0", "Generator: sweetspot", "Root-Is-Purelib: true", f"Tag: {_TAG}"],
+        "entry_points.txt": ["[console_scripts]", *scripts],
+        "top_level.txt": ["worker"],
+    }
+    return {f"{folder}/{name}": ("\n".join(lines) + "\n").encode() for name, lines in texts.items()}
+
+
+def _zipped(files: dict[str, bytes], record: str) -> bytes:
+    lines = [f"{name},{_digest(content)},{len(content)}" for name, content in files.items()] + [f"{record},,"]
+    whole = io.BytesIO()
+    with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in {**files, record: ("\n".join(lines) + "\n").encode()}.items():
+            entry = zipfile.ZipInfo(name, _MADE_AT)
+            entry.external_attr = 0o100644 << 16
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(entry, content)
+    return whole.getvalue()
+
+
+def _digest(content: bytes) -> str:
+    return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
