@@ -11,12 +11,20 @@ from ninja import Field, Query, Router, Schema, Status
 from ninja.pagination import paginate
 
 from webapp.core.api import Paged, operator
+from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
-from webapp.plans.jobfile import read_job_file
+from webapp.plans.jobfile import read_job_file, write_job_file
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.preview import Preview, job_of, preview
 from webapp.plans.selectors import plans_list, targets_named, version_of
-from webapp.plans.services import create_plan, delete_plan, save_version, undelete_plan
+from webapp.plans.services import (
+    copy_plan,
+    create_plan,
+    delete_plan,
+    restore_version,
+    save_version,
+    undelete_plan,
+)
 from webapp.plans.yaml_io import PlanFileRefused, document_of, export_plan, import_plan
 
 router = Router(tags=["plans"])
@@ -26,9 +34,14 @@ MOST_PREVIEWED = 100
 class PlanOut(Schema):
     slug: str
     title: str
+    builtin: bool
     latest: int | None
     run_count: int
     created_at: datetime
+
+    @staticmethod
+    def resolve_builtin(plan: Plan) -> bool:
+        return bool(plan.builtin)
 
 
 class VersionOut(Schema):
@@ -63,6 +76,19 @@ class NewPlanIn(PlanIn):
     slug: str | None = None
 
 
+class NextVersionIn(PlanIn):
+    base: int | None = None
+
+
+class DifferenceOut(Schema):
+    """`where` is a part's name, "" for the whole plan; "" in `before` or `after` is: not there."""
+
+    where: str
+    what: str
+    before: str
+    after: str
+
+
 class JobFileIn(Schema):
     text: str
     title: str = Field("", max_length=200)
@@ -70,10 +96,13 @@ class JobFileIn(Schema):
 
 
 class EstimateOut(Schema):
-    """`seconds` leaves out `unknown_trials`, which an amount ends."""
+    """`seconds` leaves out `unknown_trials`, which an amount ends. `learned_runs` 0: a range was not learned here."""
 
     trials: int
     seconds: float
+    seconds_low: float
+    seconds_high: float
+    learned_runs: int
     unknown_trials: int
     bytes_written_max: int
     space_bytes: int
@@ -130,6 +159,22 @@ def plan_yaml(request: HttpRequest, slug: str, version: int | None = None) -> Ht
     return response
 
 
+@router.get("/plans/{slug}/job-file")
+def plan_job_file(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
+    """One section a point; what fio's options cannot say is in comments that `POST /job-files` reads back."""
+    found = version_of(slug, version)
+    response = HttpResponse(write_job_file(read(found.document)), content_type="text/plain; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.fio"'
+    return response
+
+
+@router.get("/plans/{slug}/differences", response=list[DifferenceOut])
+def plan_differences(request: HttpRequest, slug: str, before: int, after: int | None = None) -> tuple[Difference, ...]:
+    """What changed from version `before` to `after`, the newest where none is named."""
+    old, new = version_of(slug, before), version_of(slug, after)
+    return differences(read(old.document), read(new.document))
+
+
 @router.post("/plans", response={201: VersionOut})
 def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
     person = operator(request)
@@ -145,10 +190,25 @@ def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanV
 
 
 @router.post("/plans/{slug}/versions", response=VersionOut)
-def new_version(request: HttpRequest, slug: str, payload: PlanIn) -> PlanVersion:
-    """The next version; the newest as it is where nothing has changed."""
+def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> PlanVersion:
+    """The next version; the newest as it is where nothing has changed. With `base`, only if that is the newest."""
     person = operator(request)
-    saved = save_version(plan=version_of(slug).plan, document=payload.read(), by=person)
+    saved = save_version(plan=version_of(slug).plan, document=payload.read(), by=person, base=payload.base)
+    return version_of(slug, saved.number)
+
+
+@router.post("/plans/{slug}/copy", response={201: VersionOut})
+def copy(request: HttpRequest, slug: str, version: int | None = None) -> Status[PlanVersion]:
+    """A new plan that says what this version says."""
+    person = operator(request)
+    return Status(201, version_of(copy_plan(version=version_of(slug, version), by=person).slug))
+
+
+@router.post("/plans/{slug}/versions/{number}/restore", response=VersionOut)
+def restore(request: HttpRequest, slug: str, number: int) -> PlanVersion:
+    """What that version said, as the next version."""
+    person = operator(request)
+    saved = restore_version(plan=version_of(slug, number).plan, number=number, by=person)
     return version_of(slug, saved.number)
 
 

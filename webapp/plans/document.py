@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
-FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.]*$")]
+FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*$")]
 
 
 class Order(StrEnum):
@@ -36,6 +36,8 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     note: Annotated[str, Meta(max_length=20_000)] = ""  # Markdown
     repeats: Annotated[int, Meta(ge=1, le=100)] = 3
     order: Order = Order.RANDOMISED
+    # Listed order: these factors first, the first one slowest; the others after them by what changing them costs.
+    sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
     drop_caches: bool = False  # before every trial
     retries: Annotated[int, Meta(ge=0, le=5)] = 1  # new attempts after a lost one; never for destructive trials
     version: int = 1

@@ -1,15 +1,22 @@
 """What a plan will cost before it runs: time, bytes written, space. Pure.
 
-Time: the times of all trials with their ramps, OVERHEAD_S for each, and the files that are written first at
-PREFILL_BYTES_PER_S. Hosts work side by side, so the longest host counts. A trial that is bound by an amount takes
-as long as the drive takes: it counts with nothing, and `unknown_trials` says how many there are.
+Time: the times of all trials with their ramps, the turnover for each (from the end of a trial's own time to the
+beginning of the next one's), and the files that are written first. Hosts work side by side, so the longest host counts.
+How long a turnover takes and how fast files are written is learned from earlier runs on each host (`Experience`,
+made by `runs.experience`): the smallest, the median and the largest mean of a run give the range. A host without
+earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0.
+A trial that is bound by an amount takes as long as the drive takes: where the same workload ran on the same target
+before, at the rates seen then; else it counts with nothing, and `unknown_trials` says how many there are.
 
 Bytes written: exact where an amount or a file size says so. Where a time ends the trial, nobody knows; the bound
 is what the fastest single drive of today could take in that time (PCIe 5.0 x4), and less for small blocks.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+import msgspec
 
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
@@ -21,28 +28,75 @@ PREFILL_BYTES_PER_S = 200e6  # a slow drive's sequential writes: an estimate tha
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
 FASTEST_IOPS = 3.5e6  # of one such drive
 
+Times = tuple[float, float, float]  # seconds: at best, as usual, at worst
+
+
+@dataclass(frozen=True)
+class Span:
+    """What was seen: the smallest, the median and the largest."""
+
+    low: float
+    typical: float
+    high: float
+
+    @staticmethod
+    def of(values: Sequence[float]) -> "Span":
+        return Span(min(values), median(values), max(values))
+
+
+@dataclass(frozen=True)
+class Experience:
+    """What earlier runs on one host took. Rates are of whole runs' means, so that one odd trial widens no range."""
+
+    runs: int
+    turnover_s: Span  # of a trial, besides its own time
+    prefill_bytes_per_s: Span | None = None  # None: no run wrote files
+    amounts: Mapping[tuple[str, Workload], Span] = field(default_factory=dict)  # (target id, `rated`) -> bytes/s
+
 
 @dataclass(frozen=True)
 class Estimate:
     trials: int
     seconds: float  # at least: see `unknown_trials`
+    seconds_low: float
+    seconds_high: float
+    learned_runs: int  # earlier runs that the range is from, on the host with the fewest; 0: nothing was learned
     unknown_trials: int  # bound by an amount, their time is not in `seconds`
     bytes_written_max: int
     space_bytes: int  # in directories, while the run lasts
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
 
 
-def estimate(expansion: Expansion) -> Estimate:
+def rated(workload: Workload) -> Workload:
+    """What of a workload decides how fast it goes: all but the amount, the seed and the ramp."""
+    return msgspec.structs.replace(workload, amount_bytes=None, runtime_s=None, ramp_s=0, seed=1)
+
+
+def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
+    """`experience` by host id."""
     targets = {target.id: target for target in expansion.targets}
     files = _file_sets(expansion.trials, targets)
+    clock = _Clock(targets, experience or {})
+    for trial in expansion.trials:
+        clock.add_trial(trial)
+    for one in files:
+        clock.add_files(one)
+    low, typical, high = clock.longest()
     return Estimate(
         trials=len(expansion.trials),
-        seconds=_seconds(expansion.trials, targets, files),
-        unknown_trials=sum(trial.workload.runtime_s is None for trial in expansion.trials),
+        seconds=typical,
+        seconds_low=low,
+        seconds_high=high,
+        learned_runs=clock.learned_runs(),
+        unknown_trials=clock.unknown_trials,
         bytes_written_max=sum(_written(trial.workload) for trial in expansion.trials) + _total(files, filled=True),
         space_bytes=_total(files),
         settings_changed=_settings(expansion.trials, targets),
     )
+
+
+_NOTHING_LEARNED = Experience(runs=0, turnover_s=Span.of([OVERHEAD_S]))
+_SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
 
 
 @dataclass(frozen=True)
@@ -71,14 +125,52 @@ def _total(files: Sequence[_FileSet], *, filled: bool = False) -> int:
     return sum(one.size_bytes * one.files for one in files if one.filled or not filled)
 
 
-def _seconds(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts], files: Sequence[_FileSet]) -> float:
-    hosts = dict.fromkeys((target.host_id for target in targets.values()), 0.0)
-    for trial in trials:
-        hosts[targets[trial.target_id].host_id] += (trial.workload.runtime_s or 0) + trial.workload.ramp_s + OVERHEAD_S
-    for one in files:
-        if one.filled:
-            hosts[targets[one.target_id].host_id] += one.size_bytes * one.files / PREFILL_BYTES_PER_S
-    return max(hosts.values(), default=0.0)
+class _Clock:
+    """Adds up the time of each host: at best, as usual, at worst."""
+
+    def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
+        self._hosts = {target.id: target.host_id for target in targets.values()}
+        self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
+        self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
+        self.unknown_trials = 0
+
+    def add_trial(self, trial: PlannedTrial) -> None:
+        known, work = self._known[self._hosts[trial.target_id]], trial.workload
+        own = float((work.runtime_s or 0) + work.ramp_s)
+        turnover = known.turnover_s
+        times = (own + turnover.low, own + turnover.typical, own + turnover.high)
+        if work.amount_bytes is not None:
+            rate = known.amounts.get((trial.target_id, rated(work)))
+            self.unknown_trials += rate is None
+            times = _plus(times, _moved(work.amount_bytes, rate))
+        self._add(trial.target_id, times)
+
+    def add_files(self, files: _FileSet) -> None:
+        if files.filled:
+            rate = self._known[self._hosts[files.target_id]].prefill_bytes_per_s or _SLOW_PREFILL
+            self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
+
+    def _add(self, target_id: str, times: Times) -> None:
+        spent = self._spent[self._hosts[target_id]]
+        spent[:] = _plus((spent[0], spent[1], spent[2]), times)
+
+    def longest(self) -> Times:
+        low, typical, high = (max((spent[n] for spent in self._spent.values()), default=0.0) for n in range(3))
+        return low, typical, high
+
+    def learned_runs(self) -> int:
+        return min((known.runs for known in self._known.values()), default=0)
+
+
+def _moved(amount_bytes: int, rate: Span | None) -> Times:
+    """The fastest rate gives the shortest time."""
+    if rate is None:
+        return 0.0, 0.0, 0.0
+    return amount_bytes / rate.high, amount_bytes / rate.typical, amount_bytes / rate.low
+
+
+def _plus(one: Times, other: Times) -> Times:
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def _written(workload: Workload) -> int:

@@ -12,7 +12,8 @@ Randomised, inside a block:
           points    shuffled
 
 Each block is shuffled anew, all from one recorded seed. Listed, inside a block: parts and targets as given,
-then the factors in the same order of cost, the slowest outermost, each with its levels as they are written.
+then the factors of the plan's `sequence`, then the others in the same order of cost, the slowest outermost, each with
+its levels as they are written.
 
 fio's random offsets are seeded with the number of the repeat: equal repeats of different points meet the same
 offsets, different repeats others; and the job text does not depend on the seed of the order.
@@ -21,7 +22,9 @@ offsets, different repeats others; and the job text does not depend on the seed 
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
@@ -33,6 +36,7 @@ from worker.contract.workload import TargetKind, Workload
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
 MOST_TRIALS = 10_000
+_COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
 _KIND_WORDS = {
     TargetKind.BLOCK: ("block devices", "a block device"),
     TargetKind.DIRECTORY: ("directories", "a directory"),
@@ -65,14 +69,23 @@ class Expansion:
 
 
 @dataclass(frozen=True)
+class _Found:
+    """A point and what follows from it, worked out once however many targets and repeats there are."""
+
+    point: Point
+    key: str
+    workload: Workload  # with seed 1
+    settings: dict[str, str]
+
+
+@dataclass(frozen=True)
 class _Cell:
     """One point on one target: a trial in every block."""
 
     part_number: int
     part: Part
     target: TargetFacts
-    point: Point
-    key: str = field(default="")
+    found: _Found
 
 
 def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
@@ -116,16 +129,31 @@ def _left_out(part: Part, target: TargetFacts) -> str:
 def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[list[_Cell], list[str]]:
     """Every point that can run, and in words why the others cannot."""
     fitness = Fitness()
-    cells, problems = [], []
+    cells: list[_Cell] = []
+    problems: list[str] = []
     for number, grid in enumerate(grids):
-        points = [(point, point_key(point)) for point in combinations(grid.levels)]
+        found, wrong = _found(grid)
+        problems += wrong
         for target in targets:
             if not _runs(grid, target):
                 continue
-            found = [(point, key, fitness.problems(point, target)) for point, key in points]
-            cells += [_Cell(number, grid.part, target, point, key) for point, key, wrong in found if not wrong]
-            problems += [f"Part {grid.part.name}: {text}" for _, _, wrong in found for text in wrong]
+            for one in found:
+                unfit = fitness.problems(one.workload, one.settings, target)
+                problems += [f"Part {grid.part.name}: {text}" for text in unfit]
+                if not unfit:
+                    cells.append(_Cell(number, grid.part, target, one))
     return cells, problems
+
+
+def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
+    """The grid's points, and why some are none for the contract."""
+    found, wrong = [], []
+    for point in combinations(grid.levels):
+        try:
+            found.append(_Found(point, point_key(point), workload_of(point, seed=1), settings_of(point)))
+        except msgspec.ValidationError as error:
+            wrong.append(f"Part {grid.part.name}: {error}.")
+    return found, wrong
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
@@ -133,7 +161,7 @@ def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tupl
     trials: list[PlannedTrial] = []
     for block in range(1, document.repeats + 1):
         ordered = _shuffled(cells, chance) if document.order is Order.RANDOMISED else cells
-        trials += [_trial(cell, len(trials) + place, block) for place, cell in enumerate(ordered)]
+        trials += [_trial(cell, len(trials) + at, block) for at, cell in enumerate(ordered)]
     return tuple(trials)
 
 
@@ -149,20 +177,22 @@ def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
 
 def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     part = cell.part_number
-    costly = [rank(part, name, level) for name, level in cell.point.items() if FACTORS[name].cost]
-    return part, rank(part, cell.target.id), *costly, rank(part, cell.target.id, "point", cell.key)
+    costly = [rank(part, name, level) for name, level in cell.found.point.items() if name in _COSTLY]
+    return part, rank(part, cell.target.id), *costly, rank(part, cell.target.id, "point", cell.found.key)
 
 
 def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
+    found = cell.found
+    workload = found.workload if block == found.workload.seed else msgspec.structs.replace(found.workload, seed=block)
     return PlannedTrial(
         index=index,
         block=block,
         repeat=block,
         part=cell.part.name,
         target_id=cell.target.id,
-        point=cell.point,
-        point_key=cell.key,
-        workload=workload_of(cell.point, seed=block),
-        settings=settings_of(cell.point),
-        drop_caches=bool(cell.point["drop_caches"]),
+        point=found.point,
+        point_key=found.key,
+        workload=workload,
+        settings=found.settings,
+        drop_caches=bool(found.point["drop_caches"]),
     )

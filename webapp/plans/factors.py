@@ -1,8 +1,8 @@
 """The table of factors: everything a trial depends on and that a plan may vary.
 
 A factor's stored values are those of `Trial.point` and `Result.point`. Options of the workload go into
-`contract.workload.Workload`; settings of the block queue have the kernel's own names and are kept as text.
-To add a factor, add a row here; `workload.py` says where an option of the workload goes.
+`contract.workload.Workload`; settings have the worker's names, in `setting_rows`, and are kept as text.
+To add a factor, add a row here or there; `points.py` says where an option of the workload goes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import StrEnum
 
+from webapp.plans.setting_rows import SAME_STATE, SETTING_ROWS
 from webapp.plans.values import (
     BlockSplit,
     Choice,
@@ -21,15 +22,16 @@ from webapp.plans.values import (
     Value,
     ValueRefused,
     Values,
-    number_token,
+    Whole,
 )
-from worker.contract.workload import MIB, Buffers, Engine, Pattern, Sync, SyncDepth
+from worker.contract.workload import MIB, Buffers, CpusPolicy, Engine, Pattern, Sync, SyncDepth
 
 __all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]
 
 
 class FactorKind(StrEnum):
     WORKLOAD = "workload"
+    PROCESS = "process"  # of fio's own processes: part of the workload, in a point only where the plan names it
     SETTING = "setting"  # of the host: applied, read back, put back at the end
 
 
@@ -63,10 +65,6 @@ class Factor:
     def write(self, value: Value) -> str:
         """A stored value as `parse` reads it."""
         return self.values.write(value)
-
-
-def _setting(name: str, label: str, values: Values, *, cost: int, unit: str = "", text: str = "") -> Factor:
-    return Factor(name=name, label=label, values=values, unit=unit, kind=FactorKind.SETTING, cost=cost, help=text)
 
 
 _WORKLOAD = (
@@ -117,20 +115,40 @@ _WORKLOAD = (
     Factor("drop_caches", "Caches dropped", Switch(), default=False, help="the host's page cache, before each trial"),
 )
 
-_SETTINGS = (
-    _setting("scheduler", "I/O scheduler", Token(), cost=100),
-    _setting("nr_requests", "Queue size", number_token(), cost=90, text="requests that the block queue holds"),
-    _setting("wbt_lat_usec", "Write-back throttle", number_token(" µs", negative=True), cost=80, unit="µs"),
-    _setting("read_ahead_kb", "Read-ahead", number_token(" KiB"), cost=70, unit="KiB"),
-    _setting("max_sectors_kb", "Largest request", number_token(" KiB"), cost=70, unit="KiB"),
-    _setting("rq_affinity", "Completion CPU", number_token(), cost=60, text="0 any, 1 same group, 2 same CPU"),
-    _setting("nomerges", "No merges", number_token(), cost=60, text="0 merge, 1 simple only, 2 never"),
+_PROCESS = (
+    Factor("nice", "nice", Whole(-20, 19), kind=FactorKind.PROCESS, help="of fio's processes; below 0 takes root"),
+    Factor(
+        "ionice",
+        "I/O priority",
+        Token(pattern=r"none|idle|be/[0-7]|rt/[0-7]", example="`none`, `idle`, `be/4` or `rt/0`"),
+        kind=FactorKind.PROCESS,
+        help="class and level as ionice has them; bfq and mq-deadline look at it",
+    ),
+    Factor(
+        "cpus",
+        "CPUs",
+        Token(pattern=r"\d{1,5}(-\d{1,5})?(\+\d{1,5}(-\d{1,5})?)*", example="`0`, `0-3` or `0-3+8-11`"),
+        kind=FactorKind.PROCESS,
+        help="processors that fio may run on",
+    ),
+    Factor(
+        "cpus_policy",
+        "CPU sharing",
+        Choice(tuple(CpusPolicy)),
+        kind=FactorKind.PROCESS,
+        help="of `cpus`: every job on any of them, or split, one each",
+    ),
+    Factor("numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="of fio's processors and memory"),
+)
+_SETTINGS = tuple(
+    Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help)
+    for row in SETTING_ROWS
 )
 
-FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_SETTINGS)}
+FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_PROCESS, *_SETTINGS)}
 
 # Given one, the other does not apply: which of them a part names decides.
-ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"))
+ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"), *SAME_STATE)
 
 
 def by_cost(names: Iterable[str]) -> tuple[str, ...]:

@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass, field
 
-import msgspec
-
-from webapp.plans.points import Point, settings_of, workload_of
+from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.values import Size
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
 
 _ALL = "*"
+HOST_WIDE = frozenset(row.name for row in SETTING_ROWS if row.host_wide)
 
 
 @dataclass(frozen=True)
@@ -24,6 +23,7 @@ class TargetFacts:
     size_bytes: int
     settings_allowed: tuple[str, ...]
     destroy: bool
+    host_settings_allowed: tuple[str, ...] = ()  # kernel-wide ones, of its host
     name: str = ""  # for people: host/target
     host_id: str = ""  # trials of different hosts run side by side
 
@@ -38,18 +38,14 @@ class Fitness:
 
     _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
 
-    def problems(self, point: Point, target: TargetFacts) -> list[str]:
-        """Why the point cannot run there; each a sentence."""
-        try:
-            workload = workload_of(point, seed=1)
-        except msgspec.ValidationError as error:
-            return [f"{error}."]
+    def problems(self, workload: Workload, settings: dict[str, str], target: TargetFacts) -> list[str]:
+        """Why a point cannot run there; each a sentence."""
         return [
             *_path_problems(target),
             *self._workload_problems(workload, target.kind),
             *_space_problems(workload, target),
             *_destroy_problems(workload, target),
-            *_settings_problems(settings_of(point), target),
+            *_settings_problems(settings, target),
         ]
 
     def _workload_problems(self, workload: Workload, kind: TargetKind) -> tuple[str, ...]:
@@ -84,10 +80,23 @@ def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
 
 
 def _settings_problems(settings: dict[str, str], target: TargetFacts) -> list[str]:
-    if _ALL in target.settings_allowed:
-        return []
     return [
-        f"`{name}` may not be changed on {target.shown}: its host's policy does not list it under `settings`."
-        for name in settings
-        if name not in target.settings_allowed
+        *(_of_the_target(name, target) for name in settings if name not in HOST_WIDE and not _may(name, target)),
+        *(_of_the_host(name, target) for name in settings if name in HOST_WIDE and not _may(name, target)),
     ]
+
+
+def _may(name: str, target: TargetFacts) -> bool:
+    allowed = target.host_settings_allowed if name in HOST_WIDE else target.settings_allowed
+    return name in allowed or _ALL in allowed
+
+
+def _of_the_target(name: str, target: TargetFacts) -> str:
+    return f"`{name}` may not be changed on {target.shown}: its host's policy does not list it under `settings`."
+
+
+def _of_the_host(name: str, target: TargetFacts) -> str:
+    return (
+        f"`{name}` is of the whole host, and may not be changed on that of {target.shown}: its policy does not list it "
+        "under `[host] settings`."
+    )

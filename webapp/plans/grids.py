@@ -5,11 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from webapp.plans import levels
-from webapp.plans.document import Part, PlanDocument
+from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import ALTERNATIVES, FACTORS, closest
 from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern, TargetKind
+
+
+@dataclass(frozen=True)
+class GridProblem:
+    """`field` is the factor it is about, `on` for the kinds of target, "" for the part as a whole."""
+
+    field: str
+    message: str
 
 
 @dataclass(frozen=True)
@@ -18,11 +26,23 @@ class PartGrid:
 
     part: Part
     levels: dict[str, tuple[Value, ...]]
-    problems: tuple[str, ...]
+    found: tuple[GridProblem, ...]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        return tuple(f"Part {self.part.name}: {one.message}" for one in self.found)
 
     @property
     def count(self) -> int:
-        return 0 if self.problems else math.prod(len(values) for values in self.levels.values())
+        """Points: the share of reads multiplies only patterns that mix."""
+        if self.found:
+            return 0
+        others = math.prod(
+            len(values) for name, values in self.levels.items() if name not in ("pattern", "read_percent")
+        )
+        mixed = sum(Pattern(str(value)).mixed for value in self.levels["pattern"])
+        shares = len(self.levels.get("read_percent", ()))
+        return others * (mixed * shares + len(self.levels["pattern"]) - mixed)
 
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
@@ -33,23 +53,25 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
 
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
-    parsed, problems = _parsed(texts)
+    parsed, problems = parsed_levels(texts)
     problems += _contradictions(texts) + _missing(parsed, texts) + _unknown_kinds(part)
-    said = tuple(f"Part {part.name}: {problem}" for problem in problems)
-    return PartGrid(part, {} if said else with_defaults(parsed, drop_caches=document.drop_caches), said)
+    sequence = document.sequence if document.order is Order.LISTED else ()
+    levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
+    return PartGrid(part, levels, tuple(problems))
 
 
-def _parsed(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[str]]:
+def parsed_levels(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:
+    """Levels of each factor whose text is understood; what is wrong with the others."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
     for name, text in texts.items():
         if name not in FACTORS:
-            problems.append(_no_such_factor(name))
+            problems.append(GridProblem(name, _no_such_factor(name)))
             continue
         try:
             parsed[name] = levels.parse(FACTORS[name], text)
         except levels.LevelError as error:
-            problems.append(str(error))
+            problems.append(GridProblem(name, str(error)))
     return parsed, problems
 
 
@@ -58,23 +80,27 @@ def _no_such_factor(name: str) -> str:
     return f"there is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"
 
 
-def _contradictions(texts: Mapping[str, str]) -> list[str]:
+def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
     return [
-        f"`{one}` and `{other}` exclude each other; take one of them out."
+        GridProblem(other, f"`{one}` and `{other}` exclude each other; take one of them out.")
         for one, other in ALTERNATIVES
         if one in texts and other in texts
     ]
 
 
-def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[str]:
+def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:
     if "pattern" not in texts:
-        return ["it does not say which `pattern`, e.g. `randread, randwrite`."]
+        return [GridProblem("", "it does not say which `pattern`, e.g. `randread, randwrite`.")]
     mixed = any(Pattern(str(value)).mixed for value in parsed.get("pattern", ()))
     if "read_percent" in texts and "pattern" in parsed and not mixed:
-        return ["`read_percent` says nothing here: no pattern of this part mixes reads and writes."]
+        return [
+            GridProblem(
+                "read_percent", "`read_percent` says nothing here: no pattern of this part mixes reads and writes."
+            )
+        ]
     return []
 
 
-def _unknown_kinds(part: Part) -> list[str]:
+def _unknown_kinds(part: Part) -> list[GridProblem]:
     kinds = [kind for kind in part.on if kind not in set(TargetKind)]
-    return [f"`on` names {', '.join(kinds)}; there are block, directory and file."] if kinds else []
+    return [GridProblem("on", f"`on` names {', '.join(kinds)}; there are block, directory and file.")] if kinds else []

@@ -12,11 +12,16 @@ class Plan(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=80)
     title = models.CharField(max_length=200)
+    # Name of the file that it comes from where it comes with Sweetspot: then people copy it and do not change it.
+    builtin = models.CharField(max_length=80, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     deleted_at = models.DateTimeField(null=True)  # deleted plans can be brought back; their runs stay
 
     class Meta:
         ordering = ["title"]
+        constraints = [
+            models.UniqueConstraint(fields=["builtin"], name="plan_builtin_once", condition=~models.Q(builtin="")),
+        ]
 
     def __str__(self) -> str:
         return self.title

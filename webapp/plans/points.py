@@ -1,20 +1,22 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
 A point carries every factor that applies, those left at their default too, so that results of plans that
-were written differently can be found and compared. Settings are in it only where the plan sets them.
+were written differently can be found and compared. Settings, and what is of fio's processes, are in it only
+where the plan sets them.
 Left out are: `read_percent` of patterns that do not mix, `block_size` where `block_split` is given,
 `runtime` where `amount` is given.
 """
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind, by_cost
+from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import BlockSplit, Value
-from worker.contract.workload import BlockShare, Pattern, Workload
+from worker.contract.workload import BlockShare, Pattern, Placement, Workload
 
 Point = dict[str, Value]
 Grid = Mapping[str, tuple[Value, ...]]
@@ -24,11 +26,22 @@ URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
 _FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
     "ramp": "ramp_s"
 }
-_ELSEWHERE = {*URING, "block_split", "drop_caches"}
+PLACEMENT = Placement.__struct_fields__
+_ELSEWHERE = {*URING, *PLACEMENT, "block_split", "drop_caches"}
+# Looked up for every point: factors whose value goes into the workload as it is, and those that are settings.
+_PLAIN = {
+    name: _FIELDS.get(name, name)
+    for name, factor in FACTORS.items()
+    if factor.kind is FactorKind.WORKLOAD and name not in _ELSEWHERE
+}
+_SETTINGS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING)
 
 
-def with_defaults(grid: Grid, *, drop_caches: bool) -> dict[str, tuple[Value, ...]]:
-    """The grid with every factor that a part leaves out, at its default; slowest factors first."""
+def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()) -> dict[str, tuple[Value, ...]]:
+    """The grid with every factor that a part leaves out, at its default.
+
+    Slowest first: those of `sequence` in their order, then the others by what changing them costs.
+    """
     replaced = {default for default, instead in ALTERNATIVES if instead in grid}
     optional = {instead for _, instead in ALTERNATIVES}
     defaults: dict[str, tuple[Value, ...]] = {
@@ -37,7 +50,8 @@ def with_defaults(grid: Grid, *, drop_caches: bool) -> dict[str, tuple[Value, ..
         if factor.kind is FactorKind.WORKLOAD and name not in replaced | optional | {"pattern"}
     }
     full = defaults | dict(grid)
-    return {name: full[name] for name in by_cost(full)}
+    listed = [name for name in sequence if name in full]
+    return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
 
 
 def combinations(grid: Grid) -> Iterator[Point]:
@@ -51,10 +65,13 @@ def combinations(grid: Grid) -> Iterator[Point]:
 
 
 def applicable(point: Point) -> Point:
-    """The point without what says nothing there: the share of reads of a pattern that does not mix."""
-    if Pattern(str(point["pattern"])).mixed:
-        return point
-    return {name: value for name, value in point.items() if name != "read_percent"}
+    """The point without what says nothing there.
+
+    That is the share of reads of a pattern that does not mix, and tunables of schedulers other than the point's.
+    """
+    mixed, scheduler = Pattern(str(point["pattern"])).mixed, point.get("scheduler")
+    silent = [name for name in point if scheduler and scheduler_needed(name) not in ("", scheduler)]
+    return {n: v for n, v in point.items() if n not in silent and (mixed or n != "read_percent")}
 
 
 def point_key(point: Mapping[str, Value]) -> str:
@@ -67,12 +84,9 @@ def workload_of(point: Point, *, seed: int) -> Workload:
 
     `seed` is of fio's random offsets.
     """
-    fields: dict[str, object] = {
-        _FIELDS.get(name, name): value
-        for name, value in point.items()
-        if FACTORS[name].kind is FactorKind.WORKLOAD and name not in _ELSEWHERE
-    }
+    fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
     fields["uring"] = {name: point[name] for name in URING if name in point}
+    fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
     fields["block_split"] = block_shares(point.get("block_split"))
     return msgspec.convert(fields | {"seed": seed}, Workload)
 
@@ -85,4 +99,4 @@ def block_shares(value: Value) -> tuple[BlockShare, ...]:
 
 def settings_of(point: Point) -> dict[str, str]:
     """Kernel name -> wanted text, of the settings in a point."""
-    return {name: str(value) for name, value in point.items() if FACTORS[name].kind is FactorKind.SETTING}
+    return {name: str(value) for name, value in point.items() if name in _SETTINGS}

@@ -1,15 +1,15 @@
 """What would happen if a plan were started on chosen targets, down to the very text fio would get."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument
-from webapp.plans.estimate import Estimate, estimate
+from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.selectors import facts_of, reference_of
 from worker.contract.workload import Leg, TargetKind
-from worker.recipes import Recipe, render, render_prefill
+from worker.recipes import Recipe, opening, render, render_prefill
 
 # A run draws the seed of its order when it starts; a preview shows the order of this one. Job texts are the same.
 PREVIEW_SEED = 1
@@ -32,18 +32,27 @@ class TrialJob:
     prefill: Recipe | None
 
 
-def preview(document: PlanDocument, targets: Sequence[Target], *, seed: int = PREVIEW_SEED) -> Preview:
-    """Touches nothing. The hosts of `targets` must have been fetched with them."""
+def preview(
+    document: PlanDocument,
+    targets: Sequence[Target],
+    *,
+    seed: int = PREVIEW_SEED,
+    experience: Mapping[str, Experience] | None = None,
+) -> Preview:
+    """Touches nothing. The hosts of `targets` must have been fetched with them; `experience` is by host id."""
     expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
     written = {trial.target_id for trial in expansion.trials if trial.workload.pattern.writes}
     return Preview(
         expansion=expansion,
-        estimate=estimate(expansion),
+        estimate=estimate(expansion, experience),
         destructive=tuple(t for t in targets if t.kind != TargetKind.DIRECTORY and str(t.id) in written),
     )
 
 
 def job_of(trial: PlannedTrial, target: Target) -> TrialJob:
-    """Raises worker.recipes.RecipeError for a path that fio cannot be given."""
-    leg = Leg(number=0, target=reference_of(target), workload=trial.workload)
+    """The text the worker would give to fio: for a device behind a link, with the node that its host last reported.
+
+    Raises worker.recipes.RecipeError for a path that fio cannot be given.
+    """
+    leg = opening(Leg(number=0, target=reference_of(target), workload=trial.workload), target.opens)
     return TrialJob(trial=trial, target=target, recipe=render(leg), prefill=render_prefill(leg))

@@ -50,6 +50,7 @@ def facts_of(target: Target) -> TargetFacts:
         serial=target.serial,
         size_bytes=target.size_bytes,
         settings_allowed=tuple(target.settings_allowed),
+        host_settings_allowed=tuple(target.host.settings_allowed),
         destroy=target.destroy,
         name=str(target),
         host_id=str(target.host_id),

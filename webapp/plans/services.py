@@ -1,5 +1,6 @@
 """Writes of plans. A version is never changed: saving makes the next one."""
 
+import itertools
 from pathlib import Path
 
 import msgspec
@@ -13,20 +14,29 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.plans.document import PlanDocument, read, write
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.problems import refuse_unsound
 from webapp.plans.yaml_io import import_plan
 
 BUILTIN = Path(__file__).resolve().parent / "builtin"
 _SLUG_LENGTH = 80
+_TITLE_STEM = 180  # leaves room for " (copy 12)" in the 200 characters of a title
+RESERVED = frozenset({"new", "import", "preview"})  # pages of their own under /plans/
 
 
 @transaction.atomic
 def create_plan(*, document: PlanDocument, by: User | None, slug: str | None = None) -> Plan:
     """A new plan with its first version. Without `slug` one is made from the title.
 
-    Raises Refusal plan_exists where the slug that was asked for is taken.
+    Raises PlanRefused; Refusal plan_exists where the slug that was asked for is taken.
     """
+    return _create(document, by, slug)
+
+
+def _create(document: PlanDocument, by: User | None, slug: str | None, builtin: str = "") -> Plan:
     _checked_texts(document)
-    plan = Plan(slug=_free_slug(document.title) if slug is None else _checked_slug(slug), title=document.title)
+    refuse_unsound(document)
+    chosen = _free_slug(document.title) if slug is None else _checked_slug(slug)
+    plan = Plan(slug=chosen, title=document.title, builtin=builtin)
     if Plan.objects.filter(slug=plan.slug).exists():
         raise Refusal(
             "plan_exists", f"There is a plan {plan.slug} already. Save a version of it, or take another name."
@@ -38,16 +48,64 @@ def create_plan(*, document: PlanDocument, by: User | None, slug: str | None = N
 
 
 @transaction.atomic
-def save_version(*, plan: Plan, document: PlanDocument, by: User | None) -> PlanVersion:
-    """The next version of a plan; the newest one as it is where nothing has changed."""
+def save_version(
+    *, plan: Plan, document: PlanDocument, by: User | None, base: int | None = None, restored: int | None = None
+) -> PlanVersion:
+    """The next version of a plan; the newest one as it is where nothing has changed.
+
+    With `base`, only if that is still the newest version. `restored` is the number of the version this is a copy of.
+    Raises PlanRefused; Refusal plan_builtin, plan_deleted, plan_changed.
+    """
     plan = Plan.objects.select_for_update().get(pk=plan.pk)
+    _refuse_fixed(plan)
     newest = plan.versions.order_by("-number").first()
     if newest is not None and read(newest.document) == document:
         return newest
+    if base is not None and newest is not None and newest.number != base:
+        raise Refusal("plan_changed", _overtaken(newest, base))
+    return _save(plan, document, by, restored)
+
+
+def _refuse_fixed(plan: Plan) -> None:
+    if plan.builtin:
+        raise Refusal("plan_builtin", f"{plan} comes with Sweetspot and stays as it is. Copy it and change the copy.")
+    if plan.deleted_at:
+        raise Refusal("plan_deleted", f"{plan} was deleted. Bring it back before you change it.")
+
+
+def _overtaken(newest: PlanVersion, base: int) -> str:
+    who = newest.created_by.username if newest.created_by else "somebody"
+    return (
+        f"While you were changing version {base}, {who} saved version {newest.number}. Nothing is saved yet: look at "
+        "what changed, then save again; yours becomes the next version."
+    )
+
+
+def _save(plan: Plan, document: PlanDocument, by: User | None, restored: int | None = None) -> PlanVersion:
+    _checked_texts(document)
+    refuse_unsound(document)
     version = _add_version(plan, document, by)
     Plan.objects.filter(pk=plan.pk).update(title=document.title)
-    audit(by=by, action="plan.save", subject=plan.slug, detail={"version": version.number})
+    detail = {"version": version.number} | ({"restored": restored} if restored else {})
+    audit(by=by, action="plan.save", subject=plan.slug, detail=detail)
     return version
+
+
+@transaction.atomic
+def restore_version(*, plan: Plan, number: int, by: User | None) -> PlanVersion:
+    """What an older version said, as the next version. Raises as `save_version`; PlanVersion.DoesNotExist."""
+    old = plan.versions.get(number=number)
+    return save_version(plan=plan, document=read(old.document), by=by, restored=number)
+
+
+@transaction.atomic
+def copy_plan(*, version: PlanVersion, by: User | None) -> Plan:
+    """A new plan that says what `version` says, under a title of its own."""
+    document = read(version.document)
+    titles = set(Plan.objects.filter(title__startswith=document.title[:_TITLE_STEM]).values_list("title", flat=True))
+    copies = (f"{document.title[:_TITLE_STEM]} (copy{f' {n}' if n > 1 else ''})" for n in itertools.count(1))
+    title = next(title for title in copies if title not in titles)
+    return _create(msgspec.structs.replace(document, title=title), by, None)
 
 
 def _checked_texts(document: PlanDocument) -> None:
@@ -61,7 +119,6 @@ def _checked_texts(document: PlanDocument) -> None:
 
 
 def _add_version(plan: Plan, document: PlanDocument, by: User | None) -> PlanVersion:
-    _checked_texts(document)
     highest = plan.versions.aggregate(highest=Max("number"))["highest"] or 0
     return PlanVersion.objects.create(plan=plan, number=highest + 1, document=write(document), created_by=by)
 
@@ -83,31 +140,45 @@ def undelete_plan(*, plan: Plan, by: User | None) -> None:
 def load_builtin_plans() -> list[Plan]:
     """Bring the plans that come with Sweetspot up to date: a new version only where the text has changed.
 
-    Safe to call any number of times. A built-in plan that somebody has deleted stays deleted.
+    Safe to call any number of times. A built-in plan that somebody has deleted stays deleted, and a plan of somebody's
+    own that has the name of a built-in one is left alone.
     """
     return [_load(path) for path in sorted(BUILTIN.glob("*.yaml"))]
 
 
 def _load(path: Path) -> Plan:
     document = import_plan(path.read_text(encoding="utf-8"))
-    plan = Plan.objects.filter(slug=path.stem).first()
+    plan = Plan.objects.filter(builtin=path.stem).first() or _adopted(path.stem)
     if plan is None:
-        return create_plan(document=document, by=None, slug=path.stem)
-    ours = plan.versions.filter(created_by=None).order_by("-number").first()
-    if ours is None or read(ours.document) != document:
-        save_version(plan=plan, document=document, by=None)
+        free = not Plan.objects.filter(slug=path.stem).exists()
+        return _create(document, None, path.stem if free else None, builtin=path.stem)
+    if read(plan.versions.latest("number").document) != document:
+        _save(plan, document, None)
     return plan
 
 
+def _adopted(stem: str) -> Plan | None:
+    """A built-in plan of an installation that did not mark them yet: the system made its first version."""
+    known = Plan.objects.filter(slug=stem, builtin="", versions__number=1, versions__created_by=None).first()
+    if known is not None:
+        Plan.objects.filter(pk=known.pk).update(builtin=stem)
+        known.builtin = stem
+    return known
+
+
 def _checked_slug(slug: str) -> str:
-    if slugify(slug) != slug or not 0 < len(slug) <= _SLUG_LENGTH:
-        raise Refusal("slug_refused", f"`{slug}` is no short name: use small letters, digits and hyphens.")
+    if slugify(slug) != slug or not 0 < len(slug) <= _SLUG_LENGTH or slug in RESERVED:
+        raise Refusal(
+            "slug_refused",
+            f"`{slug}` is no short name: use small letters, digits and hyphens, "
+            "and none of the words that pages of plans have in their addresses.",
+        )
     return slug
 
 
 def _free_slug(title: str) -> str:
     """From the title, with a number where that is taken."""
     wanted = slugify(title)[: _SLUG_LENGTH - 5].strip("-") or "plan"
-    taken = set(Plan.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
+    taken: set[str] = set(Plan.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
     numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
-    return next(slug for slug in (wanted, *numbered) if slug not in taken)
+    return next(slug for slug in (wanted, *numbered) if slug not in taken | RESERVED)

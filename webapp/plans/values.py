@@ -139,6 +139,26 @@ class Count:
 
 
 @dataclass(frozen=True)
+class Whole:
+    """A whole number that may be below 0."""
+
+    low: int
+    high: int
+    numeric: bool = True
+
+    def parse(self, text: str) -> Value:
+        if not re.fullmatch(r"-?[0-9]{1,19}", text.strip(), re.ASCII):
+            raise ValueRefused(f"`{text.strip()}` is not a whole number")
+        return _in_range(int(text), self.low, self.high, self)
+
+    def format(self, value: Value) -> str:
+        return str(value)
+
+    def write(self, value: Value) -> str:
+        return str(value)
+
+
+@dataclass(frozen=True)
 class Choice:
     """One of a fixed set of names."""
 

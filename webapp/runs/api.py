@@ -33,6 +33,7 @@ class RunOut(Schema):
     note: str
     reason_code: str
     reason: str
+    invalid_reason: str
     created_by: str | None
     created_at: datetime
     started_at: datetime | None
@@ -67,8 +68,14 @@ class ProgressOut(Schema):
 
 class RunDetail(RunOut):
     seed: int
+    again_of: int | None
+    paused_at: datetime | None
     targets: list[str]
     progress: ProgressOut
+
+    @staticmethod
+    def resolve_again_of(run: Run) -> int | None:
+        return run.again_of.number if run.again_of else None
 
     @staticmethod
     def resolve_targets(run: Run) -> list[str]:
@@ -119,11 +126,11 @@ class StartIn(Schema):
     note: str = Field("", max_length=2000)
 
 
-RunStateName = Literal["queued", "running", "closing", "done", "failed", "cancelled"]
+RunStateName = Literal["queued", "running", "paused", "closing", "done", "failed", "cancelled"]
 TrialStateName = Literal["planned", "dispatched", "accepted", "running", "done", "failed", "cancelled", "lost"]
 
 
-def _run(number: int) -> Run:
+def run_with(number: int) -> Run:
     """With the counts of a listed run. Raises Refusal run_unknown."""
     found = runs_list().filter(number=number).first()
     if found is None:
@@ -154,24 +161,24 @@ def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
         seed=payload.seed,
         note=payload.note,
     )
-    return Status(201, _run(run.number))
+    return Status(201, run_with(run.number))
 
 
 @router.get("/runs/{number}", response=RunDetail)
 def run(request: HttpRequest, number: int) -> Run:
-    return _run(number)
+    return run_with(number)
 
 
 @router.post("/runs/{number}/cancel", response=RunDetail)
 def cancel(request: HttpRequest, number: int) -> Run:
     """What has not begun is cancelled, what is under way is stopped, settings are put back. Safe to repeat."""
-    cancel_run(run=_run(number), by=operator(request))
-    return _run(number)
+    cancel_run(run=run_with(number), by=operator(request))
+    return run_with(number)
 
 
 @router.get("/runs/{number}/trials", response=list[TrialOut])
 @paginate(Paged)
 def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
     """In the order of execution."""
-    found = Trial.objects.filter(run=_run(number)).select_related("run", "target__host").order_by("index")
+    found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
     return found.filter(state=state) if state else found

@@ -1,12 +1,15 @@
 """The only sender of orders: gives an idle host its next thing to do.
 
-First what is to be put back (close_run, for runs all of whose trials on this host have ended), then the
-planned trials of the oldest open run, by index. An attempt and its lock are claimed in one transaction;
-the database's constraints decide between two that try at once, and the loser does nothing. The order is
+First what is to be put back: close_run, for runs all of whose trials on this host have ended, and for runs
+that are paused, once another run wants the host or the pause has lasted a while; a run that goes on after
+that has its settings made anew. Then the planned trials, by index, of the run that already works on this
+host, else of the first in the queue that may go on. An attempt and its lock are claimed in one transaction;
+of two that try at once for a host, one waits for the other and then finds it busy. The order is
 published after the commit; where the broker is away the next tick publishes it again.
 
 A host that has not been heard for a while gets nothing: what waits for it is given to it when it is back,
-after it was asked what became of what it had.
+after it was asked what became of what it had. A host in maintenance gets no trials, but settings that a run has
+changed there are put back.
 """
 
 import logging
@@ -15,10 +18,11 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState
+from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -34,6 +38,7 @@ from webapp.runs.models import (
 )
 from webapp.runs.orders import publish
 from webapp.runs.states import StaleMove, move_run, move_trial
+from webapp.runs.turns import take_turn
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +52,8 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
         return None
     try:
         with transaction.atomic():
-            attempt = _claim_close(host_id) or _claim_trial(host_id)
+            take_turn(host_id)
+            attempt = (_claim_close(host_id) or _claim_trial(host_id)) if _idle(host_id) else None
             if attempt is not None:
                 transaction.on_commit(lambda: _publish(attempt))
             return attempt
@@ -60,6 +66,9 @@ def request_inventory(host_id: UUID) -> Attempt | None:
     """Ask an idle host to look at its hardware again; None where it is busy."""
     try:
         with transaction.atomic():
+            take_turn(host_id)
+            if Attempt.objects.filter(host=host_id, state__in=ACTIVE_ATTEMPT_STATES).exists():
+                return None
             attempt = _create(AttemptKind.INVENTORY, host_id)
             transaction.on_commit(lambda: _publish(attempt))
             return attempt
@@ -72,13 +81,14 @@ def _publish(attempt: Attempt) -> None:
     try:
         publish(attempt)
     except Exception:
-        log.exception("attempt %s: publishing failed, it will be tried again", attempt.pk)
+        with about_attempt(attempt):
+            log.exception("Publishing failed, it will be tried again.")
 
 
 def _idle(host_id: UUID) -> bool:
     heard = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     active = Attempt.objects.filter(host=OuterRef("pk"), state__in=ACTIVE_ATTEMPT_STATES)
-    hosts = Host.objects.filter(pk=host_id, state=HostState.ACTIVE, last_seen_at__gte=heard)
+    hosts = Host.objects.filter(pk=host_id, last_seen_at__gte=heard).exclude(state=HostState.REVOKED)
     return hosts.filter(~Exists(active)).exists()
 
 
@@ -86,38 +96,74 @@ def _claim_close(host_id: UUID) -> Attempt | None:
     run = runs_to_close(host_id).order_by("created_at").first()
     if run is None:
         return None
-    if run.state == RunState.RUNNING and not run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():
+    if (
+        run.state in (RunState.RUNNING, RunState.PAUSED)
+        and not run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists()
+    ):
         move_run(run, RunState.CLOSING)
     return _create(AttemptKind.CLOSE_RUN, host_id, run=run)
 
 
 def _claim_trial(host_id: UUID) -> Attempt | None:
-    trial = _next_trial(host_id)
-    if trial is None:
+    # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
+    run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
+    trial = None if run is None else _next_trial(run, host_id)
+    if run is None or trial is None:
         return None
-    if trial.run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
-        move_run(trial.run, RunState.RUNNING)
+    if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
+        move_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
-    attempt = _create(AttemptKind.TRIAL, host_id, run=trial.run, trial=trial, number=number)
+    attempt = _create(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
     TargetLock.objects.create(lock_group=trial.target.lock_group, attempt=attempt)
     move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 
 
-def _next_trial(host_id: UUID) -> Trial | None:
-    planned = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
-    planned = planned.filter(run__state__in=OPEN_RUN_STATES, run__cancel_requested_at=None)
-    planned = planned.annotate(tried=Exists(Attempt.objects.filter(trial=OuterRef("pk"))))
-    return planned.select_related("run", "target").order_by("run__created_at", "run__number", "index").first()
+def _next_trial(run: Run, host_id: UUID) -> Trial | None:
+    planned = _planned(host_id).filter(run=run).annotate(tried=Exists(Attempt.objects.filter(trial=OuterRef("pk"))))
+    return planned.select_related("target").order_by("index").first()
+
+
+def _planned(host_id: UUID) -> QuerySet[Trial]:
+    """What an active host has still to do; a host that rests has nothing to do."""
+    waiting = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
+    return waiting.filter(host__state=HostState.ACTIVE)
+
+
+def ready_runs(host_id: UUID) -> QuerySet[Run]:
+    """Runs that could go on with a trial on this host now, in the order in which they will."""
+    goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
+    goes_on = goes_on.exclude(waits_for_arming()).filter(Exists(_planned(host_id).filter(run=OuterRef("pk"))))
+    goes_on = goes_on.annotate(holds=Exists(_unclosed(host_id)))
+    return goes_on.order_by("-holds", F("queue_place").asc(nulls_last=True), "number")
+
+
+def waits_for_arming() -> Q:
+    """Runs with something left to destroy whose arming went stale before they began, or during a long pause."""
+    stale = (
+        Q(armed_until=None) | Q(started_at=None, armed_until__lt=timezone.now()) | Q(started_at__gt=F("armed_until"))
+    )
+    left = Trial.objects.filter(run=OuterRef("pk"), state=TrialState.PLANNED, destructive=True)
+    return ~Q(armed_serials=[]) & stale & Q(Exists(left))
+
+
+def _unclosed(host_id: UUID) -> QuerySet[Attempt]:
+    """Of the outer run: trials sent to the host since its settings were last put back for that run."""
+    own = Attempt.objects.filter(host=host_id)
+    closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, created_at__gt=OuterRef("created_at"))
+    sent = own.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
+    return sent.filter(~Exists(closed.exclude(state=AttemptState.LOST)))
 
 
 def runs_to_close(host_id: UUID) -> QuerySet[Run]:
-    """Open runs that sent this host something, have nothing more for it, and have not put its settings back."""
-    sent = Attempt.objects.filter(run=OuterRef("pk"), host=host_id, kind=AttemptKind.TRIAL)
+    """Open runs that sent this host something and have nothing more for it, for now or for good, and whose
+    settings are not put back yet."""
+    long_ago = timezone.now() - timedelta(seconds=settings.PAUSE_RESTORE_SECONDS)
+    ready = ready_runs(host_id).order_by()
+    rests = ~Q(state=RunState.PAUSED) | Q(paused_at__lt=long_ago) | Q(Exists(ready))
     unended = Trial.objects.filter(run=OuterRef("pk"), host=host_id).exclude(state__in=ENDED_TRIAL_STATES)
-    closed = Attempt.objects.filter(run=OuterRef("pk"), host=host_id, kind=AttemptKind.CLOSE_RUN)
-    closed = closed.exclude(state=AttemptState.LOST)
-    return Run.objects.filter(~Exists(unended), ~Exists(closed), Exists(sent), state__in=OPEN_RUN_STATES)
+    open_runs = Run.objects.filter(Exists(_unclosed(host_id)), state__in=OPEN_RUN_STATES)
+    return open_runs.filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
 
 
 def _create(

@@ -20,8 +20,8 @@ from webapp.runs.models import (
 )
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, move_attempt, move_run, move_trial
 
-# The worker itself broke off, and nothing is known of the trial: it is tried again like a lost one.
-INTERRUPTIONS = frozenset({"worker_died", "worker_stopped"})
+# The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
+INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired"})
 
 
 def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", message: str = "") -> None:
@@ -29,6 +29,8 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", message: 
 
     Call inside a transaction that has locked the attempt.
     """
+    if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
+        to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
     move_attempt(attempt, to, code=code, outcome=message)
     TargetLock.objects.filter(attempt=attempt).delete()
     if attempt.trial is not None:
@@ -40,15 +42,23 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", message: 
 def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, message: str) -> None:
     if to is AttemptState.LOST or (to is AttemptState.FAILED and code in INTERRUPTIONS):
         lose_trial(trial, attempt, code=code, reason=message)
+    elif to is AttemptState.CANCELLED and trial.skip_requested_at:
+        _end_skipped(trial, attempt)
     else:
         move_trial(trial, TrialState(to.value), attempt=attempt, code=code, reason=message)
+
+
+def _end_skipped(trial: Trial, attempt: Attempt) -> None:
+    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", reason=trial.skip_reason)
 
 
 def lose_trial(trial: Trial, attempt: Attempt, *, code: str, reason: str) -> None:
     """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
     move_trial(trial, TrialState.LOST, attempt=attempt, code=code, reason=reason)
-    trial.refresh_from_db(fields=["attempts_left"])
-    if Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
+    trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason"])
+    if trial.skip_requested_at:
+        _end_skipped(trial, attempt)
+    elif Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
         move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="cancelled", reason="The run was cancelled.")
     elif trial.destructive:
         reason = f"{reason} It overwrites its target, so it is not tried again by itself: start a new run."
@@ -81,7 +91,10 @@ def settle_run(run_id: UUID) -> bool:
 
 
 def _last_closings(run: Run) -> Sequence[tuple[str, str | None, str]]:
-    """(host, state of its close-run attempt, its words) of every host that was sent a trial; None: not closed yet."""
+    """(host, state of its last close-run attempt, its words) of every host that was sent a trial.
+
+    None where nothing was put back since the last trial: a run that was paused may have been closed before.
+    """
     attempts = list(run.attempts.select_related("host").order_by("created_at"))
     closings: dict[UUID, tuple[str, str | None, str]] = {}
     for attempt in attempts:
@@ -89,8 +102,8 @@ def _last_closings(run: Run) -> Sequence[tuple[str, str | None, str]]:
             closings[attempt.host_id] = (attempt.host.slug, AttemptState.LOST, "the host was revoked before it did so")
         elif attempt.kind == AttemptKind.CLOSE_RUN and attempt.ended_at and attempt.state != AttemptState.LOST:
             closings[attempt.host_id] = (attempt.host.slug, attempt.state, attempt.outcome)
-        else:
-            closings.setdefault(attempt.host_id, (attempt.host.slug, None, ""))
+        elif attempt.kind == AttemptKind.TRIAL:
+            closings[attempt.host_id] = (attempt.host.slug, None, "")
     return list(closings.values())
 
 
@@ -99,6 +112,8 @@ def _verdict(run: Run, troubles: Sequence[str]) -> tuple[RunState, str, str]:
         return RunState.FAILED, "settings_not_restored", "Settings were not put back. " + "; ".join(troubles)
     if run.cancel_requested_at:
         return RunState.CANCELLED, "cancelled", "A person cancelled the run."
+    if not run.trials.exclude(reason_code="skipped").exists():
+        return RunState.CANCELLED, "skipped", "Every trial of it was skipped."
     if not run.trials.filter(state=TrialState.DONE).exists():
         return RunState.FAILED, "no_trial_done", "None of its trials was done; each says why."
     return RunState.DONE, "", ""

@@ -17,6 +17,7 @@ from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
 from webapp.runs.ending import end_attempt
+from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     OPEN_RUN_STATES,
@@ -27,6 +28,7 @@ from webapp.runs.models import (
 )
 from webapp.runs.orders import publish, to_publish_again, waiting_orders
 from webapp.runs.states import move_attempt, revive_trial
+from webapp.runs.turns import take_turn
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +48,8 @@ def _expire(attempt_id: UUID) -> bool:
     heard = "accepted" if attempt.accepted_at else "never accepted"
     message = f"The order was {heard} and the worker was not heard before its lease ended."
     end_attempt(attempt, AttemptState.LOST, code="lease_expired", message=message)
-    log.warning("attempt %s: lost, %s", attempt.pk, message)
+    with about_attempt(attempt):
+        log.warning("Lost: %s", message)
     return True
 
 
@@ -65,12 +68,15 @@ def publish_again() -> int:
 def revive(attempt: Attempt) -> bool:
     """Make a lost attempt active again; False where it is too late for that.
 
-    Too late: its run has ended or is being cancelled, or the host got a newer order since.
+    Too late: its run has ended or is being cancelled, its trial is being skipped, or the host got a newer order since.
     Call inside a transaction that has locked the attempt.
     """
     run, trial = attempt.run, attempt.trial
-    if run is not None and (run.state not in OPEN_RUN_STATES or (trial is not None and run.cancel_requested_at)):
+    if run is not None and (
+        run.state not in OPEN_RUN_STATES or (trial is not None and (run.cancel_requested_at or trial.skip_requested_at))
+    ):
         return False
+    take_turn(attempt.host_id)
     if Attempt.objects.filter(host_id=attempt.host_id, created_at__gt=attempt.created_at).exists():
         return False
     try:
@@ -78,7 +84,8 @@ def revive(attempt: Attempt) -> bool:
             _reactivate(attempt)
     except IntegrityError:  # another host holds the drive by now
         return False
-    log.info("attempt %s: heard again after it was lost", attempt.pk)
+    with about_attempt(attempt):
+        log.info("Heard again after it was lost.")
     return True
 
 

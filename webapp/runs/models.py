@@ -3,6 +3,7 @@
 Trial:  planned -> dispatched -> accepted -> running -> done | failed | cancelled
         dispatched | accepted | running -> lost -> planned (again) | failed
 Run:    queued -> running -> closing -> done | failed | cancelled
+        queued | running -> paused -> queued | running | closing
 The transition tables and the one function that moves each are in `states.py`.
 """
 
@@ -19,13 +20,14 @@ from webapp.plans.models import PlanVersion
 class RunState(models.TextChoices):
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
+    PAUSED = "paused", "Paused"  # by a person: no new order is sent, what is under way goes on to its end
     CLOSING = "closing", "Putting settings back"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Cancelled"
 
 
-OPEN_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.CLOSING)
+OPEN_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED, RunState.CLOSING)
 
 
 class TrialState(models.TextChoices):
@@ -79,7 +81,14 @@ class Run(models.Model):
     armed_until = models.DateTimeField(null=True)
     reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled
     reason = models.TextField(blank=True)
-    note = models.TextField(blank=True)
+    note = models.TextField(blank=True)  # written with the start; later ones are rows of Note
+    # Order in which hosts take up runs, smallest first; null once ended. Open runs without one come last.
+    queue_place = models.BigIntegerField(null=True)
+    paused_at = models.DateTimeField(null=True)  # set while paused
+    paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked all its results
+    again_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="again")
+    request_id = models.UUIDField(null=True, unique=True)  # of the form that started it: sent twice, it starts once
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
@@ -87,7 +96,13 @@ class Run(models.Model):
 
     class Meta:
         ordering = ["-number"]
-        constraints = [models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known")]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known"),
+            # checked at the commit, so that runs can change places in one statement
+            models.UniqueConstraint(
+                fields=["queue_place"], name="run_queue_place_once", deferrable=models.Deferrable.DEFERRED
+            ),
+        ]
         indexes = [
             # the dispatcher looks only at open runs, of which there are few
             models.Index(fields=["created_at"], name="run_open", condition=Q(state__in=OPEN_RUN_STATES)),
@@ -124,6 +139,13 @@ class Trial(models.Model):
     attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
     ended_at = models.DateTimeField(null=True)
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
+    skip_requested_at = models.DateTimeField(null=True)  # a person wants it stopped, or not started
+    skip_reason = models.CharField(max_length=600, blank=True)  # who, and why
+
+    @property
+    def why_invalid(self) -> str:
+        """Why its results are not to be trusted: its own reason, or its run's; "" where they are."""
+        return self.invalid_reason or self.run.invalid_reason
 
     class Meta:
         ordering = ["run", "index"]
@@ -159,6 +181,8 @@ class Attempt(models.Model):
     ended_at = models.DateTimeField(null=True)
     phase = models.CharField(max_length=300, blank=True)  # what the worker last said it is doing
     configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
+    # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
+    clock_offset_ms = models.BigIntegerField(null=True)
     outcome_code = models.CharField(max_length=60, blank=True)
     outcome = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -202,6 +226,19 @@ class Move(models.Model):
     after = models.CharField(max_length=10)
     code = models.CharField(max_length=60, blank=True)
     reason = models.TextField(blank=True)
+
+    class Meta:
+        ordering = ["at", "id"]
+
+
+class Note(models.Model):
+    """What a person wrote down about a run, or about one trial of it. Plain text."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="notes")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="notes", null=True)
+    text = models.TextField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["at", "id"]

@@ -14,6 +14,7 @@ from redis.exceptions import RedisError
 from webapp.celery import app
 from webapp.hosts.keys import signing_key
 from webapp.plans.selectors import reference_of
+from webapp.runs.logs import about_attempt
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, Trial
 from worker.contract.orders import (
     ORDER_TASK,
@@ -42,11 +43,16 @@ def publish(attempt: Attempt) -> bool:
     May be done any number of times: the worker's journal refuses an attempt that it knows.
     The order goes straight to the queue's list (no bindings that an emptied Redis would have lost).
     """
-    envelope = seal(order_for(attempt), signing_key()[1])
+    with about_attempt(attempt):
+        return _publish(attempt)
+
+
+def _publish(attempt: Attempt) -> bool:
+    envelope = seal(order_for(attempt), signing_key(trusted=attempt.host.trusted_keys)[1])
     try:
         app.send_task(ORDER_TASK, args=[envelope], queue=queue_name(str(attempt.host_id)), declare=[], argsrepr="[…]")
     except (OperationalError, RedisError, OSError) as error:
-        log.warning("attempt %s: the broker did not take the order, it will be sent again: %s", attempt.pk, error)
+        log.warning("The broker did not take the order, it will be sent again: %s", error)
         return False
     Attempt.objects.filter(pk=attempt.pk).update(published_at=timezone.now())
     return True
@@ -105,10 +111,11 @@ def total_limit_s(workload: Workload) -> int:
 
 
 def to_publish_again() -> list[Attempt]:
-    """Orders that nobody accepted in time. Orders of cancelled runs are left to lapse."""
+    """Orders that nobody accepted in time. Orders of cancelled runs and skipped trials are left to lapse."""
     overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
     waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
     waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)
+    waiting = waiting.exclude(trial__skip_requested_at__isnull=False)
     waiting = waiting.exclude(published_at__gt=overdue)
     return list(
         waiting.order_by(F("published_at").asc(nulls_first=True)).select_related("run", "trial__target", "host")

@@ -1,12 +1,14 @@
 """Starting and cancelling runs."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from uuid import UUID
 
 import msgspec
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -21,17 +23,26 @@ from webapp.plans.selectors import facts_of
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
+from webapp.runs.queue import last_place, lock_queue
 from webapp.runs.readiness import destroys, refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 from worker.contract.workload import TargetKind
 
 # An order that was not accepted when its run is cancelled is waited for this long (s).
 UNACCEPTED_GRACE_SECONDS = 30
-_NUMBER_LOCK = 0x72_756E_6E6F
 
 
 class StartRefused(Refusal):
     """The run cannot be started as asked for."""
+
+
+@dataclass(frozen=True)
+class StartOptions:
+    """What most starts leave as it is."""
+
+    again_of: Run | None = None
+    keep: Callable[[PlannedTrial], bool] | None = None  # only these trials of the plan
+    request_id: UUID | None = None  # the same one twice starts one run
 
 
 def start_run(
@@ -42,22 +53,40 @@ def start_run(
     armed: Sequence[str] = (),
     seed: int | None = None,
     note: str = "",
+    options: StartOptions | None = None,
 ) -> Run:
     """Plan all trials of a new run and send the first ones. `armed` are the serials typed by the person.
 
     Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, not_armed.
     """
+    options = options or StartOptions()
+    if known := _started_before(options):
+        return known
     fresh = list(Target.objects.filter(pk__in=[target.pk for target in targets]).select_related("host"))
     seed = secrets.randbelow(2**53) if seed is None else seed
     document = read(version.document)
     try:
         refuse_unfit_hosts(fresh)
-        expansion = _expanded(document, fresh, seed)
+        expansion = _kept(_expanded(document, fresh, seed), options)
         refuse_unfit_trials(expansion.trials, fresh)
         refuse_unarmed(expansion.trials, fresh, armed)
     except Refusal as refusal:
         raise StartRefused(refusal.code, refusal.message) from refusal
-    return _create_run(version, document, fresh, expansion, by, armed, seed, note)
+    return _create_run(version, document, fresh, expansion, by, armed, seed, note, options)
+
+
+def _started_before(options: StartOptions) -> Run | None:
+    return Run.objects.filter(request_id=options.request_id).first() if options.request_id else None
+
+
+def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
+    """The expansion without the trials that are not wanted; the others keep their order."""
+    if options.keep is None:
+        return expansion
+    kept = [trial for trial in expansion.trials if options.keep(trial)]
+    if not kept:
+        raise Refusal("plan_problem", "None of these trials is in the plan any more.")
+    return replace(expansion, trials=tuple(replace(trial, index=index) for index, trial in enumerate(kept)))
 
 
 def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> Expansion:
@@ -73,10 +102,16 @@ def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> E
 def _create_run(
     version: PlanVersion, document: PlanDocument, targets: Sequence[Target], expansion: Expansion,
     by: User | None, armed: Sequence[str], seed: int, note: str,
+    options: StartOptions,
 ) -> Run:  # fmt: skip
-    now = timezone.now()
+    now, number = timezone.now(), _next_number()
+    if known := _started_before(options):
+        return known
     run = Run.objects.create(
-        number=_next_number(),
+        number=number,
+        queue_place=last_place(),
+        again_of=options.again_of,
+        request_id=options.request_id,
         version=version,
         seed=seed,
         trial_count=len(expansion.trials),
@@ -98,9 +133,7 @@ def _create_run(
 
 
 def _next_number() -> int:
-    """The next run's number; the lock is held until the commit, so numbers have no gaps and no twins."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_NUMBER_LOCK])
+    lock_queue()
     highest: int | None = Run.objects.aggregate(highest=Max("number"))["highest"]
     return (highest or 0) + 1
 

@@ -1,7 +1,8 @@
 """The moves that runs, trials and attempts may make, and the one function for each that makes them.
 
 Run      queued ──► running ──► closing ──► done | failed | cancelled
-            └──────────┴── done | failed | cancelled   (no order was ever sent, so nothing is to be put back)
+            │          ├── done | failed | cancelled   (no order was ever sent, so nothing is to be put back)
+            └──► paused ──► queued | running | closing | done | failed | cancelled
 
 Trial    planned ──► dispatched ──► accepted ──► running ──► done
             │            ├──────────────┴───────────┴──────► failed | cancelled
@@ -17,7 +18,7 @@ A worker may skip steps that it had no time to report: dispatched ──► runn
 A revival makes a failed trial run again; `revive_trial` alone may do that, and only where the lease was the failure.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from django.utils import timezone
@@ -39,8 +40,10 @@ R, T, A = RunState, TrialState, AttemptState
 ENDED_RUN_STATES = (R.DONE, R.FAILED, R.CANCELLED)
 
 RUN_MOVES: Mapping[RunState, frozenset[RunState]] = {
-    R.QUEUED: frozenset({R.RUNNING, *ENDED_RUN_STATES}),
-    R.RUNNING: frozenset({R.CLOSING, *ENDED_RUN_STATES}),
+    R.QUEUED: frozenset({R.RUNNING, R.PAUSED, *ENDED_RUN_STATES}),
+    R.RUNNING: frozenset({R.PAUSED, R.CLOSING, *ENDED_RUN_STATES}),
+    # back to what it was before: queued if it never began
+    R.PAUSED: frozenset({R.QUEUED, R.RUNNING, R.CLOSING, *ENDED_RUN_STATES}),
     R.CLOSING: frozenset(ENDED_RUN_STATES),
     R.DONE: frozenset(),
     R.FAILED: frozenset(),
@@ -88,9 +91,13 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
     now = timezone.now()
     changes: dict[str, object] = {"state": to}
     if to is R.RUNNING:
-        changes["started_at"] = now
+        changes["started_at"] = run.started_at or now
+    if to is R.PAUSED:
+        changes["paused_at"] = now
+    if before is R.PAUSED:
+        changes |= {"paused_at": None, "paused_by": None}
     if to in ENDED_RUN_STATES:
-        changes |= {"ended_at": now, "reason_code": code, "reason": reason}
+        changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_place": None}
     _update(Run.objects.filter(pk=run.pk, state=before).update(**changes), run, before, to)
     _set(run, changes)
     Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
@@ -138,15 +145,18 @@ def _move_trial(
 def cancel_planned_trials(run: Run) -> int:
     """Cancel everything of a run that was not sent yet, in two statements however many they are."""
     planned = list(run.trials.select_for_update(no_key=True).filter(state=T.PLANNED).order_by("index"))
-    now, reason = timezone.now(), "The run was cancelled before this trial began."
+    cancel_these(run, planned, code="cancelled", reason="The run was cancelled before this trial began.")
+    return len(planned)
+
+
+def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) -> None:
+    """Cancel planned trials that the caller has locked."""
     Trial.objects.filter(pk__in=[trial.pk for trial in planned], state=T.PLANNED).update(
-        state=T.CANCELLED, ended_at=now, reason_code="cancelled", reason=reason
+        state=T.CANCELLED, ended_at=timezone.now(), reason_code=code, reason=reason
     )
     Move.objects.bulk_create(
-        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code="cancelled", reason=reason)
-        for trial in planned
+        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code=code, reason=reason) for trial in planned
     )
-    return len(planned)
 
 
 def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "") -> None:

@@ -1,6 +1,7 @@
-"""fio job files -> plans. `read_job_file` is all that others use."""
+"""fio job files <-> plans. `read_job_file` and `write_job_file` are all that others use."""
 
 from webapp.plans.jobfile.lines import JobFileError, JobProblem
 from webapp.plans.jobfile.reader import read_job_file
+from webapp.plans.jobfile.writer import write_job_file
 
-__all__ = ["JobFileError", "JobProblem", "read_job_file"]
+__all__ = ["JobFileError", "JobProblem", "read_job_file", "write_job_file"]

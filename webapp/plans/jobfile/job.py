@@ -9,12 +9,14 @@ from dataclasses import dataclass, field
 
 from webapp.plans.factors import FACTORS
 from webapp.plans.jobfile.lines import JobProblem, Line, Section
+from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
 from worker.contract.workload import Engine, Pattern
 from worker.recipes.fio_options import ALLOWED, Meaning, Option
 
 _FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "engine": "psync", "direct": False}
 _STONEWALL = "stonewall"
+GROUPING = ("part", "on")  # stated of a section, and no factors
 
 
 @dataclass
@@ -47,12 +49,37 @@ def read_job(section: Section) -> Job:
     if not job.problems:
         job.values = dict(_FIO_DEFAULTS) | job.values
         _whole(job)
+    if section.stated:
+        job.notes.clear()  # written by Sweetspot: nothing is done otherwise
+        _stated(job)
     return job
+
+
+def _stated(job: Job) -> None:
+    """What Sweetspot said in comments wins over fio's options, as `block_split` over `block_size`."""
+    for line in job.section.stated:
+        if line.option in GROUPING:
+            continue
+        try:
+            if line.option not in FACTORS:
+                raise ValueRefused(f"there is no factor `{line.option}`")
+            job.values[line.option] = FACTORS[line.option].parse(line.value)
+        except ValueError as error:
+            job.problems.append(JobProblem(line.number, line.option, f"is refused: {str(error)[:300]}."))
+    for other, wins in (("block_size", "block_split"), ("amount", "runtime")):
+        if wins in job.values:
+            job.values.pop(other, None)
 
 
 def texts(job: Job) -> dict[str, str]:
     """The factors as a plan writes them; call it only without problems."""
     return {name: FACTORS[name].write(value) for name, value in job.values.items()}
+
+
+def whole_point(job: Job) -> dict[str, str]:
+    """The factors with those at their default, so that the points of one part name the same ones."""
+    grid = with_defaults({name: (value,) for name, value in job.values.items()}, drop_caches=False)
+    return {name: FACTORS[name].write(value) for name, value in applicable({n: v for n, (v,) in grid.items()}).items()}
 
 
 def _last_lines(job: Job) -> dict[str, Line]:

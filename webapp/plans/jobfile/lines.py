@@ -1,17 +1,18 @@
 """The lines of a fio job file: sections, and the options that hold in each.
 
 As fio reads them: `;` and `#` begin a comment anywhere in a line, an option may stand alone, a `[global]` section
-holds for the sections below it, and several of them add up.
+holds for the sections below it, and several of them add up. Comments of Sweetspot's own (`writer`) are read too.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from webapp.core.errors import Refusal
 
-MOST_BYTES = 64 * 1024
-MOST_JOBS = 50
+MOST_BYTES = 256 * 1024
+MOST_JOBS = 1000
 _SECTION = re.compile(r"\[([^\[\]]{1,100})\]")
+_STATED = re.compile(r"[;#]\s*sweetspot( plan)?:\s*([a-z][a-z0-9_.]{0,59})\s*=(.*)", re.ASCII)
 _SHOWN = 5
 
 
@@ -54,14 +55,27 @@ class Section:
     number: int  # of the line with its name
     name: str
     lines: tuple[Line, ...]
+    stated: tuple[Line, ...] = ()  # comments of Sweetspot's own: `option` is a factor, `part` or `on`
 
 
-def sections(text: str) -> list[Section]:
-    """The jobs of a file in their order. Raises JobFileError."""
+@dataclass(frozen=True)
+class JobFile:
+    """`plan` are the comments about the whole plan: `title`, `repeats`, `order`, `retries`, `sequence`."""
+
+    sections: tuple[Section, ...]
+    plan: tuple[Line, ...] = ()
+    problems: tuple[JobProblem, ...] = ()  # lines that are no options; the others can still be looked at
+
+
+def read_lines(text: str) -> JobFile:
+    """The jobs of a file in their order. Raises JobFileError where there are none, or too many."""
     if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
         raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MOST_BYTES // 1024} KiB.")])
     reading = _Reading([], [], [])
     for number, written in enumerate(text.split("\n"), start=1):
+        if stated := _STATED.fullmatch(written.strip()):
+            reading.state(Line(number, stated[2], stated[3].strip()), of_plan=bool(stated[1]))
+            continue
         reading.take(number, re.split(r"[;#]", written, maxsplit=1)[0].strip())
     return reading.finished()
 
@@ -74,6 +88,15 @@ class _Reading:
     common: list[Line]
     problems: list[JobProblem]
     in_global: bool = False
+    plan: list[Line] = field(default_factory=list)
+    stated: list[list[Line]] = field(default_factory=list)  # of each job
+
+    def state(self, line: Line, *, of_plan: bool) -> None:
+        """A comment of ours; outside a job one about a factor says nothing."""
+        if of_plan:
+            self.plan.append(line)
+        elif self.jobs and not self.in_global:
+            self.stated[-1].append(line)
 
     def take(self, number: int, text: str) -> None:
         if not text:
@@ -89,6 +112,7 @@ class _Reading:
         self.in_global = name == "global"
         if not self.in_global:
             self.jobs.append((number, name or "job", list(self.common)))
+            self.stated.append([])
 
     def _option(self, number: int, text: str) -> None:
         option, _, value = (piece.strip() for piece in text.partition("="))
@@ -99,11 +123,13 @@ class _Reading:
         else:
             (self.common if self.in_global else self.jobs[-1][2]).append(Line(number, option, value))
 
-    def finished(self) -> list[Section]:
+    def finished(self) -> JobFile:
         if not self.jobs and not self.problems:
             self.problems.append(JobProblem(0, "", "There is no job in this file: no section other than [global]."))
         if len(self.jobs) > MOST_JOBS:
-            self.problems.append(JobProblem(0, "", f"{len(self.jobs)} jobs are more than the {MOST_JOBS} of a plan."))
-        if self.problems:
+            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MOST_JOBS:,}."))
+        if not self.jobs or len(self.jobs) > MOST_JOBS:
             raise JobFileError(self.problems)
-        return [Section(number, name, tuple(lines)) for number, name, lines in self.jobs]
+        jobs = zip(self.jobs, self.stated, strict=True)
+        sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)
+        return JobFile(sections, tuple(self.plan), tuple(self.problems))

@@ -1,16 +1,23 @@
-"""The whole file -> a plan: each job becomes a part.
+"""The whole file -> a plan: each job becomes a part, those that Sweetspot wrote for one part become that part again.
 
 Jobs that fio would run at the same time are refused: a trial has one workload. Put `stonewall` into each.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+
+import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.jobfile.job import Job, read_job, texts
-from webapp.plans.jobfile.lines import JobFileError, JobProblem, sections
+from webapp.plans.jobfile.folding import folded
+from webapp.plans.jobfile.job import Job, read_job, texts, whole_point
+from webapp.plans.jobfile.lines import JobFileError, JobProblem, Line, read_lines
 
 _TITLE_LENGTH = 200
+_NOTE_LENGTH = 20_000
+_MOST_PARTS = 50
+_ABOUT_PLAN = ("title", "repeats", "order", "retries", "sequence")
 
 
 def read_job_file(text: str, *, title: str = "") -> PlanDocument:
@@ -18,18 +25,59 @@ def read_job_file(text: str, *, title: str = "") -> PlanDocument:
 
     What fio would do otherwise is said in the plan's note.
     """
-    jobs = [read_job(section) for section in sections(text)]
-    problems = [*_simultaneous(jobs), *(problem for job in jobs for problem in job.problems)]
+    file = read_lines(text)
+    jobs = [read_job(section) for section in file.sections]
+    problems = [*file.problems, *_simultaneous(jobs), *(problem for job in jobs for problem in job.problems)]
     if problems:
         raise JobFileError(sorted(dict.fromkeys(problems), key=lambda problem: problem.line))
+    parts = _parts(jobs)
     named = title.strip() or f"fio job {jobs[0].section.name}"
-    names = _part_names(jobs)
-    return PlanDocument(
-        title=named[:_TITLE_LENGTH],
-        parts=tuple(Part(name=name, factors=texts(job)) for name, job in zip(names, jobs, strict=True)),
-        order=Order.LISTED,
-        note=_note(names, jobs),
-    )
+    document = PlanDocument(title=named[:_TITLE_LENGTH], parts=parts, order=Order.LISTED, note=_note(jobs))
+    return _as_stated(document, file.plan, keep_title=bool(title.strip()))
+
+
+def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: bool) -> PlanDocument:
+    """With what the file's comments say of the whole plan."""
+    said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
+    if keep_title:
+        said.pop("title", None)
+    if "sequence" in said:
+        said["sequence"] = [name.strip() for name in str(said["sequence"]).split(",")]
+    try:
+        return msgspec.convert(msgspec.to_builtins(document) | said, PlanDocument, strict=False)
+    except msgspec.ValidationError as error:
+        at = next((line.number for line in lines if f"$.{line.option}" in str(error)), 0)
+        raise JobFileError([JobProblem(at, "", f"This comment is not understood: {error}.")]) from error
+
+
+@dataclass(frozen=True)
+class _Group:
+    """Jobs that belong to one part of the plan that the file was written from; or one job, then `part` is ""."""
+
+    part: str
+    on: tuple[str, ...]
+
+
+def _group(job: Job) -> _Group:
+    stated = {line.option: line.value for line in job.section.stated}
+    kinds = tuple(kind.strip() for kind in stated.get("on", "").split(",") if kind.strip())
+    return _Group(stated.get("part", "")[:90], kinds)
+
+
+def _parts(jobs: Sequence[Job]) -> tuple[Part, ...]:
+    parts: list[Part] = []
+    for group, members in groupby(jobs, key=_group):
+        if group.part:
+            grids = [(group.part, grid) for grid in folded([whole_point(job) for job in members])]
+        else:
+            grids = [(job.section.name[:90], texts(job)) for job in members]
+        on = {"on": group.on} if group.on else {}
+        parts += [Part(name=name, factors=grid, **on) for name, grid in grids]
+    if len(parts) > _MOST_PARTS:
+        problem = f"{len(parts)} jobs are more than the {_MOST_PARTS} parts that a plan may have."
+        raise JobFileError([JobProblem(0, "", problem)])
+    names = _numbered([part.name for part in parts])
+    return tuple(msgspec.structs.replace(part, name=name) for part, name in zip(parts, names, strict=True))
 
 
 def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
@@ -45,16 +93,17 @@ def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
     ]
 
 
-def _part_names(jobs: Sequence[Job]) -> list[str]:
-    """The sections' names, with a number where one comes again."""
+def _numbered(wanted: Sequence[str]) -> list[str]:
+    """The names, with a number where one comes again."""
     names: list[str] = []
-    for job in jobs:
-        wanted = job.section.name[:90]
-        numbered = (f"{wanted} {number}" for number in range(2, len(jobs) + 2))
-        names.append(next(name for name in (wanted, *numbered) if name not in names))
+    for name in wanted:
+        numbered = (f"{name} {number}" for number in range(2, len(wanted) + 2))
+        names.append(next(one for one in (name, *numbered) if one not in names))
     return names
 
 
-def _note(names: Sequence[str], jobs: Sequence[Job]) -> str:
+def _note(jobs: Sequence[Job]) -> str:
+    names = _numbered([job.section.name[:90] for job in jobs])
     lines = [f"- {name}: {note}." for name, job in zip(names, jobs, strict=True) for note in job.notes]
-    return "\n".join(["Read from a fio job file.", *(["What fio would do otherwise:", "", *lines] if lines else [])])
+    whole = "\n".join(["Read from a fio job file.", *(["What fio would do otherwise:", "", *lines] if lines else [])])
+    return whole[:_NOTE_LENGTH]

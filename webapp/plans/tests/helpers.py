@@ -23,6 +23,7 @@ def _target(given: dict[str, object]) -> TargetFacts:
         "serial": "S1",
         "size_bytes": 10 * GIB,
         "settings_allowed": ("*",),
+        "host_settings_allowed": ("*",),
         "destroy": True,
         "host_id": "host-a",
     }

@@ -1,6 +1,8 @@
+from collections.abc import Mapping
+
 import pytest
 
-from webapp.plans.estimate import FASTEST_IOPS, Estimate, estimate
+from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate, rated
 from webapp.plans.expand import expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
@@ -8,10 +10,12 @@ from webapp.plans.tests.helpers import device, directory, document, part
 MIB = 1024**2
 
 
-def of(*targets: TargetFacts, repeats: int = 1, **factors: str) -> Estimate:
+def of(
+    *targets: TargetFacts, repeats: int = 1, experience: Mapping[str, Experience] | None = None, **factors: str
+) -> Estimate:
     expansion = expand(document(part("main", factors), repeats=repeats), targets, seed=1)
     assert expansion.problems == ()
-    return estimate(expansion)
+    return estimate(expansion, experience)
 
 
 def test_it_adds_times_ramps_overhead_and_files_written_first() -> None:
@@ -19,6 +23,25 @@ def test_it_adds_times_ramps_overhead_and_files_written_first() -> None:
     assert made.trials == 4
     assert made.seconds == pytest.approx(4 * (3 + 2 + 0.4) + 64 * MIB / 200e6)
     assert made.unknown_trials == 0
+    assert (made.seconds_low, made.seconds_high, made.learned_runs) == (made.seconds, made.seconds, 0)
+
+
+def test_earlier_runs_on_the_host_give_a_range() -> None:
+    known = Experience(runs=4, turnover_s=Span(1, 1.5, 2), prefill_bytes_per_s=Span(16 * MIB, 32 * MIB, 64 * MIB))
+    made = of(directory(), repeats=2, experience={"host-a": known})
+    assert (made.seconds_low, made.seconds, made.seconds_high) == (2 * 4 + 1, 2 * 4.5 + 2, 2 * 5 + 4)
+    assert made.learned_runs == 4
+    assert of(directory(), experience={"host-b": known}).learned_runs == 0
+
+
+def test_an_amount_takes_as_long_as_the_same_workload_did_before() -> None:
+    work = expand(document(part(amount="64M")), [device()], seed=1).trials[0].workload
+    rates = {("loop", rated(work)): Span(16 * MIB, 32 * MIB, 64 * MIB)}
+    known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts=rates)
+    made = of(device(), amount="128M", experience={"host-a": known})
+    assert (made.seconds_low, made.seconds, made.seconds_high) == (1 + 2, 1 + 4, 1 + 8)
+    assert made.unknown_trials == 0
+    assert of(device(), amount="128M", block_size="8k", experience={"host-a": known}).unknown_trials == 1
 
 
 def test_hosts_work_side_by_side() -> None:

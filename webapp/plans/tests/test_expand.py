@@ -162,3 +162,13 @@ def test_a_target_kind_is_named_once_in_words() -> None:
     made = expand(document(part(on=("block", "volume"))), [directory()], seed=1)
     assert "`on` names volume" in only_problem(made)
     assert directory().kind is TargetKind.DIRECTORY
+
+
+def test_a_sequence_decides_what_changes_slowest_where_the_order_is_as_listed() -> None:
+    factors = {"iodepth": "1, 2", "scheduler": "none, mq-deadline"}
+    for order, slowest in ((Order.LISTED, "iodepth"), (Order.RANDOMISED, "scheduler")):
+        plan = document(part("main", factors), order=order, sequence=("iodepth", "scheduler"), repeats=1)
+        trials = expand(plan, [device()], seed=3).trials
+        assert len(list(groupby(trials, key=lambda trial: trial.point[slowest]))) == 2
+    plain = expand(document(part("main", factors), repeats=1), [device()], seed=3).trials
+    assert {trial.point_key for trial in trials} == {trial.point_key for trial in plain}

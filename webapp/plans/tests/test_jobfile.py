@@ -157,7 +157,7 @@ def test_jobs_at_the_same_time_are_refused_by_name() -> None:
         ("size=1m\n[a]\n", "before the first section"),
         ("[a]\nrw=read\n", "never ends"),
         ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs are more than the 50"),
-        ("#" * (MOST_BYTES + 1), "over the limit of 64 KiB"),
+        ("#" * (MOST_BYTES + 1), "over the limit of 256 KiB"),
     ],
 )
 def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:

@@ -1,17 +1,27 @@
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.plans import services
-from webapp.plans.document import read
+from webapp.plans.document import Part, read
 from webapp.plans.estimate import estimate
 from webapp.plans.expand import expand
 from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.problems import PlanRefused
 from webapp.plans.selectors import plans_list, version_of
-from webapp.plans.services import create_plan, delete_plan, load_builtin_plans, save_version, undelete_plan
+from webapp.plans.services import (
+    copy_plan,
+    create_plan,
+    delete_plan,
+    load_builtin_plans,
+    restore_version,
+    save_version,
+    undelete_plan,
+)
 from webapp.plans.tests.helpers import device, directory, document, part
 
 pytestmark = pytest.mark.django_db
@@ -84,12 +94,97 @@ def test_builtin_plans_are_loaded_once_and_again_only_when_their_text_changes(
     load_builtin_plans()
     plan = Plan.objects.get(slug="mine")
     assert plan.versions.count() == 1
-    save_version(plan=plan, document=document(part()), by=operator)
-    load_builtin_plans()
-    assert version_of("mine").created_by == operator
     file.write_text("title: B\nparts: [{name: a, factors: {pattern: write}}]")
     load_builtin_plans()
-    assert (version_of("mine").number, version_of("mine").plan.title) == (3, "B")
+    assert (version_of("mine").number, version_of("mine").plan.title) == (2, "B")
+
+
+def test_a_builtin_plan_is_copied_and_not_changed(operator: User) -> None:
+    load_builtin_plans()
+    version = version_of("bm-flash-grid")
+    with pytest.raises(Refusal) as caught:
+        save_version(plan=version.plan, document=document(part()), by=operator)
+    assert caught.value.code == "plan_builtin"
+    copies = [copy_plan(version=version, by=operator) for _ in range(2)]
+    assert [copy.title for copy in copies] == ["bm-flash grid (copy)", "bm-flash grid (copy 2)"]
+    assert [copy.builtin for copy in copies] == ["", ""]
+    assert read(version_of(copies[0].slug).document).parts == read(version.document).parts
+    saved = save_version(plan=copies[0], document=document(part()), by=operator)
+    assert saved.number == 2
+
+
+def test_a_plan_of_somebodys_own_is_no_builtin_one(operator: User) -> None:
+    mine = create_plan(document=document(part()), by=operator, slug="first-look")
+    load_builtin_plans()
+    assert Plan.objects.get(builtin="first-look").slug == "first-look-2"
+    assert mine.versions.count() == 1
+
+
+def test_a_builtin_plan_that_was_not_marked_yet_is_found_again() -> None:
+    load_builtin_plans()
+    Plan.objects.update(builtin="")
+    count = Plan.objects.count()
+    load_builtin_plans()
+    assert Plan.objects.exclude(builtin="").count() == Plan.objects.count() == count
+
+
+def test_an_older_version_is_restored_as_the_next_one(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    save_version(plan=plan, document=document(part(), repeats=5), by=operator)
+    assert restore_version(plan=plan, number=1, by=operator).number == 3
+    assert read(version_of("test").document).repeats == 2
+    assert restore_version(plan=plan, number=3, by=operator).number == 3
+    assert AuditEntry.objects.filter(action="plan.save", detail={"version": 3, "restored": 1}).count() == 1
+
+
+def test_what_somebody_else_saved_meanwhile_is_not_overwritten_unseen(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    save_version(plan=plan, document=document(part(), repeats=5), by=operator, base=1)
+    with pytest.raises(Refusal) as caught:
+        save_version(plan=plan, document=document(part(), repeats=6), by=operator, base=1)
+    assert caught.value.code == "plan_changed"
+    assert "olga saved version 2" in caught.value.message
+    assert save_version(plan=plan, document=document(part(), repeats=6), by=operator, base=2).number == 3
+
+
+def test_a_deleted_plan_is_not_changed(operator: User) -> None:
+    plan = create_plan(document=document(part()), by=operator)
+    delete_plan(plan=plan, by=operator)
+    with pytest.raises(Refusal) as caught:
+        save_version(plan=plan, document=document(part(), repeats=5), by=operator)
+    assert caught.value.code == "plan_deleted"
+
+
+def test_addresses_of_pages_are_no_names_of_plans(operator: User) -> None:
+    assert create_plan(document=document(part(), title="New"), by=operator).slug == "new-2"
+    with pytest.raises(Refusal):
+        create_plan(document=document(part()), by=operator, slug="import")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "place", "words"),
+    [
+        ({"title": " "}, "title", "Give the plan a title."),
+        ({"common": {"blok_size": "4k"}}, "common.blok_size", "Did you mean `block_size`?"),
+        ({"common": {"block_size": "4q"}}, "common.block_size", "Block size: `4q` is not understood"),
+        ({"parts": (part(iodepth="x"),)}, "parts.0.factors.iodepth", "Queue depth: `x` is not a whole number."),
+        ({"parts": (part("a"), part("a"))}, "parts.0.name", "Two parts are called a"),
+        ({"parts": (part(on=()),)}, "parts.0.on", "Choose at least one kind of target."),
+        ({"parts": (part(on=("disk",)),)}, "parts.0.on", "`on` names disk"),
+        ({"parts": (Part(name="a", factors={"engine": "psync"}),)}, "parts.0", "does not say which `pattern`"),
+        ({"common": {"read_percent": "70"}}, "parts.0", "says nothing here"),
+        ({"parts": (part(block_size="4k", block_split="4k/50:8k/50"),)}, "parts.0.factors.block_split", "exclude each"),
+    ],
+)
+def test_a_plan_that_can_run_nowhere_is_refused_with_the_place(
+    operator: User, wrong: dict[str, object], place: str, words: str
+) -> None:
+    unsound = msgspec.structs.replace(document(part()), **wrong)
+    with pytest.raises(PlanRefused) as caught:
+        create_plan(document=unsound, by=operator)
+    assert caught.value.problems[0].place == place
+    assert words in str(caught.value.problems[0])
+    assert not Plan.objects.exists()
 
 
 def test_a_deleted_builtin_plan_stays_deleted() -> None:

@@ -18,6 +18,7 @@ from webapp.core.tests.factories import a_drive, a_host, a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
 from webapp.hosts.models import Host, HostState
 from webapp.runs import orders
+from webapp.runs.actions import arm_run
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, dispatch_host, request_inventory
 from webapp.runs.leases import publish_again
 from webapp.runs.models import (
@@ -28,6 +29,7 @@ from webapp.runs.models import (
     TargetLock,
     TrialState,
 )
+from webapp.runs.orders import armed_serials
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import dispatch_all, tick
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
@@ -96,13 +98,17 @@ def test_it_sends_the_trial_as_it_was_planned() -> None:
     assert attempt.published_at
 
 
-def test_it_sends_no_arming_that_went_stale_before_the_run_began() -> None:
+def test_it_destroys_nothing_whose_arming_went_stale_before_the_run_began() -> None:
     target = a_drive()
-    a_run(target, pattern=Pattern.RANDWRITE, armed_serials=[target.serial], armed_until=timezone.now() - timedelta(1))
-    dispatch_host(target.host_id)
+    run = a_run(
+        target, pattern=Pattern.RANDWRITE, armed_serials=[target.serial], armed_until=timezone.now() - timedelta(1)
+    )
+    assert dispatch_host(target.host_id) is None
+    assert armed_serials(run) == ()
+    arm_run(run=run, serials=[target.serial], by=None)
     (order,) = queued_orders(target.host)
     assert isinstance(order, TrialOrder)
-    assert order.armed_serials == ()
+    assert order.armed_serials == (target.serial,)
 
 
 def test_it_signs_orders_that_expire(settings: Settings) -> None:
@@ -137,7 +143,8 @@ def test_it_gives_nothing_to_a_host_that_is_not_there(changes: dict[str, object]
     assert not Attempt.objects.exists()
 
 
-def test_it_lets_one_of_two_dispatchers_win() -> None:
+def test_it_lets_one_of_two_dispatchers_win(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG", "webapp.runs.dispatch")
     target = a_target()
     a_run(target, trials=3)
     for _ in range(5):
@@ -146,6 +153,7 @@ def test_it_lets_one_of_two_dispatchers_win() -> None:
         assert sum(one is None for one in found) == 3, found
         Attempt.objects.all().delete()
         target.trials.update(state=TrialState.PLANNED, attempts_left=2)
+    assert "somebody else was first" not in caplog.text, "the database had to refuse it"
 
 
 def test_it_never_uses_a_drive_from_two_hosts_at_once() -> None:

@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import redis
 from django.core.management.base import BaseCommand
 from django_celery_beat.models import IntervalSchedule, PeriodicTask
 
+from webapp.hosts import broker
 from webapp.hosts.keys import signing_key
+from webapp.hosts.tasks import KEEP_BROKER_SECONDS
 from webapp.plans.services import load_builtin_plans
 from webapp.runs.tasks import TICK_SECONDS
 
@@ -15,21 +18,45 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **__: Any) -> None:
         install_tick()
+        install_tidy()
+        install_keep_broker()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
         self.stdout.write(f"built-in plans: {plans}")
+        self._broker()
+
+    def _broker(self) -> None:
+        """Hosts' users with the rules of this version, and what is open in Redis's own set-up."""
+        try:
+            broker.reconcile(rewrite=True)
+            for problem in broker.problems():
+                self.stderr.write(f"broker: {problem}")
+        except (redis.RedisError, OSError) as error:
+            self.stderr.write(f"broker: not reached, hosts' users are made when it is: {error}")
+        if without := broker.hosts_without_user():
+            self.stderr.write(f"broker: enrol these hosts again, they have no user of their own: {', '.join(without)}")
 
 
 def install_tick() -> None:
-    """The beat's entry; a tick that could not be run in time is dropped, the next one does its work."""
-    every, _ = IntervalSchedule.objects.get_or_create(every=TICK_SECONDS, period=IntervalSchedule.SECONDS)
+    _install("tick", "webapp.runs.tasks.tick", TICK_SECONDS, "Leases, orders to be sent again, idle hosts.")
+
+
+def install_keep_broker() -> None:
+    words = "Hosts' users in the broker as the database has them; superseded server keys."
+    _install("keep_broker", "webapp.hosts.tasks.keep_broker", KEEP_BROKER_SECONDS, words)
+
+
+def install_tidy() -> None:
+    """By name: results are above runs."""
+    _install("tidy", "webapp.results.tasks.tidy", 86400, "Old samples are thinned out.")
+
+
+def _install(name: str, task: str, every_s: int, description: str) -> None:
+    """A beat's entry; what could not be run in time is dropped, the next one does its work."""
+    every, _ = IntervalSchedule.objects.get_or_create(every=every_s, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.update_or_create(
-        name="tick",
+        name=name,
         defaults={
-            "task": "webapp.runs.tasks.tick",
-            "interval": every,
-            "expire_seconds": TICK_SECONDS,
-            "enabled": True,
-            "description": "Leases, orders to be sent again, idle hosts.",
+            "task": task, "interval": every, "expire_seconds": every_s, "enabled": True, "description": description,
         },
-    )
+    )  # fmt: skip

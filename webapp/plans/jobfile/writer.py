@@ -1,0 +1,135 @@
+"""A plan -> a fio job file: one section a point, each waiting for the one before it.
+
+fio can run the file as it is, once for each point. What a job file cannot say (settings of the host, dropped caches,
+depth as threads, kinds of target, repeats) is in comments that `read_job_file` reads back:
+
+    ; sweetspot plan: repeats = 3            before the first section: of the whole plan
+    ; sweetspot: scheduler = none            in a section: wins over what fio's options say
+
+A factor gets such a comment wherever reading fio's options alone would not give its value again. So what is exported
+has the same points when it is imported.
+"""
+
+from collections.abc import Iterator
+
+from webapp.core.errors import Refusal
+from webapp.plans.document import PlanDocument
+from webapp.plans.factors import FACTORS
+from webapp.plans.grids import part_grid
+from webapp.plans.jobfile.job import read_job
+from webapp.plans.jobfile.lines import Line, Section
+from webapp.plans.points import Point, combinations, with_defaults, workload_of
+from webapp.plans.problems import refuse_unsound
+from worker.contract.workload import Pattern
+
+MOST_POINTS = 1000
+_BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
+_SAME = (
+    ("bssplit", "block_split"), ("ioengine", "engine"), ("numjobs", "numjobs"), ("sync", "sync"),
+    ("fsync", "fsync_every"), ("nrfiles", "files"), ("rwmixread", "read_percent"),
+)  # fmt: skip
+_SWITCHES = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored", "end_fsync")
+
+Options = list[tuple[str, str]]
+
+
+def write_job_file(document: PlanDocument) -> str:
+    """Raises PlanRefused, or Refusal too_many_points."""
+    refuse_unsound(document)
+    grids = [part_grid(document, part) for part in document.parts]
+    if sum(grid.count for grid in grids) > MOST_POINTS:
+        raise Refusal(
+            "too_many_points", f"More than {MOST_POINTS:,} points are too many for a job file: take the YAML."
+        )
+    names = _unique([_plain(part.name) for part in document.parts])
+    lines = _head(document)
+    for name, grid in zip(names, grids, strict=True):
+        for number, point in enumerate(combinations(grid.levels), start=1):
+            lines += ["", *_section(f"{name} {number}", point)]
+            lines += [f"; sweetspot: part = {name}", f"; sweetspot: on = {', '.join(grid.part.on)}"]
+    return "\n".join(lines) + "\n"
+
+
+def _head(document: PlanDocument) -> list[str]:
+    plan = {
+        "title": _plain(document.title) or "Plan",
+        "repeats": str(document.repeats),
+        "order": document.order.value,
+        "retries": str(document.retries),
+        "sequence": ", ".join(document.sequence),
+    }
+    note = [f"; > {line}" for line in document.note.splitlines() if line.strip()]
+    return [
+        "; A plan of Sweetspot as a fio job file: one section a point. Give it a filename= or directory=.",
+        *(f"; sweetspot plan: {name} = {value}" for name, value in plan.items() if value),
+        *note,
+    ]
+
+
+def _section(name: str, point: Point) -> list[str]:
+    options = _options(point)
+    lines = [f"[{name}]", "stonewall", *(f"{option}={value}" if value else option for option, value in options)]
+    return lines + [
+        f"; sweetspot: {factor} = {FACTORS[factor].write(point[factor])}" for factor in _lost(options, point)
+    ]
+
+
+def _options(point: Point) -> Options:
+    """fio's words for what fio can say of the point."""
+    options: Options = [("rw", str(point["pattern"])), ("direct", "1" if point["direct"] else "0")]
+    if point.get("block_size"):
+        options.append(("bs", str(point["block_size"])))
+    options += [(option, str(point[factor])) for option, factor in _SAME if point.get(factor) not in (None, 0, "none")]
+    options += [(name, "1") for name in _SWITCHES if point.get(name)]
+    options += [_BUFFERS[str(point["buffers"])]] if point["buffers"] in _BUFFERS else []
+    if Pattern(str(point["pattern"])).random:
+        options.append(("norandommap", ""))
+    return [*options, *_depth(point), *_extent(point), *_end(point), ("group_reporting", "")]
+
+
+def _depth(point: Point) -> Options:
+    """A thread for each unit of depth where that is what the engine would get."""
+    work = workload_of(point, seed=1)
+    if work.engine.asynchronous:
+        return [("iodepth", str(work.iodepth))]
+    return [("numjobs", str(work.threads))] if work.threads != work.numjobs else []
+
+
+def _extent(point: Point) -> Options:
+    """fio's size is that of all files of a job together."""
+    size = point["size"]
+    return [("size", str(size * int(point["files"] or 1)))] if isinstance(size, int) else []
+
+
+def _end(point: Point) -> Options:
+    """fio's io_size is each job's share, rounded up."""
+    if "runtime" in point:
+        ramp: Options = [("ramp_time", f"{point['ramp']}s")] if point["ramp"] else []
+        return [("runtime", f"{point['runtime']}s"), ("time_based", ""), *ramp]
+    amount, threads = int(point["amount"] or 0), workload_of(point, seed=1).threads
+    return [("io_size", str(-(-amount // threads)))]
+
+
+def _lost(options: Options, point: Point) -> Iterator[str]:
+    """Factors that do not come back from the options."""
+    lines = tuple(Line(1, option, value) for option, value in options)
+    read = read_job(Section(1, "point", lines)).values
+    back = with_defaults({name: (value,) for name, value in read.items()}, drop_caches=False)
+    for name, value in point.items():
+        if back.get(name, ("not there",)) != (value,):
+            yield name
+
+
+def _plain(text: str) -> str:
+    """Fit for a section's name: neither brackets nor what fio takes for a comment or a variable."""
+    kept = "".join(" " if character in "[];#$" or not character.isprintable() else character for character in text)
+    return " ".join(kept.split())[:80]
+
+
+def _unique(names: list[str]) -> list[str]:
+    made: list[str] = []
+    for name in names:
+        wanted = name or "part"
+        numbered = (f"{wanted} ({number})" for number in range(2, len(names) + 2))
+        made.append(next(one for one in (wanted, *numbered) if one not in made))
+    return made

@@ -1,0 +1,89 @@
+"""Everything that is wrong with a plan whatever it runs on, each with its place in the document.
+
+Saving, importing and the editor's fields all say what this module says. What depends on the target
+(free space, the host's policy, engines that are missing) is found by `expand` when targets are chosen.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+from webapp.core.errors import Refusal
+from webapp.plans.document import PlanDocument
+from webapp.plans.grids import GridProblem, parsed_levels, part_grid
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class FieldProblem:
+    """`place`: title, common.<factor>, parts.<n> (from 0), parts.<n>.name, parts.<n>.on, parts.<n>.factors.<factor>."""
+
+    place: str
+    message: str
+    part: str = ""  # name of the part, for messages that stand alone
+
+    def __str__(self) -> str:
+        return f"Part {self.part}: {self.message}" if self.part else self.message
+
+
+class PlanRefused(Refusal):
+    """A plan that could not run on any target."""
+
+    def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
+        more = f" And {len(problems) - _SHOWN} more." if len(problems) > _SHOWN else ""
+        super().__init__("plan_refused", " ".join(str(one) for one in problems[:_SHOWN]) + more)
+        self.problems = problems
+
+
+def refuse_unsound(document: PlanDocument) -> None:
+    """Raises PlanRefused."""
+    if problems := document_problems(document):
+        raise PlanRefused(problems)
+
+
+def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
+    """In the order of the document; a factor of all parts is named once."""
+    return (*_titles(document), *_common(document), *_parts(document))
+
+
+def _titles(document: PlanDocument) -> list[FieldProblem]:
+    return [] if document.title.strip() else [FieldProblem("title", "Give the plan a title.")]
+
+
+def _common(document: PlanDocument) -> list[FieldProblem]:
+    _, problems = parsed_levels(document.common)
+    return [FieldProblem(f"common.{one.field}", sentence(one.message)) for one in problems]
+
+
+def _parts(document: PlanDocument) -> list[FieldProblem]:
+    said = {(one.field, one.message) for one in parsed_levels(document.common)[1]}
+    names = Counter(part.name for part in document.parts)
+    found = []
+    for number, part in enumerate(document.parts):
+        if not part.name.strip():
+            found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
+        elif names[part.name] > 1:
+            found.append(FieldProblem(f"parts.{number}.name", f"Two parts are called {part.name}: give each its own."))
+        if not part.on:
+            found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
+        found += [
+            FieldProblem(_place(number, one.field, in_part=one.field in part.factors), sentence(one.message), part.name)
+            for one in _own(document, number)
+            if one.field in part.factors or (one.field, one.message) not in said
+        ]
+    return found
+
+
+def _own(document: PlanDocument, number: int) -> tuple[GridProblem, ...]:
+    return part_grid(document, document.parts[number]).found
+
+
+def _place(number: int, field: str, *, in_part: bool) -> str:
+    """Beside the factor where the part names it; else at the part, which is what brings it into conflict."""
+    if field == "on":
+        return f"parts.{number}.on"
+    return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"
+
+
+def sentence(message: str) -> str:
+    return message[:1].upper() + message[1:]

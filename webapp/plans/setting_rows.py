@@ -1,0 +1,121 @@
+"""The rows of the table of factors that are settings: names are the worker's own, values are kept as text.
+
+A randomised run changes the costly ones most slowly: first what is kernel-wide, then what touches a whole
+controller, then what resets other settings of the device.
+"""
+
+from dataclasses import dataclass
+
+from webapp.plans.values import Choice, Token, Values, number_token
+
+HOST, CONTROLLER = 130, 120  # `cost` of what is not the target's alone
+_CACHE = Choice(("write back", "write through"))
+_ON_OFF = Choice(("0", "1"), {"0": "off", "1": "on"})
+_NUMBER = number_token()
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    name: str
+    label: str
+    values: Values
+    cost: int
+    unit: str = ""
+    help: str = ""
+
+    @property
+    def host_wide(self) -> bool:
+        return self.cost == HOST
+
+
+def _row(name: str, label: str, values: Values, *, cost: int, unit: str = "", text: str = "") -> SettingRow:
+    return SettingRow(name, label, values, cost, unit, text)
+
+
+def _tunable(name: str, label: str, *, unit: str = "", text: str = "") -> SettingRow:
+    needed = f"only with scheduler {name.partition('.')[0]}"
+    words = f"{text}; {needed}" if text else needed
+    return _row(name, label, number_token(f" {unit}" if unit else ""), cost=60, unit=unit, text=words)
+
+
+_DEVICE = (
+    _row("scheduler", "I/O scheduler", Token(), cost=100),
+    _row("nr_requests", "Queue size", _NUMBER, cost=90, text="requests that the block queue holds"),
+    _row("wbt_lat_usec", "Write-back throttle", number_token(" µs", negative=True), cost=80, unit="µs"),
+    _row("read_ahead_kb", "Read-ahead", number_token(" KiB"), cost=70, unit="KiB"),
+    _row(
+        "read_ahead_sectors", "Read-ahead (sectors)", number_token(" sectors"), cost=70, unit="sectors",
+        text="of 512 bytes, as blockdev --setra counts",
+    ),
+    _row("max_sectors_kb", "Largest request", number_token(" KiB"), cost=75, unit="KiB"),
+    _row("rq_affinity", "Completion CPU", _NUMBER, cost=60, text="0 any, 1 same group, 2 same CPU"),
+    _row("nomerges", "No merges", _NUMBER, cost=60, text="0 merge, 1 simple only, 2 never"),
+    _row("io_poll", "Polling", _ON_OFF, cost=75, text="follows the driver's poll queues; newer kernels take no write"),
+    _row("rotational", "Rotational", _ON_OFF, cost=75, text="what the kernel takes the drive for"),
+    _row("add_random", "Feeds random pool", _ON_OFF, cost=75),
+    _row("iostats", "I/O statistics", _ON_OFF, cost=75, text="off also takes the per-second figures of the device"),
+    _row(
+        "write_cache", "Flushes (write_cache)", _CACHE, cost=75,
+        text="write through: the kernel sends no flushes, as nobarrier did; data may be lost at a power cut",
+    ),
+    _row("queue_depth", "Drive queue depth", _NUMBER, cost=75, text="commands a SCSI or SATA drive is given at once"),
+    _row("drive_write_cache", "Drive write cache", _CACHE, cost=95, text="inside a SCSI or SATA drive"),
+    _row("md.stripe_cache_size", "md stripe cache", _NUMBER, cost=75, text="pages a drive; RAID 4, 5, 6"),
+    _row("md.sync_speed_min", "md slowest rebuild", Token(example="`1000` or `system`"), cost=75, text="KiB/s"),
+    _row("md.sync_speed_max", "md fastest rebuild", Token(example="`200000` or `system`"), cost=75, text="KiB/s"),
+)  # fmt: skip
+_TUNABLES = (
+    _tunable("mq-deadline.read_expire", "Read deadline", unit="ms"),
+    _tunable("mq-deadline.write_expire", "Write deadline", unit="ms"),
+    _tunable("mq-deadline.writes_starved", "Writes starved", text="batches of reads before one of writes"),
+    _tunable("mq-deadline.fifo_batch", "Batch", text="requests of one direction"),
+    _tunable("mq-deadline.front_merges", "Front merges", text="0 off"),
+    _tunable("mq-deadline.async_depth", "Asynchronous depth"),
+    _tunable("mq-deadline.prio_aging_expire", "Priority aging", unit="ms"),
+    _tunable("kyber.read_lat_nsec", "Read latency target", unit="ns"),
+    _tunable("kyber.write_lat_nsec", "Write latency target", unit="ns"),
+    _tunable("bfq.low_latency", "Low latency", text="0 off"),
+    _tunable("bfq.slice_idle_us", "Idling for a process", unit="µs"),
+    _tunable("bfq.max_budget", "Largest budget", unit="sectors", text="0 chosen by bfq"),
+    _tunable("bfq.timeout_sync", "Time of a process", unit="ms"),
+    _tunable("bfq.strict_guarantees", "Strict guarantees", text="1 on"),
+    _tunable("bfq.fifo_expire_sync", "Synchronous deadline", unit="ms"),
+    _tunable("bfq.fifo_expire_async", "Asynchronous deadline", unit="ms"),
+    _tunable("bfq.back_seek_max", "Farthest seek back", unit="KiB"),
+    _tunable("bfq.back_seek_penalty", "Penalty of a seek back"),
+)
+_CONTROLLER = (
+    _row(
+        "irq_affinity", "Interrupts",
+        Token(pattern=r"cpu\d{1,4}|node\d{1,3}|local|spread|all", example="`cpu0`, `node1`, `local`, `spread`, `all`"),
+        cost=CONTROLLER, text="processors that take the controller's interrupts; for everything behind it",
+    ),
+    _row("nvme.write_cache", "NVMe write cache", _ON_OFF, cost=CONTROLLER, text="volatile, of the controller"),
+    _row("nvme.power_state", "NVMe power state", _NUMBER, cost=CONTROLLER, text="0 is the fastest"),
+)  # fmt: skip
+_HOST = (
+    _row("irqbalance", "irqbalance", Choice(("on", "off")), cost=HOST, text="the daemon that moves interrupts"),
+    _row("cpu.governor", "CPU governor", Token(example="`performance`"), cost=HOST),
+    _row("cpu.energy_preference", "CPU energy preference", Token(example="`balance_performance`"), cost=HOST),
+    _row("cpu.deepest_idle_state", "Deepest idle state", _NUMBER, cost=HOST, text="number of the C-state; 0 polls"),
+    _row("vm.dirty_ratio", "Dirty limit", number_token(" %"), cost=HOST, unit="%", text="of memory"),
+    _row("vm.dirty_bytes", "Dirty limit (bytes)", number_token(" B"), cost=HOST, unit="B"),
+    _row("vm.dirty_background_ratio", "Dirty background", number_token(" %"), cost=HOST, unit="%", text="of memory"),
+    _row("vm.dirty_background_bytes", "Dirty background (bytes)", number_token(" B"), cost=HOST, unit="B"),
+    _row("vm.dirty_expire_centisecs", "Dirty age", number_token(" cs"), cost=HOST, unit="cs", text="1/100 s"),
+    _row("vm.dirty_writeback_centisecs", "Write-back period", number_token(" cs"), cost=HOST, unit="cs"),
+    _row("transparent_hugepage", "Huge pages", Choice(("always", "madvise", "never")), cost=HOST),
+)
+SETTING_ROWS = (*_DEVICE, *_TUNABLES, *_CONTROLLER, *_HOST)
+# Faces of one state of the kernel: a plan names one of them.
+SAME_STATE = (
+    ("read_ahead_kb", "read_ahead_sectors"),
+    ("vm.dirty_ratio", "vm.dirty_bytes"),
+    ("vm.dirty_background_ratio", "vm.dirty_background_bytes"),
+)
+
+
+def scheduler_needed(name: str) -> str:
+    """The scheduler that a tunable belongs to, "" for any other setting."""
+    first, _, rest = name.partition(".")
+    return first if rest and first in ("mq-deadline", "kyber", "bfq") else ""

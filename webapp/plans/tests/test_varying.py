@@ -1,0 +1,28 @@
+import pytest
+
+from webapp.plans.values import Value
+from webapp.plans.varying import varying
+
+Points = list[dict[str, Value]]
+
+
+@pytest.mark.parametrize(
+    ("points", "names"),
+    [
+        ([], ()),
+        ([{"iodepth": 1}, {"iodepth": 1}], ()),
+        ([{"iodepth": 1, "pattern": "read"}, {"iodepth": 2, "pattern": "write"}], ("pattern", "iodepth")),
+        # what does not apply follows from what varies
+        ([{"engine": "psync"}, {"engine": "io_uring", "fixedbufs": False}], ("engine",)),
+        ([{"engine": "io_uring", "fixedbufs": True}, {"engine": "io_uring", "fixedbufs": False}], ("fixedbufs",)),
+        # left as the host had it is not the same as set to what it may have been
+        ([{"scheduler": "none"}, {}], ("scheduler",)),
+        # one of two alternatives
+        ([{"block_size": 4096}, {"block_split": "4k/60:8k/40"}], ("block_size", "block_split")),
+        ([{"block_size": 4096, "amount": 1}, {"block_size": 4096, "runtime": 5}], ("runtime", "amount")),
+        # a whole device is a size like any other; what nobody knows comes last
+        ([{"size": None, "zeta": 1, "beta": 1}, {"size": 1, "zeta": 2, "beta": 2}], ("size", "beta", "zeta")),
+    ],
+)
+def test_it_names_what_takes_more_than_one_level(points: Points, names: tuple[str, ...]) -> None:
+    assert varying(points) == names

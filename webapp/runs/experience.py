@@ -1,0 +1,132 @@
+"""What earlier runs on a host took besides the trials' own times: what a preview's range is made of.
+
+From the last `RUNS_LOOKED_AT` runs that have ended and used the host, all trials that are done at their first attempt.
+By the server's clock, so that hosts with wrong clocks give no nonsense:
+
+    turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's mean.
+    prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
+               of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
+    amount     bytes over (ended - fio began), for trials that an amount ends, by target and workload.
+
+Each run gives one mean; `estimate.Span` is the smallest, the median and the largest of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, median
+from uuid import UUID
+
+import msgspec
+
+from webapp.hosts.models import Target
+from webapp.plans.estimate import Experience, Span, rated
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run
+from webapp.runs.states import ENDED_RUN_STATES
+from worker.contract.workload import TargetKind, Workload
+
+RUNS_LOOKED_AT = 10
+MOST_TRIALS = 1000
+FEWEST_TRIALS = 3  # of a run, to say anything about turnover
+SHORTEST_PREFILL_S = 0.5
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A trial that is done; seconds by the server's clock."""
+
+    run_id: UUID
+    host_id: str
+    target_id: str
+    kind: str
+    work: Workload
+    before_s: float  # from the order to fio's beginning
+    lasted_s: float  # from the order to the end
+
+    @property
+    def own_s(self) -> float:
+        return (self.work.runtime_s or 0) + self.work.ramp_s
+
+    @property
+    def files(self) -> tuple[object, ...] | None:
+        """The set of files that is written before its first use; None where nothing is."""
+        if self.kind != TargetKind.DIRECTORY or not self.work.prefill:
+            return None
+        return self.target_id, self.work.size_bytes, self.work.files, self.work.buffers
+
+
+def experience_of(targets: Sequence[Target]) -> dict[str, Experience]:
+    """By host id; hosts without earlier runs are left out. Two queries."""
+    hosts = {target.host_id for target in targets}
+    ended = Run.objects.filter(targets__host__in=hosts, state__in=ENDED_RUN_STATES, trial_count__lte=MOST_TRIALS)
+    runs = list(ended.order_by("-number").distinct().values_list("pk", flat=True)[:RUNS_LOOKED_AT])
+    per_host: dict[str, dict[UUID, list[_Done]]] = defaultdict(lambda: defaultdict(list))
+    for done in _trials(runs, hosts):
+        per_host[done.host_id][done.run_id].append(done)
+    found = {host: _learned(list(by_run.values())) for host, by_run in per_host.items()}
+    return {host: learned for host, learned in found.items() if learned is not None}
+
+
+def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
+    attempts = Attempt.objects.filter(
+        run__in=runs,
+        host__in=hosts,
+        kind=AttemptKind.TRIAL,
+        state=AttemptState.DONE,
+        number=1,
+        started_at__isnull=False,
+    )
+    fields = ("run_id", "host_id", "trial__target_id", "trial__target__kind", "trial__workload")
+    times = ("created_at", "started_at", "ended_at")
+    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MOST_TRIALS]
+    for run, host, target, kind, work, created, started, ended in reversed(rows):
+        before, lasted = (started - created).total_seconds(), (ended - created).total_seconds()
+        yield _Done(run, str(host), str(target), kind, msgspec.convert(work, Workload), before, lasted)
+
+
+def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
+    turnovers, prefills = [], []
+    for trials in runs:
+        first, later = _split(trials)
+        settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.amount_bytes is None]
+        if len(settled) < FEWEST_TRIALS:
+            continue
+        turnovers.append(fmean(settled))
+        prefills += _prefill_rates(first, median(one.before_s for one in later))
+    if not turnovers:
+        return None
+    amounts = _amount_rates([one for trials in runs for one in trials])
+    return Experience(
+        runs=len(turnovers),
+        turnover_s=Span.of(turnovers),
+        prefill_bytes_per_s=Span.of(prefills) if prefills else None,
+        amounts=amounts,
+    )
+
+
+def _split(trials: Sequence[_Done]) -> tuple[list[_Done], list[_Done]]:
+    """The first trial of each set of files, and all others."""
+    seen: set[tuple[object, ...]] = set()
+    first, later = [], []
+    for one in trials:
+        if one.files is None or one.files in seen:
+            later.append(one)
+        else:
+            seen.add(one.files)
+            first.append(one)
+    return first, later
+
+
+def _prefill_rates(first: Sequence[_Done], usual_before_s: float) -> list[float]:
+    took = [(one, one.before_s - usual_before_s) for one in first]
+    return [
+        (one.work.size_bytes or 0) * one.work.files / seconds for one, seconds in took if seconds >= SHORTEST_PREFILL_S
+    ]
+
+
+def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[str, Workload], Span]:
+    rates: dict[tuple[str, Workload], list[float]] = defaultdict(list)
+    for one in trials:
+        if one.work.amount_bytes is not None and one.lasted_s > one.before_s:
+            rates[one.target_id, rated(one.work)].append(one.work.amount_bytes / (one.lasted_s - one.before_s))
+    return {key: Span.of(values) for key, values in rates.items()}

@@ -1,0 +1,43 @@
+"""What people write down about runs and trials: added and taken away, never overwritten by somebody else."""
+
+from django.db import transaction
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.runs.models import Note, Run, Trial
+
+LONGEST_NOTE = 4000
+
+
+@transaction.atomic
+def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None) -> Note:
+    """Write a note down. The same text by the same person right after itself is one note.
+
+    Raises Refusal note_empty or note_too_long.
+    """
+    words = text.strip()
+    if not words:
+        raise Refusal("note_empty", "Write something: an empty note is none.")
+    if len(words) > LONGEST_NOTE:
+        raise Refusal("note_too_long", f"A note may have {LONGEST_NOTE:,} characters; this one has {len(words):,}.")
+    Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    last = Note.objects.filter(run=run, trial=trial).last()
+    if last is not None and (last.text, last.by) == (words, by):
+        return last
+    note = Note.objects.create(run=run, trial=trial, text=words, by=by)
+    audit(by=by, action="note.add", subject=_subject(note), detail={"text": words})
+    return note
+
+
+@transaction.atomic
+def delete_note(*, run: Run, note_id: int, by: User | None) -> None:
+    """Take a note away; its text stays in the audit log. One that is gone already is left gone."""
+    note = Note.objects.select_for_update().filter(run=run, pk=note_id).first()
+    if note is not None:
+        audit(by=by, action="note.delete", subject=_subject(note), detail={"text": note.text})
+        note.delete()
+
+
+def _subject(note: Note) -> str:
+    return f"{note.run} trial {note.trial.index + 1}" if note.trial else str(note.run)

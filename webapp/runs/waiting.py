@@ -1,0 +1,223 @@
+"""What runs and what waits on each host, in the order in which it will be taken up, and what keeps it waiting.
+
+A fixed number of queries, however many runs wait. Times are estimates: the mean of the run's own finished trials,
+before that the run times that the plan asks for; a trial that moves a fixed amount makes them unknown.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.db.models import Avg, Count, ExpressionWrapper, F, FloatField, Max, Q, Sum
+from django.db.models.fields import DurationField
+from django.db.models.fields.json import KT
+from django.db.models.functions import Cast, Coalesce
+from django.utils import timezone
+
+from webapp.hosts.models import Host, HostState
+from webapp.plans.estimate import OVERHEAD_S
+from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, waits_for_arming
+from webapp.runs.models import (
+    ACTIVE_TRIAL_STATES,
+    ENDED_TRIAL_STATES,
+    OPEN_RUN_STATES,
+    Attempt,
+    AttemptKind,
+    AttemptState,
+    Run,
+    RunState,
+    TargetLock,
+    Trial,
+)
+from webapp.runs.queue import queued_runs
+
+Place = tuple[UUID, UUID]  # run, host
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a run has left on one host."""
+
+    left: int
+    active: int  # 0 or 1
+    seconds: float | None  # None: not known
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One run in the queue of one host."""
+
+    run: Run
+    load: Load
+    working: bool  # the host works on it, or keeps its settings
+    waits_for: str  # what keeps it from going on, in words; "" for nothing
+    starts_at: datetime | None
+    ends_at: datetime | None
+    before: int | None = None  # number of the run that it would change places with, going up
+    after: int | None = None
+
+
+@dataclass(frozen=True)
+class HostQueue:
+    host: Host
+    trouble: str  # why nothing goes on here; "" where it does
+    entries: tuple[Entry, ...]
+
+
+def queues() -> list[HostQueue]:
+    """Hosts that have something to do, by name."""
+    known = _Known()
+    hosts = Host.objects.filter(pk__in={host for _, host in known.loads}).order_by("slug")
+    return [_host_queue(host, known) for host in hosts]
+
+
+class _Known:
+    """Everything that is asked of the database, once."""
+
+    def __init__(self) -> None:
+        self.runs = list(queued_runs().select_related("version__plan", "created_by", "paused_by"))
+        self.unarmed = set(
+            Run.objects.filter(waits_for_arming(), state__in=OPEN_RUN_STATES).values_list("pk", flat=True)
+        )
+        self.loads = _loads()
+        self.holding = _holding()
+        self.locks = {
+            lock.lock_group: lock for lock in TargetLock.objects.select_related("attempt__run", "attempt__host")
+        }
+        self.groups = _lock_groups(list(self.locks))
+        self.closing = _closing()
+        for place in self.closing:
+            self.loads.setdefault(place, Load(0, 0, 0.0))
+
+
+def _loads() -> dict[Place, Load]:
+    seconds = Cast(KT("workload__runtime_s"), FloatField()) + Coalesce(Cast(KT("workload__ramp_s"), FloatField()), 0.0)
+    unended = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES).order_by()
+    rows = unended.values_list("run_id", "host_id").annotate(
+        left=Count("pk"),
+        active=Count("pk", filter=Q(state__in=ACTIVE_TRIAL_STATES)),
+        planned_s=Sum(seconds),
+        timed=Count(seconds),
+    )
+    means = _means()
+    return {
+        (run, host): Load(left, active, _seconds(left, means.get(run), None if timed < left else planned))
+        for run, host, left, active, planned, timed in rows
+    }
+
+
+def _seconds(left: int, mean_s: float | None, planned_s: float | None) -> float | None:
+    if mean_s is not None:
+        return left * mean_s
+    return None if planned_s is None else planned_s + left * OVERHEAD_S
+
+
+def _means() -> dict[UUID, float]:
+    took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
+    done = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES, kind=AttemptKind.TRIAL, state=AttemptState.DONE)
+    rows = done.order_by().values_list("run_id").annotate(mean=Avg(took))
+    return {run: mean.total_seconds() for run, mean in rows if run is not None}
+
+
+def _holding() -> set[Place]:
+    """Where a run has changed settings that are not put back yet."""
+    counted = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
+    counted = counted.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST)
+    last: dict[Place, dict[str, datetime]] = defaultdict(dict)
+    for run, host, kind, at in counted.values_list("run_id", "host_id", "kind").annotate(at=Max("created_at")):
+        if run is not None:
+            last[run, host][kind] = at
+    return {place for place, at in last.items() if AttemptKind.TRIAL in at and _later(at)}
+
+
+def _later(at: Mapping[str, datetime]) -> bool:
+    closed = at.get(AttemptKind.CLOSE_RUN)
+    return closed is None or at[AttemptKind.TRIAL] > closed
+
+
+def _closing() -> set[Place]:
+    """Where settings are being put back now."""
+    under_way = Attempt.objects.filter(kind=AttemptKind.CLOSE_RUN, ended_at=None, run__isnull=False)
+    return {(run, host) for run, host in under_way.values_list("run_id", "host_id") if run is not None}
+
+
+def _lock_groups(taken: Sequence[str]) -> dict[Place, list[str]]:
+    """Of the drives that are in use now, those that a run still wants on a host."""
+    wanted = Trial.objects.filter(run__state__in=OPEN_RUN_STATES, target__lock_group__in=taken).order_by()
+    found: dict[Place, list[str]] = defaultdict(list)
+    rows = (
+        wanted.exclude(state__in=ENDED_TRIAL_STATES).values_list("run_id", "host_id", "target__lock_group").distinct()
+    )
+    for run, host, group in rows:
+        found[run, host].append(group)
+    return found
+
+
+def _host_queue(host: Host, known: _Known) -> HostQueue:
+    runs = [run for run in known.runs if (run.pk, host.pk) in known.loads]
+    runs.sort(key=lambda run: not _works(run, host, known))  # stable: otherwise the order of the queue
+    entries: list[Entry] = []
+    free_at: datetime | None = timezone.now()
+    trouble = _host_trouble(host)
+    for run in runs:
+        entry = _entry(run, host, known, entries, None if trouble else free_at)
+        if not entry.waits_for or entry.starts_at:
+            free_at = entry.ends_at
+        entries.append(entry)
+    return HostQueue(host, trouble, tuple(_with_neighbours(entries)))
+
+
+def _works(run: Run, host: Host, known: _Known) -> bool:
+    return (run.pk, host.pk) in known.closing or (run.state != RunState.PAUSED and (run.pk, host.pk) in known.holding)
+
+
+def _host_trouble(host: Host) -> str:
+    if host.state != HostState.ACTIVE:
+        return f"{host} is in maintenance" if host.state == HostState.MAINTENANCE else f"{host} was revoked"
+    heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
+    return "" if host.last_seen_at and host.last_seen_at >= heard_since else f"{host} is offline"
+
+
+def _entry(run: Run, host: Host, known: _Known, ahead: Sequence[Entry], free_at: datetime | None) -> Entry:
+    load = known.loads[run.pk, host.pk]
+    blocked = _blocked(run, host, known)
+    first = next((entry for entry in ahead if entry.starts_at or entry.working), None)
+    starts = None if blocked else free_at
+    ends = starts + timedelta(seconds=load.seconds) if starts and load.seconds is not None else None
+    waits = blocked or (f"run {first.run.number} goes first" if first else "")
+    return Entry(run, load, _works(run, host, known), waits, starts, ends)
+
+
+def _blocked(run: Run, host: Host, known: _Known) -> str:
+    """What must change before the run can go on at all; "" where it is only others' turn."""
+    if run.cancel_requested_at:
+        return "it is being cancelled"
+    if (run.pk, host.pk) in known.closing:
+        return "its settings are being put back"
+    if run.state == RunState.PAUSED:
+        return f"paused by {run.paused_by.username}" if run.paused_by else "paused"
+    if run.pk in known.unarmed:
+        return "waits for arming: too much time passed since its serials were typed"
+    return _lock_trouble(host, known, known.groups.get((run.pk, host.pk), []))
+
+
+def _lock_trouble(host: Host, known: _Known, groups: Sequence[str]) -> str:
+    """Another host is at a drive that both see."""
+    for group in groups:
+        attempt = known.locks[group].attempt
+        if attempt.host_id != host.pk and attempt.run is not None:
+            return f"its drive is in use by run {attempt.run.number} on {attempt.host}"
+    return ""
+
+
+def _with_neighbours(entries: Sequence[Entry]) -> list[Entry]:
+    """Which run each could change places with: only among those that the host has not begun."""
+    waiting = [entry for entry in entries if not entry.working]
+    made = [entry for entry in entries if entry.working]
+    for place, entry in enumerate(waiting):
+        above = waiting[place - 1].run.number if place else None
+        below = waiting[place + 1].run.number if place + 1 < len(waiting) else None
+        made.append(Entry(entry.run, entry.load, False, entry.waits_for, entry.starts_at, entry.ends_at, above, below))
+    return made
