@@ -14,10 +14,11 @@ router = Router(tags=["compare"])
 _PARAMETERS: list[dict[str, object]] = [
     {"name": name, "in": "query", "required": name == "x", "schema": {"type": "string"}, "description": text}
     for name, text in (
-        ("x", "factor on the x axis, or host, target, run, plan, direction"),
+        ("x", "factor, host, target, model, serial, run, plan, direction, repeat, configuration, or fact.<name>"),
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),
         ("metric", "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …"),
+        ("ratios", "how ratios are written: ratio or percent; what suits them where it is left out"),
         ("baseline", "key of the series that the others are held against; the first where it is left out"),
     )
 ]

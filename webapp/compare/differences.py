@@ -7,46 +7,74 @@ compared. Along x: neither, but it changes together with x.
 Results of several runs in one cell are repeats and not pooled; series from different runs are confounded by that.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import DIMENSIONS, Dimension, Row
+from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, UNKNOWN, Dimension, FactorDimension, Row, label_of
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import Grouped, Place
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
 
-Facts = Mapping[str, Mapping[str, str]]  # digest of a configuration -> name -> text
 _LISTED = 4
-_UNKNOWN = "unknown"
+# Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
+# Repeats are what the spread is made of.
+_TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat"})
+_THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Something that may differ: how it is called, and its levels in one row."""
+    """Something that may differ: how it is called, and its levels in one row.
+
+    Rows of one `of` have one text: it is worked out once for all of them.
+    """
 
     name: str
     label: str
     text: Callable[[Row], str]
+    of: Callable[[Row], Hashable]
     several_are_repeats: bool = False
 
 
-def differences(grouped: Grouped, query: CompareQuery, facts: Facts) -> tuple[Difference, ...]:
+def _of_row(row: Row) -> Hashable:
+    return row.id
+
+
+def _of_point(row: Row) -> Hashable:
+    return id(row.point)  # rows of one point share it
+
+
+def _of_configuration(row: Row) -> Hashable:
+    return row.configuration
+
+
+def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]:
     """Everything that differs; confounding first, then pooling."""
-    found = [one for candidate in _dimensions(query) for one in _judged(candidate, grouped)]
-    told = {one.name for one in found} | set(query.dimensions)
-    for candidate in _facts(told, facts):
-        found += [_following(one, query) for one in _judged(candidate, grouped)]
+    rows = [row for each in grouped.cells.values() for row in each]
+    found = [one for candidate in _dimensions(query) for one in _judged(candidate, grouped, rows)]
+    found = [one for one in found if not _is_told(one, query)]
+    told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
+    facts = [one for candidate in _facts(told, rows) for one in _judged(candidate, grouped, rows)]
+    found += [_following(one, query) for one in _of_configurations(facts, query)]
     order = list(DifferenceKind)
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
 def _dimensions(query: CompareQuery) -> Iterable[_Candidate]:
-    """Factors and places that the comparison does not name. A target tells its host, a run its plan."""
+    """Factors and places that the comparison does not name."""
     for name, dimension in DIMENSIONS.items():
-        if name not in {"host", "plan", *query.dimensions}:
-            text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
-            yield _Candidate(name, dimension.label, text, several_are_repeats=name == "run")
+        if name in _TOLD_OTHERWISE or name in query.dimensions:
+            continue
+        text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
+        of = _of_point if isinstance(dimension, FactorDimension) else _of_row
+        yield _Candidate(name, dimension.label, text, of, several_are_repeats=name == "run")
+
+
+def _is_told(one: Difference, query: CompareQuery) -> bool:
+    """Different drives are different targets; that several are pooled is still worth saying."""
+    drives = {"model", "serial"} & set(query.dimensions)
+    return one.name == "target" and bool(drives) and one.kind is not DifferenceKind.POOLED
 
 
 def _level_text(dimension: Dimension) -> Callable[[Row], str]:
@@ -58,13 +86,25 @@ def _target_alone(row: Row) -> str:
     return row.target.partition("/")[2]
 
 
-def _facts(told: set[str], facts: Facts) -> Iterable[_Candidate]:
-    """Facts that are not told already: as a factor, or by the target or host that differs."""
-    elsewhere = bool({"target", "host"} & told)
-    for name in sorted({name for known in facts.values() for name in known}):
-        if name not in VOLATILE and setting_of(name) not in told and not (elsewhere and name in IDENTITY):
-            yield _Candidate(name, name, _fact_text(name, facts))
-    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or _UNKNOWN)
+def _facts(told: set[str], rows: Sequence[Row]) -> Iterable[_Candidate]:
+    """Facts that are not told already: as a factor, or by the device that differs."""
+    known = {row.configuration: row.facts for row in rows}
+    for name in sorted({name for facts in known.values() for name in facts}):
+        if name in VOLATILE or {name, setting_of(name)} & told or (_THE_DEVICE & told and name in IDENTITY):
+            continue
+        yield _Candidate(name, name, _fact_text(name), _of_configuration)
+    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or UNKNOWN, _of_row)
+
+
+def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:
+    """Where configurations are compared, the one fact that tells them apart is what is compared."""
+    confounding = [one for one in facts if one.kind is DifferenceKind.CONFOUNDED]
+    if "configuration" not in query.series or len(confounding) != 1:
+        return facts
+    only = confounding[0]
+    text = f"{only.text.removesuffix(_MAY_BE)}: the only fact that tells the configurations apart."
+    told = Difference(kind=DifferenceKind.FOLLOWS, name=only.name, label=only.label, text=text)
+    return [told if one is only else one for one in facts]
 
 
 def _following(one: Difference, query: CompareQuery) -> Difference:
@@ -76,14 +116,15 @@ def _following(one: Difference, query: CompareQuery) -> Difference:
     return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
 
-def _fact_text(name: str, facts: Facts) -> Callable[[Row], str]:
-    return lambda row: facts.get(row.facts, {}).get(name, _UNKNOWN)
+def _fact_text(name: str) -> Callable[[Row], str]:
+    return lambda row: row.facts.get(name, UNKNOWN)
 
 
-def _judged(candidate: _Candidate, grouped: Grouped) -> list[Difference]:
-    seen = {place: _texts(candidate, rows) for place, rows in grouped.cells.items()}
-    if len(set(seen.values())) < 2 and all(len(texts) < 2 for texts in seen.values()):
+def _judged(candidate: _Candidate, grouped: Grouped, rows: Sequence[Row]) -> list[Difference]:
+    texts = {of: candidate.text(row) for of, row in {candidate.of(row): row for row in rows}.items()}
+    if len(set(texts.values())) < 2:
         return []
+    seen = {place: frozenset({texts[candidate.of(row)] for row in there}) for place, there in grouped.cells.items()}
     found = []
     if series := _confounded(seen, candidate.several_are_repeats):
         found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, grouped)))
@@ -95,10 +136,6 @@ def _judged(candidate: _Candidate, grouped: Grouped) -> list[Difference]:
             _difference(DifferenceKind.ALONG_X, candidate, _list({t for texts in seen.values() for t in texts}))
         )
     return found
-
-
-def _texts(candidate: _Candidate, rows: Sequence[Row]) -> frozenset[str]:
-    return frozenset({candidate.text(row) for row in rows})
 
 
 def _confounded(seen: Mapping[Place, frozenset[str]], disjoint: bool) -> dict[str, frozenset[str]]:
@@ -153,7 +190,7 @@ def verdict(query: CompareQuery, found: Sequence[Difference], *, series: int) ->
     pooled = [one.label for one in found if one.kind is DifferenceKind.POOLED and one.label not in confounding]
     if series < 2:
         return not pooled, "One series: nothing is compared." if not pooled else f"Pooled over {_list(pooled)}."
-    by = " and ".join(DIMENSIONS[name].label for name in query.series)
+    by = " and ".join(label_of(name) for name in query.series)
     if confounding:
         return False, f"Confounded by {', '.join(confounding)}."
     if len(query.series) > 1:

@@ -1,26 +1,36 @@
-"""What results can be told apart by: every factor, and where, when and in which direction they were measured."""
+"""What results can be told apart by: every factor, where, when and in which direction they were measured,
+the configuration that was observed, and each fact of it (`fact.device.firmware`)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from webapp.plans.factors import FACTORS, Value
 
 ABSENT = "not set"  # a factor that the point does not have: a setting left as the host had it
+UNKNOWN = "unknown"
+FACT_PREFIX = "fact."
+DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
 
 @dataclass(frozen=True)
 class Row:
     """One result, as far as comparing needs it."""
 
+    id: int
     value: float
     host: str
     target: str  # host/target
+    model: str  # of the drive, "" where none is known
+    serial: str
     run: int
     plan: str
     direction: str
+    repeat: int
     point: Mapping[str, Value]
-    facts: str  # digest of its configuration, "" if none was observed
+    configuration: str  # digest, "" if none was observed
     fio_version: str
+    invalid: str = ""  # why it is not to be trusted
+    facts: Mapping[str, str] = field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
 
 
 @dataclass(frozen=True)
@@ -44,7 +54,35 @@ class Dimension:
 
     def level(self, row: Row) -> Level:
         plain = str(getattr(row, self.name))
-        return Level(plain, f"run {plain}" if self.name == "run" else plain, None)
+        return Level(plain, plain or UNKNOWN, None)
+
+
+@dataclass(frozen=True)
+class NumberDimension(Dimension):
+    """Named by a number: `run 17`."""
+
+    word: str = ""
+
+    def level(self, row: Row) -> Level:
+        number: int = getattr(row, self.name)
+        return Level(str(number), f"{self.word} {number}", None)
+
+
+@dataclass(frozen=True)
+class DriveDimension(Dimension):
+    """A drive is its serial; the model is said too. Where no serial is known the target stands for it."""
+
+    def level(self, row: Row) -> Level:
+        if not row.serial:
+            return Level(row.target, f"{row.target} (no serial)", None)
+        return Level(row.serial, f"{row.model} {row.serial}".strip(), None)
+
+
+@dataclass(frozen=True)
+class ConfigurationDimension(Dimension):
+    def level(self, row: Row) -> Level:
+        short = row.configuration[:DIGEST_SHOWN]
+        return Level(short, f"configuration {short}" if short else "none observed", None)
 
 
 @dataclass(frozen=True)
@@ -54,6 +92,15 @@ class FactorDimension(Dimension):
             return Level("", ABSENT, None)
         factor, value = FACTORS[self.name], row.point[self.name]
         return Level(factor.write(value), factor.format(value), _number(value) if factor.numeric else None)
+
+
+@dataclass(frozen=True)
+class FactDimension(Dimension):
+    """A fact of the configuration as observed."""
+
+    def level(self, row: Row) -> Level:
+        text = row.facts.get(self.name.removeprefix(FACT_PREFIX), "")
+        return Level(text, text or UNKNOWN, None)
 
 
 def _number(value: Value) -> float | None:
@@ -66,11 +113,35 @@ def _number(value: Value) -> float | None:
 _PLACES = (
     Dimension("host", "Host"),
     Dimension("target", "Target"),
-    Dimension("run", "Run"),
+    Dimension("model", "Drive model"),
+    DriveDimension("serial", "Drive"),
+    NumberDimension("run", "Run", word="run"),
     Dimension("plan", "Plan"),
     Dimension("direction", "Direction"),
+    NumberDimension("repeat", "Repeat", word="repeat"),
+    ConfigurationDimension("configuration", "Configuration"),
 )
+PLACES: tuple[str, ...] = tuple(place.name for place in _PLACES)
 
 DIMENSIONS: Mapping[str, Dimension] = {place.name: place for place in _PLACES} | {
     factor.name: FactorDimension(factor.name, factor.label, factor.numeric) for factor in FACTORS.values()
 }
+
+
+def dimension(name: str) -> Dimension | None:
+    """The dimension of this name; None where there is none."""
+    if name.startswith(FACT_PREFIX) and len(name) > len(FACT_PREFIX):
+        return FactDimension(name, name.removeprefix(FACT_PREFIX))
+    return DIMENSIONS.get(name)
+
+
+def known_dimension(name: str) -> Dimension:
+    """The dimension of a name that was checked. Raises LookupError."""
+    found = dimension(name)
+    if found is None:
+        raise LookupError(name)
+    return found
+
+
+def label_of(name: str) -> str:
+    return known_dimension(name).label

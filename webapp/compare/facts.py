@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Mapping
 
-from webapp.compare.dimensions import DIMENSIONS
+from webapp.compare.dimensions import DIMENSIONS, label_of
+from webapp.plans.setting_rows import SETTING_ROWS, scheduler_needed
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
 _OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")
@@ -24,8 +25,17 @@ VOLATILE = frozenset({"file_system.size_bytes"})
 
 # Settings that the kernel changes along with another: a consequence of that one, not a second cause.
 EFFECTS: Mapping[str, frozenset[str]] = {
-    "scheduler": frozenset({"nr_requests", "wbt_lat_usec"}),
-    "max_sectors_kb": frozenset({"read_ahead_kb"}),
+    "scheduler": frozenset(
+        {"nr_requests", "wbt_lat_usec", *(row.name for row in SETTING_ROWS if scheduler_needed(row.name))}
+    ),
+    "vm.dirty_ratio": frozenset({"vm.dirty_bytes"}),
+    "vm.dirty_bytes": frozenset({"vm.dirty_ratio"}),
+    "vm.dirty_background_ratio": frozenset({"vm.dirty_background_bytes"}),
+    "vm.dirty_background_bytes": frozenset({"vm.dirty_background_ratio"}),
+    "read_ahead_sectors": frozenset({"read_ahead_kb"}),
+} | {
+    name: frozenset({"read_ahead_kb"})  # newer kernels reckon it anew
+    for name in ("max_sectors_kb", "rotational", "add_random", "iostats", "write_cache", "io_poll")
 }
 
 
@@ -49,11 +59,11 @@ def _plain_name(name: str) -> str:
 
 def setting_of(fact: str) -> str:
     """The factor that a fact shows as observed: `scheduler` of `device.scheduler`; "" where it is none."""
-    name = fact.rpartition(".")[2]
-    return name if fact.startswith("device.") and name in DIMENSIONS else ""
+    place, _, name = fact.partition(".")
+    return name if place in ("device", "host") and name in DIMENSIONS else ""
 
 
 def causes(fact: str, dimensions: Iterable[str]) -> list[str]:
     """Labels of the compared settings of which the kernel makes this fact follow."""
     name = setting_of(fact)
-    return [DIMENSIONS[cause].label for cause in dimensions if name in EFFECTS.get(cause, ())]
+    return [label_of(cause) for cause in dimensions if name in EFFECTS.get(cause, ())]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import DIMENSIONS, Level, Row
+from webapp.compare.dimensions import Level, Row, known_dimension, label_of
 from webapp.compare.query import CompareQuery
 
 Place = tuple[str, str, str]  # keys of panel, series and x
@@ -24,10 +24,12 @@ def group(rows: Sequence[Row], query: CompareQuery) -> Grouped:
     series: dict[str, tuple[Level, ...]] = {}
     x: dict[str, Level] = {}
     cells: dict[Place, list[Row]] = {}
+    by_x, by_series = known_dimension(query.x), [known_dimension(name) for name in query.series]
+    by_panel = known_dimension(query.panel) if query.panel else None
     for row in rows:
-        panel = DIMENSIONS[query.panel].level(row) if query.panel else Level("", "", None)
-        levels = tuple(DIMENSIONS[name].level(row) for name in query.series)
-        at = DIMENSIONS[query.x].level(row)
+        panel = by_panel.level(row) if by_panel else Level("", "", None)
+        levels = tuple(each.level(row) for each in by_series)
+        at = by_x.level(row)
         key = ",".join(level.key for level in levels)
         panels.setdefault(panel.key, panel)
         series.setdefault(key, levels)
@@ -48,9 +50,7 @@ def _named(series: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[L
 
 def _name(levels: Sequence[Level], names: Sequence[str]) -> str:
     pairs = zip(names, levels, strict=True)
-    return ", ".join(
-        level.text if _speaks(level) else f"{DIMENSIONS[name].label} {level.text}" for name, level in pairs
-    )
+    return ", ".join(level.text if _speaks(level) else f"{label_of(name)} {level.text}" for name, level in pairs)
 
 
 def _speaks(level: Level) -> bool:

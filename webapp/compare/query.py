@@ -1,19 +1,20 @@
 """What a comparison asks: which results, what is on x, what makes a series, which metric, against what.
 
-x=iodepth&series=engine&panel=pattern&metric=iops&baseline=io_uring&run=17&factor.block_size=4k
+x=iodepth&series=engine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&run=17&factor.block_size=4k
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from webapp.compare.dimensions import DIMENSIONS
+from webapp.compare.dimensions import dimension, label_of
 from webapp.core.errors import Refusal
 from webapp.plans.factors import closest
 from webapp.results.filters import ResultFilter, read_filter
 from webapp.results.metrics import METRICS
 
 MOST_SERIES_FACTORS = 3
-KEYS = ("x", "series", "panel", "metric", "baseline")
+KEYS = ("x", "series", "panel", "metric", "baseline", "ratios")
+RATIO_FORMS = ("ratio", "percent")
 
 
 class CompareRefused(Refusal):
@@ -22,13 +23,14 @@ class CompareRefused(Refusal):
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """`x`, `series` and `panel` name factors, or one of host, target, run, plan, direction."""
+    """`x`, `series` and `panel` name dimensions: factors, places such as host or drive, facts (`fact.<name>`)."""
 
     x: str
     series: tuple[str, ...] = ()
     panel: str = ""  # one chart for each of its levels; "" for one chart
     metric: str = "iops"
     baseline: str = ""  # key of a series; "" for the first
+    ratios: str = ""  # how ratios are written: ratio | percent; "" for what suits them
     results: ResultFilter = field(default_factory=ResultFilter)
 
     @property
@@ -56,6 +58,7 @@ def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
             panel=last["panel"],
             metric=last["metric"] or "iops",
             baseline=last["baseline"],
+            ratios=last["ratios"],
             results=read_filter(rest),
         )
     )
@@ -67,16 +70,33 @@ def checked(query: CompareQuery) -> CompareQuery:
     if not query.x:
         raise CompareRefused("compare_x_missing", "Say what is to be on the x axis, e.g. x=iodepth.")
     for name in named:
-        if name not in DIMENSIONS:
+        if dimension(name) is None:
             raise CompareRefused("compare_factor_unknown", _unknown(name))
-    if len(set(named)) < len(named):
-        raise CompareRefused("compare_factor_twice", "x, series and panel must name different factors.")
     if len(query.series) > MOST_SERIES_FACTORS:
         raise CompareRefused("compare_too_many", f"A series is made by at most {MOST_SERIES_FACTORS} factors.")
+    _check_twice(query)
     if query.metric not in METRICS:
         known = ", ".join(METRICS)
         raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. There are {known}.")
+    if query.ratios and query.ratios not in RATIO_FORMS:
+        raise CompareRefused("compare_ratios_unknown", f"ratios={query.ratios}: there are {', '.join(RATIO_FORMS)}.")
     return query
+
+
+def _check_twice(query: CompareQuery) -> None:
+    used: dict[str, str] = {}
+    roles = [("x", query.x), *(("series", name) for name in query.series)]
+    for role, name in [*roles, *([("panel", query.panel)] if query.panel else [])]:
+        if name in used:
+            raise CompareRefused(
+                "compare_factor_twice",
+                f"{label_of(name)} is both {_ROLES[used[name]]} and {_ROLES[role]}: each point would stand alone. "
+                "Choose something else for one of them.",
+            )
+        used[name] = role
+
+
+_ROLES = {"x": "on the x axis", "series": "what makes a line", "panel": "what makes a chart"}
 
 
 def _unknown(name: str) -> str:

@@ -1,118 +1,113 @@
 """Comparisons: results grouped into cells, repeats summarised, series held against a baseline."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.differences import Facts, differences, verdict
-from webapp.compare.dimensions import DIMENSIONS, Level, Row
-from webapp.compare.facts import normalised
+from webapp.compare.differences import differences, verdict
+from webapp.compare.dimensions import Level, Row, known_dimension, label_of
 from webapp.compare.grouping import Grouped, group
 from webapp.compare.query import CompareQuery, CompareRefused, checked
+from webapp.compare.reading import read_rows
 from webapp.compare.statistics import summarise
 from webapp.compare.structs import AxisLevel, Comparison
 from webapp.compare.table import Summaries, Table
 from webapp.results.metrics import METRICS, Metric
-from webapp.results.models import Configuration, Result
-from webapp.results.selectors import conditions
+from webapp.results.selectors import left_out_as_invalid
 
-MOST_RESULTS = 20_000
 MOST_SERIES = 50
 
 
-def compare(query: CompareQuery) -> Comparison:
-    """Two database queries, whatever is asked. Raises CompareRefused in words."""
-    checked(query)
-    metric = METRICS[query.metric]
-    rows, missing = _rows(query, metric)
-    grouped = group(rows, query)
-    if len(grouped.series) > MOST_SERIES:
-        raise CompareRefused("compare_too_many", f"{len(grouped.series)} series are too many to read; filter some out.")
-    return _Work(query, metric, grouped, _facts(rows), len(rows), missing).comparison()
-
-
-def _rows(query: CompareQuery, metric: Metric) -> tuple[list[Row], int]:
-    """The results, and how many were left out because they have no value of the metric."""
-    found = Result.objects.filter(conditions(query.results)).order_by("run__number", "trial__index", "id").values_list(
-        metric.column, "host__slug", "target__slug", "run__number", "run__version__plan__slug", "direction", "point",
-        "leg_run__configuration_id", "leg_run__fio_version",
-    )  # fmt: skip
-    values = list(found[: MOST_RESULTS + 1])
-    if len(values) > MOST_RESULTS:
-        raise CompareRefused("compare_too_many", f"More than {MOST_RESULTS:,} results: filter by run, host or factor.")
-    rows = [
-        Row(value, host, f"{host}/{target}", run, plan, direction, point, facts or "", fio)
-        for value, host, target, run, plan, direction, point, facts, fio in values
-        if value is not None
-    ]
-    return rows, len(values) - len(rows)
-
-
-def _facts(rows: Sequence[Row]) -> Facts:
-    digests = {row.facts for row in rows if row.facts}
-    found = Configuration.objects.filter(digest__in=digests).values_list("digest", "facts")
-    return {digest: normalised(facts) for digest, facts in found}
-
-
 @dataclass(frozen=True)
-class _Work:
-    """One comparison while it is put together."""
+class Selected:
+    """The results that are compared, each at its place; `missing` have no value of the metric."""
 
     query: CompareQuery
     metric: Metric
-    grouped: Grouped
-    facts: Facts
-    results: int
+    rows: tuple[Row, ...]
     missing: int
+    invalid: int  # left out because a person marked them
+    grouped: Grouped
 
-    def comparison(self) -> Comparison:
-        query, metric, found = self.query, self.metric, differences(self.grouped, self.query, self.facts)
-        single, words = verdict(query, found, series=len(self.grouped.series))
-        baseline = self._baseline()
-        cells = self.grouped.cells
-        summaries = {place: summarise([row.value for row in rows]) for place, rows in cells.items()}
-        table = Table(metric, baseline, self.grouped, summaries)
-        return Comparison(
-            metric=metric.key,
-            metric_label=metric.label,
-            shown_as=metric.shown_as,
-            unit=metric.unit,
-            lower_is_better=metric.lower_is_better,
-            x=query.x,
-            x_label=DIMENSIONS[query.x].label,
-            x_numeric=DIMENSIONS[query.x].numeric,
-            series_by=query.series,
-            series_label=", ".join(DIMENSIONS[name].label for name in query.series),
-            panel_label=DIMENSIONS[query.panel].label if query.panel else "",
-            levels=tuple(AxisLevel(key=x.key, text=x.text, value=x.number) for x in self.grouped.x),
-            panels=tuple(table.panel(panel) for panel in self.grouped.panels),
-            baseline=baseline.key,
-            ratio_as=table.form,
-            verdict=words,
-            single_factor=single,
-            differs=found,
-            notes=self._notes(summaries),
-            results=self.results,
+
+def compare(query: CompareQuery) -> Comparison:
+    """Raises CompareRefused in words."""
+    return comparison_of(select(query))
+
+
+def select(query: CompareQuery) -> Selected:
+    """Four database queries, whatever is asked. Raises CompareRefused in words."""
+    checked(query)
+    metric = METRICS[query.metric]
+    read = read_rows(query.results, metric)
+    invalid = left_out_as_invalid(query.results)
+    return Selected(query, metric, read.rows, read.missing, invalid, grouped_for(query, read.rows))
+
+
+def comparison_of(selected: Selected) -> Comparison:
+    """Means, ratios and what else differs."""
+    query, metric, grouped = selected.query, selected.metric, selected.grouped
+    found = differences(grouped, query)
+    single, words = verdict(query, found, series=len(grouped.series))
+    baseline = baseline_of(query, grouped)
+    summaries = {place: summarise([row.value for row in rows]) for place, rows in grouped.cells.items()}
+    table = Table(metric, baseline, grouped, summaries, query.ratios)
+    return Comparison(
+        metric=metric.key,
+        metric_label=metric.label,
+        shown_as=metric.shown_as,
+        unit=metric.unit,
+        lower_is_better=metric.lower_is_better,
+        x=query.x,
+        x_label=label_of(query.x),
+        x_numeric=known_dimension(query.x).numeric,
+        series_by=query.series,
+        series_label=", ".join(label_of(name) for name in query.series),
+        panel_label=label_of(query.panel) if query.panel else "",
+        levels=tuple(AxisLevel(key=x.key, text=x.text, value=x.number) for x in grouped.x),
+        panels=tuple(table.panel(panel) for panel in grouped.panels),
+        baseline=baseline.key,
+        ratio_as=table.form,
+        verdict=words,
+        single_factor=single,
+        differs=found,
+        notes=tuple(_notes(selected, summaries)),
+        results=len(selected.rows),
+    )
+
+
+def _notes(selected: Selected, summaries: Summaries) -> Iterator[str]:
+    if not selected.rows:
+        yield "No valid results match the filter."
+    if selected.invalid:
+        yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
+    if selected.missing:
+        yield f"{selected.missing} results are left out: too few I/Os for their {selected.metric.label}."
+    alone = sum(summary.n == 1 for summary in summaries.values())
+    if alone:
+        yield f"{alone} of {len(summaries)} points were measured once: no interval is given for them."
+    invalid = sum(bool(row.invalid) for row in selected.rows)
+    if invalid:
+        yield f"{invalid} invalid {'result is' if invalid == 1 else 'results are'} in these numbers."
+
+
+def grouped_for(query: CompareQuery, rows: Sequence[Row]) -> Grouped:
+    """Raises CompareRefused where nobody could read it."""
+    grouped = group(rows, query)
+    if len(grouped.series) > MOST_SERIES:
+        raise CompareRefused(
+            "compare_too_many",
+            f"{len(grouped.series)} lines are too many to read (at most {MOST_SERIES}): choose fewer levels of "
+            f"{' or '.join(label_of(name) for name in query.series)}.",
         )
+    return grouped
 
-    def _baseline(self) -> Level:
-        """The series that was asked for, else the first."""
-        known = {series.key: series for series in self.grouped.series}
-        if not known:
-            return Level("", "", None)
-        if self.query.baseline and self.query.baseline not in known:
-            there = ", ".join(known)
-            raise CompareRefused(
-                "compare_baseline_unknown", f"There is no series `{self.query.baseline}`. There are {there}."
-            )
-        return known[self.query.baseline] if self.query.baseline else self.grouped.series[0]
 
-    def _notes(self, summaries: Summaries) -> tuple[str, ...]:
-        notes = []
-        if not self.results:
-            notes.append("No valid results match the filter.")
-        if self.missing:
-            notes.append(f"{self.missing} results are left out: too few I/Os for their {self.metric.label}.")
-        alone = sum(summary.n == 1 for summary in summaries.values())
-        if alone:
-            notes.append(f"{alone} of {len(summaries)} points were measured once: no interval is given for them.")
-        return tuple(notes)
+def baseline_of(query: CompareQuery, grouped: Grouped) -> Level:
+    """The series that was asked for, else the first."""
+    known = {series.key: series for series in grouped.series}
+    if not known:
+        return Level("", "", None)
+    if query.baseline and query.baseline not in known:
+        there = ", ".join(known)
+        raise CompareRefused("compare_baseline_unknown", f"There is no series `{query.baseline}`. There are {there}.")
+    return known[query.baseline] if query.baseline else grouped.series[0]

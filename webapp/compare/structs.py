@@ -55,6 +55,7 @@ class Cell(Struct, frozen=True, kw_only=True):
     high: float
     text: str  # the mean as people read it
     spread_text: str  # ± half the interval, with its unit; "one repeat" without one
+    doubts: tuple[str, ...]  # why this number is not to be trusted as it stands; mostly none
     ratio: RatioCell | None
 
 

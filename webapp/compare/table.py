@@ -1,8 +1,8 @@
 """Grouped results -> cells, ratios and sentences, as they are shown."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from webapp.compare.dimensions import Level
+from webapp.compare.dimensions import Level, Row
 from webapp.compare.grouping import Grouped, Place
 from webapp.compare.sentences import against_baseline, form_of, interval, shown
 from webapp.compare.statistics import Ratio, Summary, combined, ratio
@@ -10,15 +10,27 @@ from webapp.compare.structs import Cell, Panel, RatioCell, Series
 from webapp.results.metrics import Metric
 
 Summaries = dict[Place, Summary]
+WIDE = 0.5  # half the interval over the mean, from which on a mean says little
+
+
+def _doubts(summary: Summary, rows: Sequence[Row]) -> Iterator[str]:
+    reasons = dict.fromkeys(row.invalid for row in rows if row.invalid)
+    if reasons:
+        yield f"holds invalid results: {'; '.join(reasons)}"
+    if summary.n == 1:
+        yield "measured once: nothing is known of its spread"
+    elif summary.high is not None and summary.high - summary.mean > WIDE * abs(summary.mean):
+        share = 100 * (summary.high - summary.mean) / abs(summary.mean) if summary.mean else 0
+        yield f"repeats differ widely: the mean is known to ± {share:,.0f} % only"
 
 
 class Table:
     """Cells and ratios, all ratios written in one form."""
 
-    def __init__(self, metric: Metric, baseline: Level, grouped: Grouped, summaries: Summaries) -> None:
+    def __init__(self, metric: Metric, baseline: Level, grouped: Grouped, summaries: Summaries, form: str = "") -> None:
         self._metric, self._baseline, self._grouped, self._summaries = metric, baseline, grouped, summaries
         self._ratios = {place: self._ratio(place) for place in summaries if place[1] != baseline.key}
-        self.form = form_of([one.value for one in self._ratios.values() if one is not None])
+        self.form = form or form_of([one.value for one in self._ratios.values() if one is not None])
 
     def panel(self, panel: Level) -> Panel:
         there = [s for s in self._grouped.series if any(key[:2] == (panel.key, s.key) for key in self._summaries)]
@@ -82,6 +94,7 @@ class Table:
             high=max(summary.values),
             text=self._metric.format(summary.mean),
             spread_text=self._spread(summary),
+            doubts=tuple(_doubts(summary, self._grouped.cells[place])),
             ratio=self._ratio_cell(self._ratios.get(place)),
         )
 

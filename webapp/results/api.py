@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged
+from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
 from webapp.results.filters import read_filter
 from webapp.results.models import LegRun, Result, Sample
@@ -25,8 +25,9 @@ from webapp.results.selectors import (
     series,
     trial_with,
 )
-from webapp.runs.api import TrialOut
-from webapp.runs.models import Attempt, SettingChange, Trial
+from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
+from webapp.runs.api import RunOut, TrialOut, run_with
+from webapp.runs.models import Attempt, Run, SettingChange, Trial
 
 router = Router(tags=["results"])
 MOST_SAMPLES = 10_000
@@ -34,9 +35,13 @@ PAGING = ("limit", "offset")
 FILTERS: list[dict[str, object]] = [
     {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
     for name, text in (
-        ("run", "number of a run; may be repeated, as all of these"),
+        ("run", "number of a run, several as 17,18 or 17..25; may be repeated, as all of these"),
         ("host", "slug of a host"),
         ("target", "host/target"),
+        ("model", "model of a drive"),
+        ("serial", "serial of a drive"),
+        ("configuration", "beginning of the digest of a configuration that was observed, at least 6 characters"),
+        ("repeat", "number of a repeat, or 2..5"),
         ("plan", "slug of a plan"),
         ("direction", "read, write or trim"),
         ("invalid", "1 to include results that are not to be trusted"),
@@ -72,6 +77,7 @@ class ResultOut(Schema):
     p99_ns: int | None
     p999_ns: int | None
     invalid: bool
+    why_invalid: str
 
     @staticmethod
     def resolve_trial(result: Result) -> UUID:
@@ -199,6 +205,42 @@ def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:
 @router.get("/trials/{trial_id}", response=TrialDetail)
 def trial(request: HttpRequest, trial_id: UUID) -> Trial:
     return trial_with(str(trial_id))
+
+
+class ReasonIn(Schema):
+    reason: str = Field(max_length=LONGEST_REASON)
+
+
+@router.post("/trials/{trial_id}/invalid", response=TrialOut)
+def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
+    """Leave the trial's results out of comparisons, saying why. Safe to repeat; another reason replaces the first."""
+    found = trial_with(str(trial_id))
+    mark_trial(trial=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/trials/{trial_id}/invalid", response=TrialOut)
+def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    """Take the mark back. Safe to repeat."""
+    found = trial_with(str(trial_id))
+    trust_trial(trial=found, by=operator(request))
+    return found
+
+
+@router.post("/runs/{number}/invalid", response=RunOut)
+def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
+    """Leave all results of an ended run out of comparisons, saying why."""
+    found = run_with(number)
+    mark_run(run=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/runs/{number}/invalid", response=RunOut)
+def valid_run(request: HttpRequest, number: int) -> Run:
+    """Take the run's mark back; trials that were marked on their own stay so."""
+    found = run_with(number)
+    trust_run(run=found, by=operator(request))
+    return found
 
 
 @router.get("/trials/{trial_id}/samples", response=SeriesOut)

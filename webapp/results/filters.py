@@ -1,12 +1,14 @@
 """Which results are asked for: a typed filter, and how it stands in an address.
 
-    run=17&run=18&host=a&target=a/scratch&plan=first-look&direction=read&factor.block_size=4k,8k&invalid=1
+    run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&direction=read&repeat=2..5
+    &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1
 
-A key that is given twice, or several levels of a factor, mean any of them.
+A key that is given twice, or several levels of a factor, mean any of them; different keys must all fit.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from webapp.core.errors import Refusal
 from webapp.plans import levels
@@ -14,7 +16,9 @@ from webapp.plans.factors import FACTORS, Value, closest
 from worker.contract.reports import Direction
 
 FACTOR_PREFIX = "factor."
-KEYS = ("run", "host", "target", "plan", "direction", "invalid")
+MOST_NUMBERS = 1000
+_NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{6,64}", re.ASCII)
 
 
 class FilterRefused(Refusal):
@@ -31,8 +35,12 @@ class ResultFilter:
     runs: tuple[int, ...] = ()  # numbers
     hosts: tuple[str, ...] = ()  # slugs
     targets: tuple[str, ...] = ()  # host/target
+    models: tuple[str, ...] = ()  # of drives
+    serials: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()  # beginnings of digests
     plans: tuple[str, ...] = ()  # slugs
     directions: tuple[str, ...] = ()
+    repeats: tuple[int, ...] = ()  # from 1
     factors: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
     invalid: bool = False
 
@@ -47,33 +55,70 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
     unknown = [key for key in given if key not in KEYS and not key.startswith(FACTOR_PREFIX)]
     if unknown:
         raise FilterRefused(f"There is no filter `{unknown[0]}`. There are {', '.join(KEYS)} and factor.<name>.")
+    read = {name: reader(given[key]) for key, (name, reader) in _READERS.items() if key in given}
     return ResultFilter(
-        runs=tuple(_run_number(text) for text in given.get("run", ())),
-        hosts=tuple(given.get("host", ())),
-        targets=tuple(_target(text) for text in given.get("target", ())),
-        plans=tuple(given.get("plan", ())),
-        directions=tuple(_direction(text) for text in given.get("direction", ())),
+        **read,  # type: ignore[arg-type]  # each reader gives what its field holds
         factors={name: _levels(name, texts) for name, texts in factors.items()},
         invalid=given.get("invalid", ["0"])[-1] in ("1", "true", "on", "yes"),
     )
 
 
-def _run_number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise FilterRefused(f"run={text}: a run is named by its number.")
-    return int(text)
+def _texts(texts: list[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(texts))
 
 
-def _target(text: str) -> str:
-    if text.count("/") != 1:
-        raise FilterRefused(f"target={text}: a target is named host/target.")
-    return text
+def _numbers(key: str, named: str) -> Callable[[list[str]], tuple[int, ...]]:
+    """`17`, `17, 18`, `20..25`."""
+
+    def read(texts: list[str]) -> tuple[int, ...]:
+        found: dict[int, None] = {}
+        for piece in ",".join(texts).split(","):
+            match = _NUMBERS.fullmatch(piece)
+            if match is None:
+                raise FilterRefused(f"{key}={piece.strip()}: {named}, as in 17 or 17,18 or 17..25.")
+            first, last = int(match[1]), int(match[2] or match[1])
+            if last < first or len(found) + last - first >= MOST_NUMBERS:
+                raise FilterRefused(f"{key}={piece.strip()}: a range ascends and names at most {MOST_NUMBERS:,}.")
+            found |= dict.fromkeys(range(first, last + 1))
+        return tuple(found)
+
+    return read
 
 
-def _direction(text: str) -> str:
-    if text not in set(Direction):
-        raise FilterRefused(f"direction={text}: there are {', '.join(Direction)}.")
-    return text
+def _targets(texts: list[str]) -> tuple[str, ...]:
+    for text in texts:
+        if text.count("/") != 1:
+            raise FilterRefused(f"target={text}: a target is named host/target.")
+    return _texts(texts)
+
+
+def _directions(texts: list[str]) -> tuple[str, ...]:
+    for text in texts:
+        if text not in set(Direction):
+            raise FilterRefused(f"direction={text}: there are {', '.join(Direction)}.")
+    return _texts(texts)
+
+
+def _digests(texts: list[str]) -> tuple[str, ...]:
+    for text in texts:
+        if not _DIGEST.fullmatch(text):
+            raise FilterRefused(f"configuration={text}: a configuration is named by the beginning of its digest.")
+    return _texts(texts)
+
+
+# key in the address -> field of the filter, and how its texts are read
+_READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = {
+    "run": ("runs", _numbers("run", "a run is named by its number")),
+    "host": ("hosts", _texts),
+    "target": ("targets", _targets),
+    "model": ("models", _texts),
+    "serial": ("serials", _texts),
+    "configuration": ("configurations", _digests),
+    "plan": ("plans", _texts),
+    "direction": ("directions", _directions),
+    "repeat": ("repeats", _numbers("repeat", "repeats are numbered")),
+}
+KEYS = (*_READERS, "invalid")
 
 
 def _levels(name: str, texts: list[str]) -> tuple[Value, ...]:
@@ -84,3 +129,8 @@ def _levels(name: str, texts: list[str]) -> tuple[Value, ...]:
         return levels.parse(FACTORS[name], ",".join(texts))
     except levels.LevelError as error:
         raise FilterRefused(f"{FACTOR_PREFIX}{name}: {error}") from error
+
+
+def without_factors(asked: ResultFilter) -> ResultFilter:
+    """The same places, whatever levels were chosen."""
+    return replace(asked, factors={})

@@ -13,15 +13,21 @@ committed. An item that cannot be true fails its attempt by name and no other.
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
 
+from webapp.core.logs import about
+from webapp.core.models import Counter
+from webapp.core.services import count
 from webapp.hosts.models import Host
 from webapp.hosts.services import touch_host
+from webapp.results.clock import offset_ms
 from webapp.results.intake import BadItem, Intake
 from webapp.results.items import take_item
+from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
 from webapp.runs.leases import new_lease, parse_id, revive
@@ -40,14 +46,28 @@ _SUPERSEDED = Refusal(
 
 def take_report(*, host: Host, report: Report) -> ReportReply:
     """Commit what is new in a report and answer for every attempt that it names."""
+    return take_quickly(token_hash=host.token_hash, report=report) or take_at_length(host=host, report=report)
+
+
+def take_at_length(*, host: Host, report: Report) -> ReportReply:
+    """The same for reports of any kind."""
     batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active}
     for batch in report.batches:
         batches.setdefault(batch.attempt, []).append(batch)
-    touch_host(host=host)
+    touch_host(host=host, spool_bytes=report.spool_bytes)
     active = frozenset(report.active)
-    return ReportReply(
-        attempts=tuple(_answer(host, name, found, active=name in active) for name, found in batches.items())
+    reply = ReportReply(
+        attempts=tuple(_logged(host, name, found, active=name in active) for name, found in batches.items())
     )
+    for answer in reply.attempts:
+        if answer.refusal is not None:
+            count(Counter.REFUSED, answer.refusal.code)
+    return reply
+
+
+def _logged(host: Host, name: str, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
+    with about(attempt=name):
+        return _answer(host, name, batches, active=active)
 
 
 def _answer(host: Host, name: str, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
@@ -59,7 +79,7 @@ def _answer(host: Host, name: str, batches: Sequence[Batch], *, active: bool) ->
             return _take(host, name, attempt_id, batches, active=active)
     except (BadItem, IntegrityError, DataError) as error:
         words = str(error).strip()[:1500]
-        log.warning("attempt %s of host %s: an item was refused: %s", name, host, words)
+        log.warning("An item was refused: %s", words)
         return _fail_for_bad_item(host, name, attempt_id, words)
 
 
@@ -89,6 +109,9 @@ def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> Att
                 take_item(intake, item)
             intake.change(confirmed_seq=batch.seq)
     intake.flush()
+    offset = offset_ms(attempt.clock_offset_ms, batches[-1:], now_s=time.time())
+    if offset != attempt.clock_offset_ms:
+        intake.change(clock_offset_ms=offset)
     Attempt.objects.filter(pk=attempt.pk).update(**intake.changes)
     if intake.ended:
         transaction.on_commit(lambda: dispatch_host(attempt.host_id))
@@ -110,8 +133,7 @@ def _fail_for_bad_item(host: Host, name: str, attempt_id: UUID, words: str) -> A
 
 def _reply(name: str, attempt: Attempt, *, cancel: bool = False, refusal: Refusal | None = None) -> AttemptReply:
     if attempt.state in ACTIVE_ATTEMPT_STATES:
-        run = attempt.run
-        cancel = attempt.kind == AttemptKind.TRIAL and run is not None and run.cancel_requested_at is not None
+        cancel = _to_be_stopped(attempt)
     return AttemptReply(
         attempt=name,
         confirmed_seq=attempt.confirmed_seq,
@@ -119,3 +141,10 @@ def _reply(name: str, attempt: Attempt, *, cancel: bool = False, refusal: Refusa
         lease_until=attempt.lease_until.timestamp() if attempt.state in ACTIVE_ATTEMPT_STATES else 0.0,
         refusal=refusal,
     )
+
+
+def _to_be_stopped(attempt: Attempt) -> bool:
+    """A person cancelled its run, or skips its trial. Settings are put back all the same."""
+    if attempt.kind != AttemptKind.TRIAL or attempt.run is None or attempt.trial is None:
+        return False
+    return attempt.run.cancel_requested_at is not None or attempt.trial.skip_requested_at is not None

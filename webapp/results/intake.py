@@ -2,9 +2,23 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from operator import attrgetter
+
+from django.db import connection
 
 from webapp.results.models import LegRun, Sample
 from webapp.runs.models import Attempt, SettingChange
+
+COPY_FROM = 50  # rows; fewer are inserted
+# Of a sample's row: attribute and PostgreSQL's type.
+COLUMNS = (
+    ("attempt_id", "uuid"), ("leg", "int2"), ("second", "int4"), ("direction", "varchar"), ("at", "timestamptz"),
+    ("interval_ms", "int4"), ("ios", "int8"), ("bytes", "int8"), ("runtime_ms", "int4"), ("p50_ns", "int8"),
+    ("p99_ns", "int8"), ("p999_ns", "int8"), ("latency", "bytea"), ("utilisation_percent", "float8"),
+    ("queue_depth", "float8"),
+)  # fmt: skip
+_COPY = f"copy {Sample._meta.db_table} ({', '.join(name for name, _ in COLUMNS)}) from stdin (format binary)"
+_VALUES = attrgetter(*(name for name, _ in COLUMNS))
 
 
 class BadItem(Exception):
@@ -41,11 +55,21 @@ class Intake:
 
     def flush(self) -> None:
         """Write what was collected; rules that only the database can see are seen here."""
-        if self.samples:
-            Sample.objects.bulk_create(self.samples, batch_size=2000)
+        if len(self.samples) > COPY_FROM:
+            _copy_samples(self.samples)
+        elif self.samples:
+            Sample.objects.bulk_create(self.samples)
         if self.setting_changes:
             SettingChange.objects.bulk_create(self.setting_changes)
         self.samples, self.setting_changes = [], []
+
+
+def _copy_samples(samples: list[Sample]) -> None:
+    """The same by binary COPY: about five times as quick for many rows."""
+    with connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types([kind for _, kind in COLUMNS])
+        for row in map(_VALUES, samples):
+            copy.write_row(row)
 
 
 def moment(seconds: float) -> datetime:

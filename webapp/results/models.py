@@ -1,5 +1,6 @@
 """What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
 
+from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
@@ -89,7 +90,12 @@ class Result(models.Model):
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # results.packing: the whole histogram
-    invalid = models.BooleanField(default=False)
+    invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
+
+    @property
+    def why_invalid(self) -> str:
+        """What a person wrote when marking it; "" where it is to be trusted."""
+        return self.trial.invalid_reason or self.run.invalid_reason
 
     class Meta:
         ordering = ["-measured_at", "-id"]
@@ -105,4 +111,20 @@ class Result(models.Model):
             GinIndex(fields=["point"], name="result_point", opclasses=["jsonb_path_ops"]),
             models.Index(fields=["-measured_at", "-id"], name="result_latest_first"),
             models.Index(fields=["run", "point_key"], name="result_of_point"),
-        ]
+            # how many were left out of a view, of which there are few
+            models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),
+            # what the table of results can be sorted by, page by page (results.paging)
+            *(
+                models.Index(fields=[column, "id"], name=f"result_by_{column.removesuffix('_ns')}")
+                for column in (
+                    "iops", "bytes_per_s", "latency_mean_ns", "latency_max_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns",
+                )
+            ),
+        ]  # fmt: skip
+
+
+class ColumnChoice(models.Model):
+    """The columns that a person wants to see in the table of results."""
+
+    user = models.OneToOneField(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    columns = models.JSONField()  # keys of screens.results.columns

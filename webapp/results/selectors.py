@@ -2,21 +2,34 @@
 
 import zlib
 from collections.abc import Iterable
+from dataclasses import replace
 
 from django.db.models import Q, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.results.filters import ResultFilter
 from webapp.results.models import LegRun, Result, Sample
-from webapp.runs.models import Attempt, Trial, TrialState
+from webapp.runs.models import Attempt, Trial
 
-VALID = Q(invalid=False, trial__state=TrialState.DONE)
+# A result row is written in the transaction that ends its trial as done, and a trial that is done stays so.
+VALID = Q(invalid=False)
+
+
+# What no list shows: large, and to be read for each row otherwise.
+_LEFT_IN_THE_DATABASE = (
+    "latency", "run__version__document", "run__armed_serials", "trial__point", "trial__workload", "trial__settings",
+    "host__capabilities", "target__host__capabilities", "target__settings_allowed",
+)  # fmt: skip
+
+
+def with_places(results: QuerySet[Result]) -> QuerySet[Result]:
+    """With run, plan, host, target and trial fetched along; histograms and documents are left in the database."""
+    return results.select_related("run__version__plan", "trial", "host", "target__host").defer(*_LEFT_IN_THE_DATABASE)
 
 
 def filtered(asked: ResultFilter) -> QuerySet[Result]:
-    """Results, latest first, with run, host, target and trial fetched along; histograms are left in the database."""
-    results = Result.objects.select_related("run__version__plan", "trial", "host", "target__host").defer("latency")
-    return results.filter(conditions(asked))
+    """Results, latest first, with their places."""
+    return with_places(Result.objects.filter(conditions(asked)))
 
 
 def conditions(asked: ResultFilter) -> Q:
@@ -27,16 +40,28 @@ def conditions(asked: ResultFilter) -> Q:
         "host__slug__in": asked.hosts,
         "run__version__plan__slug__in": asked.plans,
         "direction__in": asked.directions,
+        "target__model__in": asked.models,
+        "target__serial__in": asked.serials,
+        "trial__repeat__in": asked.repeats,
     }
     condition &= Q(**{lookup: values for lookup, values in named.items() if values})
     if asked.targets:
         condition &= _any(
             Q(host__slug=h, target__slug=t) for h, _, t in (name.partition("/") for name in asked.targets)
         )
+    if asked.configurations:
+        condition &= _any(Q(leg_run__configuration__digest__startswith=digest) for digest in asked.configurations)
     for name, levels in asked.factors.items():
         # `@>` is what the GIN index on points answers
         condition &= _any(Q(point__contains={name: level}) for level in levels)
     return condition
+
+
+def left_out_as_invalid(asked: ResultFilter) -> int:
+    """How many results fit the filter but are left out because a person marked them."""
+    if asked.invalid:
+        return 0
+    return Result.objects.filter(conditions(replace(asked, invalid=True)), invalid=True).count()
 
 
 def _any(conditions: Iterable[Q]) -> Q:
@@ -61,8 +86,7 @@ def current_attempt(trial: Trial) -> Attempt | None:
 
 def results_of(trial: Trial) -> QuerySet[Result]:
     """Everything a trial measured, valid or not, by direction."""
-    results = Result.objects.select_related("run__version__plan", "trial", "host", "target__host").defer("latency")
-    return results.filter(trial=trial).order_by("direction")
+    return with_places(Result.objects.filter(trial=trial)).order_by("direction")
 
 
 def configuration_of(trial: Trial) -> dict[str, str]:

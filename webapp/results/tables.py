@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import Prefetch
 
 from webapp.plans.factors import FACTORS
+from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
 from webapp.runs.models import Run, Trial
@@ -20,23 +21,17 @@ def point_table(run: Run) -> list[list[str]]:
     Only factors that vary in the run are shown.
     """
     results = list(run.results.filter(invalid=False).select_related("target__host", "trial").order_by("trial__index"))
-    varying = varying_factors([result.point for result in results])
+    names = varying(result.point for result in results)
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
         groups.setdefault((str(result.target), result.point_key, result.direction), []).append(result)
-    headings = ["target", *map(_label, varying), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
-    ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, varying), item[0][2]))
-    return [headings, *(_row(target, direction, found, varying) for (target, _, direction), found in ordered)]
+    headings = ["target", *map(_label, names), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
+    ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), item[0][2]))
+    return [headings, *(_row(target, direction, found, names) for (target, _, direction), found in ordered)]
 
 
-def varying_factors(points: Sequence[Mapping[str, object]]) -> list[str]:
-    """Names of the factors that have more than one level among these points."""
-    names = dict.fromkeys(name for point in points for name in point)
-    return [name for name in names if len({repr(point.get(name)) for point in points}) > 1]
-
-
-def _row(target: str, direction: str, found: Sequence[Result], varying: Sequence[str]) -> list[str]:
-    levels = [_level(name, found[0].point.get(name)) for name in varying]
+def _row(target: str, direction: str, found: Sequence[Result], names: Sequence[str]) -> list[str]:
+    levels = [_level(name, found[0].point.get(name)) for name in names]
     return [target, *levels, direction, str(len(found)), *(_mean_and_spread(name, found) for name in SHOWN_METRICS)]
 
 
@@ -60,9 +55,9 @@ def _level(name: str, value: Any) -> str:
     return FACTORS[name].format(value) if name in FACTORS else str(value)
 
 
-def _order(point: Mapping[str, object], varying: Sequence[str]) -> list[tuple[float, str]]:
+def _order(point: Mapping[str, object], names: Sequence[str]) -> list[tuple[float, str]]:
     """Numbers by size, words by the alphabet."""
-    values = [point.get(name) for name in varying]
+    values = [point.get(name) for name in names]
     return [(float(value), "") if isinstance(value, int | float) else (0.0, str(value)) for value in values]
 
 

@@ -1,14 +1,21 @@
 """What an enrolled worker calls. The greeting lives here because it touches runs: lost attempts go on with it."""
 
 from django.http import HttpRequest
+from msgspec.structs import replace
 
+from webapp.core.tokens import hash_token
 from webapp.hosts.services import record_hello
-from webapp.hosts.worker_http import host_of, read_message, worker_view
-from webapp.results.ingest import take_report
+from webapp.hosts.worker_http import announced_bytes, bearer_token, host_of, read_message, worker_view
+from webapp.hosts.worker_log import keep_log
+from webapp.results.ingest import take_at_length
+from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import revive_unfinished
-from worker.contract.base import MAX_HELLO_BYTES, MAX_REPORT_BYTES
+from worker.contract.base import MAX_HELLO_BYTES, MAX_REPORT_BYTES, ContractError
 from worker.contract.reports import Hello, HelloReply, Report, ReportReply
+
+# Of a report that is decoded before its sender is known: an ordinary second has a few kilobytes.
+SHORT_REPORT_BYTES = 64 * 1024
 
 
 @worker_view
@@ -23,5 +30,23 @@ def hello(request: HttpRequest) -> HelloReply:
 
 @worker_view
 def report(request: HttpRequest) -> ReportReply:
+    """A short report is read before its sender is known: the one statement that takes it knows the token, too."""
+    short = announced_bytes(request) <= SHORT_REPORT_BYTES
+    message = _read_short(request) if short else None
+    if message and (reply := take_quickly(token_hash=hash_token(bearer_token(request)), report=message)):
+        return reply
     host = host_of(request)
-    return take_report(host=host, report=read_message(request, Report, limit=MAX_REPORT_BYTES))
+    message = message or read_message(request, Report, limit=MAX_REPORT_BYTES)
+    reply = take_at_length(host=host, report=message)
+    if message.log is not None:
+        keep_log(host=host, shipped=message.log)
+    return replace(reply, token_due=host.rotation_requested_at is not None)
+
+
+def _read_short(request: HttpRequest) -> Report:
+    """What is wrong with a message is told to hosts only."""
+    try:
+        return read_message(request, Report, limit=SHORT_REPORT_BYTES)
+    except ContractError:
+        host_of(request)
+        raise

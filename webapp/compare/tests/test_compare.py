@@ -232,12 +232,12 @@ def test_no_results_are_no_error() -> None:
     assert "No valid results match the filter." in made.notes
 
 
-def test_it_takes_two_queries_however_much_there_is(
+def test_it_takes_four_queries_however_much_there_is(
     lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     measure_engines(lab)
     lab.measure(1.0, 2.0, iodepth=64, facts={"kernel.release": "5"})
-    with django_assert_num_queries(2):
+    with django_assert_num_queries(4):
         compare(ENGINES)
 
 
@@ -261,6 +261,8 @@ def test_a_query_is_read_from_an_address() -> None:
         ([("x", "blocksize")], "compare_factor_unknown"),
         ([("x", "iodepth"), ("series", "iodepth")], "compare_factor_twice"),
         ([("x", "iodepth"), ("metric", "speed")], "compare_metric_unknown"),
+        ([("x", "fact."), ("metric", "speed")], "compare_factor_unknown"),
+        ([("x", "iodepth"), ("ratios", "odds")], "compare_ratios_unknown"),
         ([("x", "iodepth"), ("series", "engine,numjobs,direct,sync")], "compare_too_many"),
     ],
 )
@@ -270,3 +272,66 @@ def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, 
     assert caught.value.code == code
     with pytest.raises(FilterRefused):
         read_query([("x", "iodepth"), ("colour", "red")])
+
+
+def test_drives_models_and_repeats_can_be_told_apart(lab: Lab) -> None:
+    other = make_target(make_host("b"), model="FAST", serial="S2")
+    lab.measure(10.0, 11.0)
+    lab.measure(20.0, 21.0, target=other)
+    by_drive = compare(CompareQuery("iodepth", ("serial",)))
+    assert [(s.key, s.name) for s in by_drive.panels[0].series] == [
+        ("S2", "FAST S2"), ("a/scratch", "a/scratch (no serial)"),
+    ]  # fmt: skip
+    assert by_drive.single_factor
+    lab.measure(10.0, 11.0, target=make_target(lab.target.host, "other"))
+    assert len(compare(CompareQuery("iodepth", ("serial",))).panels[0].series) == 3
+    by_model = compare(CompareQuery("iodepth", ("model",)))
+    assert [(d.kind, d.name) for d in by_model.differs] == [(DifferenceKind.POOLED, "target")]
+    by_repeat = compare(CompareQuery("repeat", ("host",)))
+    assert [level.text for level in by_repeat.levels] == ["repeat 1", "repeat 2"]
+
+
+def test_a_fact_of_the_configuration_can_be_what_is_compared(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
+    lab.measure(20.0, 21.0, facts=FACTS | {"device.nvme0n1.firmware": "B"})
+    made = compare(CompareQuery("iodepth", ("fact.device.firmware",)))
+    assert [series.name for series in made.panels[0].series] == ["A", "B"]
+    assert made.verdict == "Single-factor: series differ in device.firmware alone."
+
+
+def test_configurations_that_differ_in_one_fact_are_single_factor_and_in_two_are_not(lab: Lab) -> None:
+    lab.measure(10.0, 11.0)
+    lab.measure(20.0, 21.0, facts=FACTS | {"kernel.release": "6.18.0"})
+    made = compare(CompareQuery("iodepth", ("configuration",)))
+    assert made.single_factor
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "kernel.release")]
+    assert made.differs[0].text.endswith("the only fact that tells the configurations apart.")
+    lab.measure(30.0, 31.0, facts={"kernel.release": "6.19.0", "device.scheduler": "bfq"})
+    assert compare(CompareQuery("iodepth", ("configuration",))).verdict.startswith("Confounded by ")
+
+
+def test_numbers_in_doubt_say_why(lab: Lab) -> None:
+    lab.measure(10.0, 10.1, iodepth=1)
+    lab.measure(10.0, iodepth=2)
+    lab.measure(10.0, 30.0, iodepth=4)
+    lab.measure(10.0, 10.1, iodepth=8, invalid=True)
+    query = read_query([("x", "iodepth"), ("invalid", "1")])
+    doubts = [cell.doubts for cell in compare(query).panels[0].series[0].points]
+    assert doubts == [
+        (),
+        ("measured once: nothing is known of its spread",),
+        ("repeats differ widely: the mean is known to ± 635 % only",),
+        ("holds invalid results: marked as invalid",),
+    ]
+
+
+def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
+    measure_engines(lab)
+    made = compare(read_query([("x", "iodepth"), ("series", "engine"), ("ratios", "ratio")]))
+    assert made.ratio_as == "ratio"
+    assert [cell.ratio.text for cell in made.panels[0].series[1].points if cell.ratio] == ["×0.62", "×0.80"]
+
+
+def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
+    with pytest.raises(CompareRefused, match="Queue depth is both on the x axis and what makes a chart"):
+        read_query([("x", "iodepth"), ("panel", "iodepth")])

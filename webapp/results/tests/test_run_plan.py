@@ -12,7 +12,6 @@ from webapp.core.tests.factories import a_target, a_version
 from webapp.core.tests.worker import ACCEPTED, DONE, STARTED, failed, run_to_the_end, say
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
-from webapp.results.tables import varying_factors
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -101,7 +100,3 @@ def test_it_names_what_there_is_when_a_name_is_wrong(plan: str, target: str) -> 
         )  # fmt: skip
     assert error.value.returncode == 2
     assert (str(there) if target else version.plan.slug) in str(error.value)
-
-
-def test_it_shows_only_factors_that_vary() -> None:
-    assert varying_factors([{"a": 1, "b": 2}, {"a": 1, "b": 3}, {"a": 1, "b": 3, "c": None}]) == ["b"]

@@ -14,6 +14,7 @@ from webapp.hosts.models import Target
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.tables import aligned, point_table, run_as_data
 from webapp.runs.models import Run, RunState, TrialState
+from webapp.runs.phases import doing
 from webapp.runs.selectors import RunProgress, progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
 from webapp.runs.states import ENDED_RUN_STATES
@@ -85,7 +86,7 @@ class Command(BaseCommand):
     def _show(self, now: RunProgress, shown: str) -> str:
         """A line that is written over on a terminal; elsewhere a new line for each trial that ended."""
         if self.stderr.isatty():
-            line = f"\r{_bar(now)} {_words(now)}"
+            line = f"\r{_bar(now)} {_words(now)}{_doing(now)}"
             self.stderr.write(f"{line:<100.100}", ending="")
             self.stderr.flush()
             return line
@@ -130,5 +131,8 @@ def _bar(now: RunProgress) -> str:
 def _words(now: RunProgress) -> str:
     failed = f", {now.failed} failed" if now.failed else ""
     left = f", about {now.seconds_left:.0f} s left" if now.seconds_left is not None else ""
-    doing = f" · {now.attempt.phase or now.attempt.get_state_display()}" if now.attempt else ""
-    return f"{_ended(now)} of {now.total} trials{failed}{left}{doing}"
+    return f"{_ended(now)} of {now.total} trials{failed}{left}"
+
+
+def _doing(now: RunProgress) -> str:
+    return f" · {doing(now.attempt)}" if now.attempt else ""

@@ -1,0 +1,90 @@
+"""Writes of saved comparisons. Operators keep them; one's own may be changed, and by admins everybody's."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.compare.models import QUERY_VERSION, SavedComparison
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+
+MOST_QUERY = 8_000
+MOST_TITLE = 200
+MOST_NOTE = 20_000
+
+
+def may_change(saved: SavedComparison, user: User) -> bool:
+    return user.is_operator and (saved.owner_id == user.pk or user.is_administrator)
+
+
+@transaction.atomic
+def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComparison:
+    """A new one. Raises Refusal for a title that is missing or too long."""
+    saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query))
+    audit(by=by, action="comparison.save", subject=saved.title, detail={"id": saved.pk, "query": saved.query})
+    return saved
+
+
+@transaction.atomic
+def change_comparison(*, saved: SavedComparison, title: str, note: str, query: str, by: User) -> SavedComparison:
+    """Raises Refusal for somebody else's, one that is deleted, or a bad title."""
+    _require(saved, by)
+    if saved.deleted_at is not None:
+        raise Refusal("comparison_deleted", f"{saved.title} is deleted. Bring it back first.")
+    for name, value in _checked(title, note, query).items():
+        setattr(saved, name, value)
+    saved.query_version = QUERY_VERSION
+    saved.save(update_fields=["title", "note", "query", "query_version", "changed_at"])
+    audit(by=by, action="comparison.change", subject=saved.title, detail={"id": saved.pk, "query": saved.query})
+    return saved
+
+
+@transaction.atomic
+def copy_comparison(*, saved: SavedComparison, by: User) -> SavedComparison:
+    """Anybody's, as one's own."""
+    title = f"{saved.title[: MOST_TITLE - len(_COPY)]}{_COPY}"
+    copy = SavedComparison.objects.create(
+        owner=by, title=title, note=saved.note, query=saved.query, query_version=saved.query_version
+    )
+    audit(by=by, action="comparison.copy", subject=copy.title, detail={"id": copy.pk, "of": saved.pk})
+    return copy
+
+
+_COPY = " (copy)"
+
+
+@transaction.atomic
+def delete_comparison(*, saved: SavedComparison, by: User) -> bool:
+    """Whether it was there to be deleted; it can be brought back. Raises Refusal for somebody else's."""
+    _require(saved, by)
+    found = SavedComparison.objects.filter(pk=saved.pk, deleted_at=None).update(deleted_at=timezone.now())
+    if found:
+        audit(by=by, action="comparison.delete", subject=saved.title, detail={"id": saved.pk})
+    return bool(found)
+
+
+@transaction.atomic
+def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
+    """Whether it was deleted. Raises Refusal for somebody else's."""
+    _require(saved, by)
+    found = SavedComparison.objects.filter(pk=saved.pk, deleted_at__isnull=False).update(deleted_at=None)
+    if found:
+        audit(by=by, action="comparison.restore", subject=saved.title, detail={"id": saved.pk})
+    return bool(found)
+
+
+def _require(saved: SavedComparison, by: User) -> None:
+    if not may_change(saved, by):
+        whose = saved.owner.username if saved.owner else "somebody who is gone"
+        raise Refusal("not_allowed", f"{saved.title} is {whose}'s: copy it and change the copy.")
+
+
+def _checked(title: str, note: str, query: str) -> dict[str, str]:
+    title, note = title.strip(), note.strip()
+    if not title:
+        raise Refusal("title_missing", "Give the comparison a title.")
+    if len(title) > MOST_TITLE:
+        raise Refusal("title_too_long", f"The title has {len(title)} characters; at most {MOST_TITLE} fit.")
+    if len(note) > MOST_NOTE or len(query) > MOST_QUERY:
+        raise Refusal("comparison_too_long", "The note or the choice is too long to be kept. Choose fewer things.")
+    return {"title": title, "note": note, "query": query}

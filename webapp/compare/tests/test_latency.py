@@ -1,0 +1,143 @@
+"""Distributions and time lines, held against what is counted by hand."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest_django import DjangoAssertNumQueries
+
+from webapp.compare.latency import PERCENTS, distributions, least_count
+from webapp.compare.places import place_of, places
+from webapp.compare.query import CompareQuery, CompareRefused
+from webapp.compare.selectors import select
+from webapp.compare.timeline import time_lines
+from webapp.results.models import Result, Sample
+from webapp.results.packing import pack
+from webapp.results.tests.lab import START, Lab, make_host, make_target
+from worker.contract.histogram import Histogram, merge
+
+ENGINES = CompareQuery("iodepth", ("engine",), baseline="io_uring")
+
+
+@pytest.fixture
+def lab(db: None) -> Lab:
+    return Lab(make_target(make_host()))
+
+
+def counts(histogram: dict[int, int]) -> Histogram:
+    ordered = sorted(histogram)
+    return Histogram(latency_ns=tuple(ordered), counts=tuple(histogram[ns] for ns in ordered))
+
+
+def store(result: Result, histogram: dict[int, int]) -> None:
+    Result.objects.filter(pk=result.pk).update(latency=pack(counts(histogram)))
+
+
+some = st.dictionaries(st.integers(1, 5000), st.integers(1, 40), min_size=1, max_size=12)
+
+
+@given(st.lists(some, min_size=1, max_size=5))
+def test_a_merge_is_the_histogram_of_all_ios_in_any_order(several: list[dict[int, int]]) -> None:
+    every = sorted(ns for one in several for ns, count in one.items() for _ in range(count))
+    whole = merge(counts(one) for one in several)
+    assert whole == merge(counts(one) for one in reversed(several))
+    assert whole.total == len(every)
+    for percent in PERCENTS:
+        rank = max(1, math.ceil(round(len(every) * percent / 100, 9)))
+        assert whole.percentile(percent) == every[rank - 1]
+
+
+@pytest.mark.parametrize(("percent", "least"), [(90.0, 100), (99.0, 1000), (99.9, 10_000), (99.999, 1_000_000)])
+def test_a_percentile_takes_ten_ios_beyond_it(percent: float, least: int) -> None:
+    assert least_count(percent) == least
+
+
+def test_repeats_are_taken_together(lab: Lab, django_assert_num_queries: DjangoAssertNumQueries) -> None:
+    first, second = lab.measure(10.0, 11.0)
+    store(first, {1000: 600, 2000: 300})
+    store(second, {1000: 60, 3000: 40})
+    selected = select(ENGINES)
+    with django_assert_num_queries(1):
+        (made,) = distributions(place_of(selected))
+    assert (made.name, made.repeats, made.ios, made.is_baseline) == ("io_uring", 2, 1000, True)
+    assert made.steps_ns == (1000, 2000, 2000, 3000, None, None, None)
+    assert (made.cdf_ns, made.cdf_shares) == ((1000, 2000, 3000), (0.66, 0.96, 1.0))
+
+
+def test_of_very_many_buckets_each_that_is_kept_is_exact(lab: Lab) -> None:
+    (result,) = lab.measure(10.0)
+    store(result, dict.fromkeys(range(1, 1001), 1))
+    (made,) = distributions(place_of(select(ENGINES)))
+    assert len(made.cdf_ns) == 240
+    assert (made.cdf_ns[0], made.cdf_ns[-1], made.cdf_shares[-1]) == (1, 1000, 1.0)
+    assert all(share == pytest.approx(ns / 1000) for ns, share in zip(made.cdf_ns, made.cdf_shares, strict=True))
+
+
+def test_what_has_no_histogram_is_left_out(lab: Lab) -> None:
+    lab.measure(10.0)
+    assert distributions(place_of(select(ENGINES))) == ()
+
+
+def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: Lab) -> None:
+    for depth in (1, 8, 32):
+        lab.measure(10.0, iodepth=depth)
+    for depth in (1, 8):
+        lab.measure(5.0, engine="psync", iodepth=depth)
+    selected = select(ENGINES)
+    assert places(selected) == {"|1": "Queue depth 1", "|8": "Queue depth 8", "|32": "Queue depth 32"}
+    assert place_of(selected).key == "|8"
+    assert [level.text for level in place_of(selected, "|32").series] == ["io_uring"]
+    with pytest.raises(CompareRefused, match="nothing was measured there"):
+        place_of(selected, "|64")
+
+
+def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000) -> None:
+    Sample.objects.bulk_create(
+        Sample(
+            attempt=result.leg_run.attempt, leg=0, second=second, direction="read", at=START, interval_ms=interval_ms,
+            ios=count, bytes=4096 * count, runtime_ms=interval_ms, p99_ns=count * 10, latency=b"",
+        )
+        for second, count in ios.items()
+    )  # fmt: skip
+
+
+def test_trials_begin_together_and_their_mean_is_of_what_there_is(
+    lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    first, second = lab.measure(10.0, 11.0)
+    seconds(first, {0: 100, 1: 200, 3: 400})
+    seconds(second, {5: 50, 6: 150}, interval_ms=500)
+    selected = select(ENGINES)
+    with django_assert_num_queries(2):
+        made = time_lines(place_of(selected), "iops")
+    (series,) = made.series
+    assert series.repeats == ((100.0, 200.0, None, 400.0), (100.0, 300.0))
+    assert series.mean == (100.0, 250.0, None, 400.0)
+    assert (made.bin_s, made.how, made.metric) == (1, "", "iops")
+
+
+def test_what_a_second_does_not_hold_is_stood_in_for_by_name(lab: Lab) -> None:
+    (result,) = lab.measure(10.0)
+    seconds(result, {0: 7})
+    made = time_lines(place_of(select(ENGINES)), "latency_p95")
+    assert (made.metric, made.label, made.series[0].mean) == ("latency_p99", "p99 latency", (70.0,))
+
+
+def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(lab: Lab) -> None:
+    (result,) = lab.measure(10.0)
+    seconds(result, {n: n + 1 for n in range(1200)})
+    rates = time_lines(place_of(select(ENGINES)), "iops")
+    assert (rates.bin_s, rates.how) == (2, "the mean of each 2 s")
+    assert rates.series[0].mean[:2] == (1.5, 3.5)
+    worst = time_lines(place_of(select(ENGINES)), "latency_p99")
+    assert worst.how == "the worst second of each 2 s"
+    assert worst.series[0].mean[:2] == (20.0, 40.0)
+
+
+def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    (result,) = lab.measure(10.0)
+    seconds(result, dict.fromkeys(range(5), 1))
+    monkeypatch.setattr("webapp.compare.timeline.MOST_SAMPLES", 4)
+    with pytest.raises(CompareRefused, match="choose fewer repeats"):
+        time_lines(place_of(select(ENGINES)), "iops")

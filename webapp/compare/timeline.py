@@ -1,0 +1,133 @@
+"""Trials laid over one another second by second, from the first second that was measured (a ramp is not)."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from statistics import fmean
+
+from webapp.compare.places import PlaceRows
+from webapp.compare.query import CompareRefused
+from webapp.compare.structs import Struct
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result, Sample
+
+MOST_SAMPLES = 60_000
+MOST_POINTS = 600  # of a line: more are put together
+Line = tuple[float | None, ...]
+
+
+class SeriesLines(Struct, frozen=True, kw_only=True):
+    """Repeats and their mean, a value for each bin; None where nothing was measured or too little for a percentile."""
+
+    name: str
+    is_baseline: bool
+    repeats: tuple[Line, ...]
+    mean: Line
+
+
+class TimeLines(Struct, frozen=True, kw_only=True):
+    """`metric` is the one of the time line, which may stand in for the one asked for."""
+
+    metric: str
+    label: str
+    shown_as: str
+    bin_s: int
+    how: str  # what a bin holds, "" for single seconds
+    series: tuple[SeriesLines, ...]
+
+
+@dataclass(frozen=True)
+class _Quantity:
+    metric: str
+    column: str  # of Sample
+    is_rate: bool
+
+
+# What a second holds for each metric: rates, and three percentiles.
+_IOPS = _Quantity("iops", "ios", True)
+_BYTES = _Quantity("bytes_per_s", "bytes", True)
+_P50 = _Quantity("latency_p50", "p50_ns", False)
+_P99 = _Quantity("latency_p99", "p99_ns", False)
+_P999 = _Quantity("latency_p999", "p999_ns", False)
+_OF_METRIC = {
+    "iops": _IOPS, "bytes_per_s": _BYTES, "latency_mean": _P50, "latency_min": _P50, "latency_p50": _P50,
+    "latency_p999": _P999,
+}  # fmt: skip
+
+
+def time_lines(place: PlaceRows, metric: str) -> TimeLines:
+    """Two queries. Raises CompareRefused where there are too many seconds to be drawn."""
+    quantity = _OF_METRIC.get(metric, _P99)
+    seconds = _seconds(place, quantity)
+    longest = max((len(line) for line in seconds.values()), default=0)
+    bin_s = max(1, ceil(longest / MOST_POINTS))
+    binned = {id_: _binned(line, bin_s, quantity) for id_, line in seconds.items()}
+    made = []
+    for series, rows in place.series.items():
+        repeats = tuple(binned[row.id] for row in rows if row.id in binned)
+        made.append(
+            SeriesLines(
+                name=series.text, is_baseline=series.key == place.baseline, repeats=repeats, mean=_mean(repeats)
+            )
+        )
+    known = METRICS[quantity.metric]
+    return TimeLines(
+        metric=known.key, label=known.label, shown_as=known.shown_as, bin_s=bin_s, how=_how(bin_s, quantity),
+        series=tuple(made),
+    )  # fmt: skip
+
+
+def _how(bin_s: int, quantity: _Quantity) -> str:
+    if bin_s == 1:
+        return ""
+    return f"{'the mean' if quantity.is_rate else 'the worst second'} of each {bin_s} s"
+
+
+def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
+    """Result id -> a value for each second from the first on."""
+    columns = ("leg_run__attempt_id", "leg_run__leg", "direction", "id")
+    legs = {tuple(key): id_ for *key, id_ in Result.objects.filter(id__in=place.ids).values_list(*columns)}
+    found = Sample.objects.filter(attempt_id__in={key[0] for key in legs}).order_by("second")
+    rows = list(
+        found.values_list("attempt_id", "leg", "direction", "second", "interval_ms", "runtime_ms", quantity.column)[
+            : MOST_SAMPLES + 1
+        ]
+    )
+    if len(rows) > MOST_SAMPLES:
+        raise CompareRefused(
+            "compare_too_many", f"More than {MOST_SAMPLES:,} seconds: choose fewer repeats, runs or lines."
+        )
+    values: dict[int, dict[int, float | None]] = defaultdict(dict)
+    for attempt, leg, direction, second, interval_ms, runtime_ms, value in rows:
+        id_, lasted_ms = legs.get((attempt, leg, direction)), runtime_ms or interval_ms
+        if id_ is not None:
+            values[id_][second] = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
+    return {id_: _from_the_first(line) for id_, line in values.items()}
+
+
+def _from_the_first(line: Mapping[int, float | None]) -> Line:
+    first, last = min(line), max(line)
+    return tuple(line.get(second) for second in range(first, last + 1))
+
+
+def _binned(line: Line, bin_s: int, quantity: _Quantity) -> Line:
+    """Rates are averaged. Of percentiles the worst is kept: their mean would be the percentile of nothing."""
+    if bin_s == 1:
+        return line
+    put_together = fmean if quantity.is_rate else max
+    made: list[float | None] = []
+    for start in range(0, len(line), bin_s):
+        known = [value for value in line[start : start + bin_s] if value is not None]
+        made.append(put_together(known) if known else None)
+    return tuple(made)
+
+
+def _mean(repeats: Sequence[Line]) -> Line:
+    """Of the repeats that have a value there."""
+    longest = max((len(line) for line in repeats), default=0)
+    made: list[float | None] = []
+    for n in range(longest):
+        known = [value for line in repeats if n < len(line) and (value := line[n]) is not None]
+        made.append(fmean(known) if known else None)
+    return tuple(made)

@@ -1,0 +1,25 @@
+"""How far what is stored lies behind what is measured."""
+
+from django.db.models import Max
+from django.utils import timezone
+
+from webapp.core.gauges import Family, Reading, collector
+from webapp.results.models import Sample
+from webapp.runs.models import Attempt, AttemptState
+
+
+@collector
+def ingest_lag() -> list[Family]:
+    """From the end of a running attempt's newest committed second to now, by the server's clock.
+
+    A running attempt has a new second every second, so more than about 2 s means that reports are late.
+    """
+    now = timezone.now()
+    running = Attempt.objects.filter(state=AttemptState.RUNNING).select_related("host")
+    readings = []
+    for attempt in running:
+        newest = Sample.objects.filter(attempt=attempt).aggregate(at=Max("at"))["at"]
+        if newest is not None:
+            lag_s = (now - newest).total_seconds() - (attempt.clock_offset_ms or 0) / 1000
+            readings.append(Reading(lag_s, {"host": attempt.host.slug}))
+    return [Family("sweetspot_ingest_lag_seconds", "End of the newest committed second to now", tuple(readings))]

@@ -1,0 +1,10 @@
+"""What is done once a day. It may be done twice."""
+
+from webapp.celery import app
+from webapp.results.retention import delete_orphans, thin_samples
+
+
+@app.task(name="webapp.results.tasks.tidy")
+def tidy() -> None:
+    thin_samples()
+    delete_orphans()

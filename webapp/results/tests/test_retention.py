@@ -1,0 +1,102 @@
+"""Old samples are thinned, runs are deleted whole, and nothing else is touched."""
+
+from datetime import timedelta
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import AuditEntry
+from webapp.core.tests.factories import a_host, a_run, a_target, a_user
+from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, sample, say
+from webapp.plans.models import PlanVersion
+from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.retention import delete_orphans, delete_run, thin_samples
+from webapp.results.tasks import tidy
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.models import Attempt, Run, Trial
+from worker.contract.reports import Item
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture
+def run() -> Run:
+    """One trial of 25 s, done."""
+    run = a_run(a_target(a_host()), trials=1)
+    attempt = dispatch_host(run.trials.get().host_id)
+    assert attempt
+    items: tuple[Item, ...] = (ACCEPTED, STARTED, *(sample(second) for second in range(25)), RESULT, DONE)
+    say(attempt.host, attempt, (1, items))
+    close = Attempt.objects.latest("created_at")
+    say(close.host, close, (1, (ACCEPTED, DONE)))
+    return Run.objects.get()
+
+
+def ended_days_ago(days: int) -> None:
+    Run.objects.update(ended_at=timezone.now() - timedelta(days=days))
+
+
+def test_it_keeps_one_second_in_ten_of_old_samples_and_all_results(run: Run) -> None:
+    ended_days_ago(91)
+    before = Result.objects.values_list("latency", flat=True).get()
+    tidy()
+    assert list(Sample.objects.order_by("second").values_list("second", flat=True)) == [0, 10, 20]
+    assert Result.objects.values_list("latency", flat=True).get() == before
+    assert thin_samples() == 0
+
+
+def test_it_leaves_young_samples_and_those_of_open_runs(run: Run) -> None:
+    ended_days_ago(89)
+    assert thin_samples() == 0
+    ended_days_ago(91)
+    Run.objects.update(state="running")
+    assert thin_samples() == 0
+    assert Sample.objects.count() == 25
+
+
+def test_it_thins_nothing_where_samples_are_kept_for_ever(run: Run, settings: object) -> None:
+    settings.SAMPLE_DAYS = 0  # type: ignore[attr-defined]
+    ended_days_ago(10_000)
+    assert thin_samples() == 0
+
+
+def test_it_deletes_a_run_whole_and_no_other(run: Run) -> None:
+    other = a_run(a_target(), trials=1)
+    delete_run(run=run, by=a_user("ann"))
+    assert list(Run.objects.all()) == [other]
+    assert Trial.objects.get().run == other
+    for table in (Attempt, LegRun, Result, Sample):
+        assert not table.objects.exists()
+    assert PlanVersion.objects.count() == 2
+    entry = AuditEntry.objects.get(action="run.delete")
+    assert (entry.actor, entry.subject, entry.detail) == ("ann", "run 1", {"trials": 1, "results": 1})
+
+
+def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:
+    Run.objects.update(state="closing")
+    with pytest.raises(Refusal, match="Cancel it first"):
+        delete_run(run=run, by=None)
+    assert Run.objects.exists()
+
+
+def test_it_deletes_only_configurations_that_nothing_leads_to(run: Run) -> None:
+    for digest in ("used", "observed", "unused"):
+        Configuration.objects.create(digest=digest, facts={})
+    LegRun.objects.update(configuration_id="used")
+    Attempt.objects.filter(kind="trial").update(configuration_digest="observed")
+    assert delete_orphans() == 1
+    assert set(Configuration.objects.values_list("digest", flat=True)) == {"used", "observed"}
+
+
+def test_its_command_asks_before_it_deletes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("builtins.input", lambda _: "no")
+    with pytest.raises(CommandError, match="Nothing was deleted"):
+        call_command("delete_run", "1")
+    assert Run.objects.exists()
+    call_command("delete_run", "1", yes=True, stdout=StringIO())
+    assert not Run.objects.exists()
+    with pytest.raises(CommandError, match="no run 1"):
+        call_command("delete_run", "1", yes=True)

@@ -1,0 +1,98 @@
+"""Results that a person does not trust: marked with a reason, left out by default, never deleted.
+
+A trial is marked on its own, or with its whole run; taking back the mark of a run leaves those of its trials.
+Only what has ended can be marked: its results are all there, and none is added afterwards.
+"""
+
+from django.db import transaction
+from django.db.models import Exists, OuterRef, Q
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.results.models import Result
+from webapp.runs.models import Run, Trial, TrialState
+from webapp.runs.states import ENDED_RUN_STATES
+
+LONGEST_REASON = 500
+
+
+@transaction.atomic
+def mark_trial(*, trial: Trial, reason: str, by: User | None) -> None:
+    """Mark a trial's results as not to be trusted. Raises Refusal reason_missing or trial_not_done."""
+    reason = _checked(reason)
+    locked = _locked_trial(trial)
+    if locked.state != TrialState.DONE:
+        raise Refusal("trial_not_done", "Only a trial that is done has results that could be marked as invalid.")
+    if locked.invalid_reason != reason:
+        _change_trial(locked, reason)
+        audit(by=by, action="trial.invalid", subject=_name(locked), detail={"reason": reason})
+    trial.invalid_reason = reason
+
+
+@transaction.atomic
+def trust_trial(*, trial: Trial, by: User | None) -> None:
+    """Take back the mark of a trial. Raises Refusal run_invalid where its whole run is marked."""
+    locked = _locked_trial(trial)
+    if locked.invalid_reason:
+        audit(by=by, action="trial.trusted", subject=_name(locked), detail={"reason": locked.invalid_reason})
+        _change_trial(locked, "")
+    elif locked.run.invalid_reason:
+        words = f"All of run {locked.run.number} is marked as invalid; take that back on the run's page."
+        raise Refusal("run_invalid", words)
+    trial.invalid_reason = ""
+
+
+@transaction.atomic
+def mark_run(*, run: Run, reason: str, by: User | None) -> None:
+    """Mark all results of a run. Raises Refusal reason_missing or run_not_ended."""
+    reason = _checked(reason)
+    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    if locked.state not in ENDED_RUN_STATES:
+        raise Refusal("run_not_ended", "A run that is still open cannot be marked as a whole; cancel it first.")
+    if locked.invalid_reason != reason:
+        _change_run(locked, reason)
+        audit(by=by, action="run.invalid", subject=str(locked), detail={"reason": reason})
+    run.invalid_reason = reason
+
+
+@transaction.atomic
+def trust_run(*, run: Run, by: User | None) -> None:
+    """Take back the mark of a run; trials that were marked on their own stay marked."""
+    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
+    if locked.invalid_reason:
+        audit(by=by, action="run.trusted", subject=str(locked), detail={"reason": locked.invalid_reason})
+        _change_run(locked, "")
+    run.invalid_reason = ""
+
+
+def _checked(reason: str) -> str:
+    words = reason.strip()
+    if not words:
+        raise Refusal("reason_missing", "Say why: the reason stands beside every number that is struck through.")
+    if len(words) > LONGEST_REASON:
+        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    return words
+
+
+def _locked_trial(trial: Trial) -> Trial:
+    """The run first, as everybody locks; then nobody can mark the run in between."""
+    Run.objects.select_for_update(no_key=True).get(pk=trial.run_id)
+    return Trial.objects.select_for_update(no_key=True, of=("self",)).select_related("run").get(pk=trial.pk)
+
+
+def _change_trial(trial: Trial, reason: str) -> None:
+    trial.invalid_reason = reason
+    trial.save(update_fields=["invalid_reason"])
+    Result.objects.filter(trial=trial).update(invalid=bool(trial.why_invalid))
+
+
+def _change_run(run: Run, reason: str) -> None:
+    run.invalid_reason = reason
+    run.save(update_fields=["invalid_reason"])
+    marked = Exists(Trial.objects.filter(pk=OuterRef("trial_id")).exclude(invalid_reason=""))
+    Result.objects.filter(run=run).update(invalid=Q(marked) if not reason else True)
+
+
+def _name(trial: Trial) -> str:
+    return f"run {trial.run.number} trial {trial.index + 1}"
