@@ -45,6 +45,7 @@ class LiveCell(Payload, frozen=True, kw_only=True):
     state: str
     state_label: str
     reason: str
+    invalid: str  # why its results are not to be trusted; "" where they are
     values: tuple[LiveValue, ...]
 
 
@@ -78,43 +79,3 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     samples: tuple[LiveSample, ...]
     cursor: str  # to be sent back as it is
     more: bool
-
-
-class CompareLevel(Payload, frozen=True, kw_only=True):
-    """One place on the x axis; `value` is None where the level is no number."""
-
-    text: str
-    value: float | None
-
-
-class ComparePoint(Payload, frozen=True, kw_only=True):
-    """`low` and `high` bound the mean's 95 % confidence interval; None with fewer than two repeats."""
-
-    level: int  # index into `levels`
-    mean: float
-    low: float | None
-    high: float | None
-    n: int
-
-
-class CompareSeries(Payload, frozen=True, kw_only=True):
-    name: str
-    is_baseline: bool
-    points: tuple[ComparePoint, ...]
-
-
-class ComparePanel(Payload, frozen=True, kw_only=True):
-    """One chart; `name` is "" where there is only one."""
-
-    name: str
-    series: tuple[CompareSeries, ...]
-
-
-class CompareCharts(Payload, frozen=True, kw_only=True):
-    """`shown_as` names the formatter of the values: iops, bytes_per_s or latency (ns)."""
-
-    x_label: str
-    levels: tuple[CompareLevel, ...]
-    metric_label: str
-    shown_as: str
-    panels: tuple[ComparePanel, ...]

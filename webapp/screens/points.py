@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from webapp.plans.factors import FACTORS
+from webapp.plans.varying import varying as varying
 
 Point = Mapping[str, object]
 
@@ -36,17 +37,6 @@ def in_words(point: Point, names: Iterable[str] = ()) -> str:
     main = [name for name in _NAMED_BY if not (name == "numjobs" and point.get(name) == 1)]
     named = [name for name in names or main if name in point]
     return " · ".join(_short(name, point[name]) for name in named)
-
-
-def varying(all_points: Iterable[Point]) -> tuple[str, ...]:
-    """Names of the factors that take more than one level, in the order of the table of factors."""
-    seen: dict[str, set[str]] = {}
-    for point in all_points:
-        for name, value in point.items():
-            seen.setdefault(name, set()).add(repr(value))
-    names = [name for name, values in seen.items() if len(values) > 1]
-    order = {name: index for index, name in enumerate(FACTORS)}
-    return tuple(sorted(names, key=lambda name: (order.get(name, len(order)), name)))
 
 
 def sort_key(value: object) -> tuple[int, float, str]:

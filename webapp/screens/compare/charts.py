@@ -1,10 +1,24 @@
 """A comparison as its charts and its table want it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.structs import Cell, Comparison, Series
-from webapp.screens.payloads import CompareCharts, CompareLevel, ComparePanel, ComparePoint, CompareSeries
+from webapp.compare.timeline import TimeLines
+from webapp.screens.compare.options import ViewOptions
+from webapp.screens.compare.payloads import (
+    CompareCharts,
+    CompareLevel,
+    ComparePanel,
+    ComparePoint,
+    CompareSeries,
+    LatencyCharts,
+    LatencySeries,
+    SeriesName,
+    TimeCharts,
+    TimeSeries,
+)
 
 
 @dataclass(frozen=True)
@@ -17,13 +31,22 @@ class TableRow:
     is_baseline: bool
     cell: Cell
 
+    @property
+    def mark(self) -> str:
+        """Better or worse than the baseline, muted where that cannot be told from chance."""
+        ratio = self.cell.ratio
+        return "muted" if ratio is None or ratio.better is None else "better" if ratio.better else "worse"
 
-def charts_of(comparison: Comparison) -> CompareCharts:
+
+def charts_of(comparison: Comparison, options: ViewOptions) -> CompareCharts:
     return CompareCharts(
         x_label=comparison.x_label,
         levels=tuple(CompareLevel(text=level.text, value=level.value) for level in comparison.levels),
         metric_label=comparison.metric_label,
         shown_as=comparison.shown_as,
+        kind=options.chart if options.chart in ("line", "bar") else "auto",
+        logarithmic=options.scale == "log",
+        shared=options.axis != "own",
         panels=tuple(
             ComparePanel(name=panel.name, series=tuple(_series(series) for series in panel.series))
             for panel in comparison.panels
@@ -33,10 +56,39 @@ def charts_of(comparison: Comparison) -> CompareCharts:
 
 def _series(series: Series) -> CompareSeries:
     points = (
-        ComparePoint(level=cell.level, mean=cell.mean, low=cell.ci95_low, high=cell.ci95_high, n=cell.n)
+        ComparePoint(
+            level=cell.level, mean=cell.mean, low=cell.ci95_low, high=cell.ci95_high, n=cell.n, doubts=cell.doubts
+        )
         for cell in series.points
     )
     return CompareSeries(name=series.name, is_baseline=series.is_baseline, points=tuple(points))
+
+
+def names_of(comparison: Comparison) -> list[SeriesName]:
+    known = {series.name: series.is_baseline for panel in comparison.panels for series in panel.series}
+    return [SeriesName(name=name, is_baseline=is_baseline) for name, is_baseline in known.items()]
+
+
+def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> LatencyCharts:
+    series = (
+        LatencySeries(
+            name=one.name, is_baseline=one.is_baseline, steps_ns=one.steps_ns, cdf_ns=one.cdf_ns,
+            cdf_shares=one.cdf_shares,
+        )
+        for one in found
+    )  # fmt: skip
+    return LatencyCharts(percents=PERCENTS, nines=options.shares != "linear", series=tuple(series))
+
+
+def time_charts(lines: TimeLines, options: ViewOptions) -> TimeCharts:
+    series = (
+        TimeSeries(name=one.name, is_baseline=one.is_baseline, repeats=one.repeats, mean=one.mean)
+        for one in lines.series
+    )
+    return TimeCharts(
+        label=lines.label, shown_as=lines.shown_as, bin_s=lines.bin_s, logarithmic=options.scale == "log",
+        series=tuple(series),
+    )  # fmt: skip
 
 
 def table_of(comparison: Comparison) -> list[TableRow]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.compare.reading import Spot
 from webapp.plans.factors import FACTORS, FactorKind, Value
 from webapp.screens import points
 
@@ -21,6 +22,14 @@ class Chosen:
     panel: str  # "" for one chart
     fixed: dict[str, Value]
     target: str = ""  # the one target shown, where others must not be mixed with it
+
+
+def choose_for(spots: Sequence[Spot]) -> Chosen:
+    """The choice for what was measured."""
+    by_target: dict[str, list[Point]] = {}
+    for spot in spots:
+        by_target.setdefault(spot.target, []).append(spot.point)
+    return choose_places(by_target)
 
 
 def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:

@@ -1,6 +1,5 @@
 """Compare: what is on x, what makes a line, against what; the address holds all of it."""
 
-from collections.abc import Sequence
 from urllib.parse import urlencode
 
 import msgspec
@@ -8,97 +7,112 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from webapp.compare.dimensions import DIMENSIONS
-from webapp.compare.query import KEYS, CompareQuery, read_query
-from webapp.compare.selectors import compare
+from webapp.compare.latency import distributions
+from webapp.compare.places import place_of, places
+from webapp.compare.query import KEYS, read_query
+from webapp.compare.reading import spots
+from webapp.compare.selectors import Selected, comparison_of, select
 from webapp.compare.structs import Comparison
+from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
-from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter
-from webapp.results.metrics import METRICS
-from webapp.screens import points
-from webapp.screens.access import page
-from webapp.screens.compare.charts import charts_of, table_of
-from webapp.screens.compare.defaults import choose_places
-from webapp.screens.results.choices import (
-    Choice,
-    Option,
-    Point,
-    factor_choices,
-    pairs_of,
-    place_choices,
-    points_by_target,
-    points_of,
-)
+from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors
+from webapp.results.selectors import filtered
+from webapp.screens.access import page, person
+from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
+from webapp.screens.compare.defaults import choose_for
+from webapp.screens.compare.form import Pairs, form_of, split
+from webapp.screens.compare.heat import heat_of
+from webapp.screens.compare.ladder import ladder_of
+from webapp.screens.compare.options import VIEWS, ViewOptions, read_options
+from webapp.screens.compare.saved import opened
+from webapp.screens.results.picks import pairs_of
 
-PLACES = ("host", "target", "run", "plan", "direction")
 SENTENCES_SHOWN = 12
 
 
 @page
 def compare_page(request: HttpRequest) -> HttpResponse:
+    pairs = pairs_of(request.GET)
+    options = ViewOptions()
     try:
+        options = read_options(pairs)
         if not request.GET.get("x"):
-            return _with_defaults(request)
-        query = read_query(pairs_of(request.GET))
-        return render(request, "screens/compare.html", _context(query, compare(query)))
+            return _with_defaults(request, pairs, options)
+        selected = select(read_query(split(pairs)[0]))
+        kept = opened(options.saved, pairs, person(request))
+        return render(request, "screens/compare.html", _context(pairs, options, selected) | {"kept": kept})
     except Refusal as refusal:
-        context = {"refusal": str(refusal), "choices": place_choices(ResultFilter())}
+        context = {"refusal": str(refusal), "form": form_of(pairs, options=options), "options": options}
         return render(request, "screens/compare.html", context, status=400)
 
 
-def _with_defaults(request: HttpRequest) -> HttpResponse:
-    """To the address of a comparison that makes sense for the chosen results."""
-    asked = read_filter(pairs_of(request.GET, *KEYS))
-    by_target = points_by_target(asked)
-    if not by_target:
-        return render(request, "screens/compare.html", {"choices": place_choices(asked), "empty": True})
-    chosen = choose_places(by_target)
-    pairs = pairs_of(request.GET, "x")
-    if chosen.target:
-        pairs.append(("target", chosen.target))
-    pairs += [("x", chosen.x), ("series", chosen.series), ("panel", chosen.panel)]
-    pairs += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
-    return redirect(f"{reverse('compare')}?{urlencode([(key, value) for key, value in pairs if value])}")
+def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> HttpResponse:
+    """To the address of a comparison that makes sense for the chosen results; of the newest run if none are chosen."""
+    compared, shown = split([pair for pair in pairs if pair[1]])
+    asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
+    newest = filtered(asked).first() if asked == ResultFilter() else None
+    if newest is not None:
+        compared = [*compared, ("run", str(newest.run.number))]
+        asked = ResultFilter(runs=(newest.run.number,))
+    found = spots(asked)
+    if not found:
+        context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
+        return render(request, "screens/compare.html", context)
+    chosen = choose_for(found)
+    made = [("target", chosen.target), ("x", chosen.x), ("series", chosen.series), ("panel", chosen.panel)]
+    made += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
+    given = {key for key, _ in compared}
+    added = [pair for pair in made if pair[1] and pair[0] not in given]
+    return redirect(f"{reverse('compare')}?{urlencode([*compared, *added, *shown])}")
 
 
-def _context(query: CompareQuery, comparison: Comparison) -> dict[str, object]:
-    all_points = points_of(query.results)
-    sentences = [
-        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
-    ]
-    return {
+def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
+    comparison = comparison_of(selected)
+    offered = [spot.point for spot in spots(without_factors(selected.query.results))]
+    names = {series.key: series.name for panel in comparison.panels for series in panel.series}
+    context = {
         "comparison": comparison,
-        "payload": msgspec.to_builtins(charts_of(comparison)),
+        "form": form_of(
+            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(selected)
+        ),
+        "options": options,
+        "views": VIEWS,
+        "sentences": _sentences(comparison),
+        "names": msgspec.to_builtins(names_of(comparison)),
+    }
+    return context | (_MADE[options.view](comparison, options, selected) if selected.rows else {})
+
+
+def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
+    said = [(panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence]
+    return said[:SENTENCES_SHOWN]
+
+
+def _means(comparison: Comparison, options: ViewOptions, _: Selected) -> dict[str, object]:
+    heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
+    return {
+        "payload": msgspec.to_builtins(charts_of(comparison, options)),
         "rows": table_of(comparison),
-        "sentences": sentences[:SENTENCES_SHOWN],
-        "axes": _axes(query, comparison, all_points),
-        "choices": [*place_choices(query.results), *factor_choices(all_points, query.results)],
-        "invalid": query.results.invalid,
+        "heat": heat,
     }
 
 
-def _axes(query: CompareQuery, comparison: Comparison, all_points: Sequence[Point]) -> list[Choice]:
-    """The selects of x, series, panel, metric and baseline."""
-    names = [*(name for name in points.varying(all_points) if name in DIMENSIONS), *PLACES]
-    metrics = tuple(Option(key, metric.label, key == query.metric) for key, metric in METRICS.items())
-    known = {series.key: series.name for panel in comparison.panels for series in panel.series}
-    baselines = tuple(Option(key, name, key == comparison.baseline) for key, name in known.items())
-    return [
-        Choice("metric", "Metric", metrics),
-        _dimension("x", "On the x axis", names, query.x),
-        _dimension("series", "A line for each", names, ",".join(query.series)),
-        _dimension("panel", "A chart for each", names, query.panel),
-        Choice("baseline", "Baseline", baselines),
-    ]
+def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
+    place = place_of(selected, options.spot)
+    found = distributions(place)
+    return {
+        "payload": msgspec.to_builtins(latency_charts(found, options)),
+        "place": place,
+        "distributions": found,
+        "ladder": ladder_of(found, selected.query.ratios),
+    }
 
 
-def _dimension(key: str, label: str, names: Sequence[str], chosen: str) -> Choice:
-    """What is chosen is offered too, also where it does not vary or is several factors in one."""
-    offered = dict.fromkeys([*([chosen] if chosen else []), *names])
-    options = tuple(Option(name, _dimension_label(name), name == chosen) for name in offered)
-    return Choice(key, label, options)
+def _timeline(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
+    place = place_of(selected, options.spot)
+    lines = time_lines(place, selected.query.metric)
+    return {"payload": msgspec.to_builtins(time_charts(lines, options)), "place": place, "lines": lines}
 
 
-def _dimension_label(name: str) -> str:
-    return ", ".join(DIMENSIONS[part].label if part in DIMENSIONS else part for part in name.split(","))
+_MADE = {"means": _means, "latency": _latency, "timeline": _timeline}

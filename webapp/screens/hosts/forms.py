@@ -1,9 +1,9 @@
 """What a person gives to add a host."""
 
 from django import forms
-from django.core.validators import validate_slug
 
-from webapp.hosts.models import Host
+from webapp.core.errors import Refusal
+from webapp.hosts.names import checked_name
 
 
 class AddHostForm(forms.Form):
@@ -11,13 +11,13 @@ class AddHostForm(forms.Form):
         label="Short name",
         max_length=63,
         required=False,
-        validators=[validate_slug],
-        help_text="Letters, digits and hyphens, e.g. storage1. Left empty, the host's own name is taken.",
-        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off"}),
+        help_text="Lower-case letters, digits and hyphens, e.g. storage1. Left empty, the host's own name is taken.",
+        widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
     )
 
     def clean_slug(self) -> str:
-        slug: str = self.cleaned_data["slug"]
-        if slug and Host.objects.filter(slug=slug).exists():
-            raise forms.ValidationError(f"There is already a host called {slug}. Choose another name.")
-        return slug
+        slug: str = self.cleaned_data["slug"].strip()
+        try:
+            return checked_name(slug) if slug else ""
+        except Refusal as refusal:
+            raise forms.ValidationError(refusal.message) from refusal

@@ -1,92 +1,117 @@
-"""Hosts: the list, one host, and adding one."""
+"""Hosts: the list, and one host."""
 
 from dataclasses import dataclass
-from datetime import timedelta
+from uuid import UUID
 
-import msgspec
-from django.conf import settings
-from django.db.models import Count, Q
+from django.contrib import messages
+from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, render
-from django.utils import timezone
+from django.shortcuts import redirect, render
 
-from webapp.hosts.keys import signing_key
-from webapp.hosts.models import Host, HostSnapshot
-from webapp.hosts.services import issue_enrolment_token
+from webapp.hosts.installer import upgrade_line
+from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.hosts.selectors import LEVELS
+from webapp.hosts.wheel import worker_wheel
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run
-from webapp.screens.access import operator_action, page, person
-from webapp.screens.hosts.forms import AddHostForm
+from webapp.screens.access import page
+from webapp.screens.hosts import detail
+from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import Presence, presence, warnings
+from webapp.screens.hosts.worker_log import log_tail
 from webapp.screens.runs.views import listed_runs
-from worker.contract.inventory import Inventory
 
-# A worker reports every second while it works and at least once a minute while it does not.
-SILENT_AFTER = timedelta(minutes=3)
 RUNS_SHOWN = 10
 
 
 @dataclass(frozen=True)
-class Presence:
-    """Whether a host's worker is heard, as a state with a colour and in words."""
+class HostRow:
+    """A line of the list."""
 
-    state: str
-    words: str
+    host: Host
+    presence: Presence
+    active: Attempt | None
+    usable: int
+    listed: int
+    warnings: list[str]
 
 
-def presence(host: Host, busy: bool) -> Presence:
-    if host.state != "active":
-        return Presence("cancelled" if host.state == "maintenance" else "failed", host.get_state_display())
-    if host.last_seen_at is None or timezone.now() - host.last_seen_at > SILENT_AFTER:
-        return Presence("lost", "Silent")
-    return Presence("running", "Working") if busy else Presence("done", "Ready")
+def listed_hosts() -> QuerySet[Host]:
+    """With the kernel that each last reported as `kernel`, and the targets of its policy."""
+    newest = HostSnapshot.objects.filter(host=OuterRef("pk")).order_by("-taken_at")
+    release = KeyTextTransform("release", KeyTransform("kernel", "snapshot__facts"))
+    kernel = newest.annotate(release=release).values("release")[:1]
+    listed = Prefetch("targets", Target.objects.filter(in_policy=True))
+    return Host.objects.annotate(kernel=Subquery(kernel)).prefetch_related(listed)
+
+
+def active_attempts() -> dict[UUID, Attempt]:
+    """What each host is doing now, by the host's id."""
+    active = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).select_related(
+        "run__version__plan", "trial__target"
+    )
+    return {attempt.host_id: attempt for attempt in active}
 
 
 @page
 def hosts_page(request: HttpRequest) -> HttpResponse:
-    hosts = Host.objects.annotate(
-        target_count=Count("targets", filter=Q(targets__in_policy=True), distinct=True),
-        usable_count=Count("targets", filter=Q(targets__in_policy=True, targets__present=True), distinct=True),
-        active_count=Count("attempts", filter=Q(attempts__state__in=ACTIVE_ATTEMPT_STATES), distinct=True),
-    )
-    rows = [(host, presence(host, host.active_count > 0)) for host in hosts]
-    return render(request, "screens/hosts.html", {"rows": rows, "form": AddHostForm()})
-
-
-@operator_action
-def add_host(request: HttpRequest) -> HttpResponse:
-    """Shows the one line to paste; the token in it is shown this once."""
-    form = AddHostForm(request.POST)
-    if not form.is_valid():
-        return render(request, "screens/add_host.html", {"form": form}, status=400)
-    token = issue_enrolment_token(by=person(request), slug=form.cleaned_data["slug"])
-    key_id, _ = signing_key()
+    hosts, active = listed_hosts(), active_attempts()
+    removed = "removed" in request.GET
     context = {
-        "slug": form.cleaned_data["slug"],
-        "line": f"sweetspot-worker enrol --server {settings.PUBLIC_URL} --token {token} --key {key_id}",
-        "fingerprint": key_id,
-        "minutes": settings.ENROLMENT_SECONDS // 60,
+        "rows": [_row(host, active.get(host.pk)) for host in hosts.filter(archived_at__isnull=not removed)],
+        "removed_count": Host.objects.exclude(archived_at=None).count(),
+        "removed": removed,
     }
-    response = render(request, "screens/add_host.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    return render(request, "screens/hosts.html", context)
 
 
-def _inventory(host: Host) -> Inventory | None:
-    latest = HostSnapshot.objects.filter(host=host).select_related("snapshot").first()
-    if latest is None:
-        return None
-    return msgspec.convert(latest.snapshot.facts, Inventory)
+def _row(host: Host, active: Attempt | None) -> HostRow:
+    targets = list(host.targets.all())
+    return HostRow(
+        host=host,
+        presence=presence(host, active is not None),
+        active=active,
+        usable=sum(target.present for target in targets),
+        listed=len(targets),
+        warnings=warnings(host, targets, newest_version=worker_wheel().version),
+    )
+
+
+def active_attempt(host: Host) -> Attempt | None:
+    """What the host is doing now."""
+    active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES)
+    return active.select_related("run", "trial").first()
 
 
 @page
 def host_page(request: HttpRequest, slug: str) -> HttpResponse:
-    host = get_object_or_404(Host, slug=slug)
-    active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES).select_related("run", "trial").first()
-    context = {
+    host = host_or_404(slug)
+    if host.slug != slug:
+        messages.info(request, f"{slug} is called {host.slug} now.")
+        return redirect("host", slug=host.slug)
+    return render(request, "screens/host.html", _context(request, host))
+
+
+def _context(request: HttpRequest, host: Host) -> dict[str, object]:
+    active, targets = active_attempt(host), list(host.targets.all())
+    snapshots = list(host.snapshots.select_related("snapshot")[: detail.SNAPSHOTS_SHOWN])
+    inventory = detail.read_inventory(snapshots[0] if snapshots else None)
+    users, newest = detail.users_of(host), worker_wheel().version
+    return {
         "host": host,
         "presence": presence(host, active is not None),
         "active": active,
-        "targets": host.targets.all(),
-        "inventory": _inventory(host),
+        "warnings": warnings(host, targets, newest_version=newest),
+        "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
+        "targets": targets,
+        "target_rows": [(target, users.get(target.lock_group)) for target in targets],
+        "inventory": inventory,
+        "tree": detail.tree(inventory) if inventory else [],
+        "settings": detail.setting_rows(host, targets),
+        "events": detail.history(host, snapshots),
         "runs": listed_runs().filter(id__in=Run.objects.filter(targets__host=host).values("id"))[:RUNS_SHOWN],
+        "log": log_tail(host, request),
+        "levels": LEVELS,
+        "level": request.GET.get("level", ""),
+        "log_attempt": request.GET.get("attempt", ""),
     }
-    return render(request, "screens/host.html", context)

@@ -1,24 +1,72 @@
-"""What is happening now, what came of it lately, and how to begin."""
+"""What is happening now, what comes next, what came of it lately, and how to begin."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import Count, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
-from webapp.runs.models import OPEN_RUN_STATES
+from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
+from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.screens.access import page
+from webapp.screens.hosts.views import active_attempts
+from webapp.screens.overview.outcome import Outcome, outcome
 from webapp.screens.runs.views import listed_runs
 
 LATEST = 10
+NEXT = 8
+
+
+@dataclass(frozen=True)
+class Working:
+    """A host at work."""
+
+    host: Host
+    run: Run
+    attempt: Attempt
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A run that a host will take up."""
+
+    queue: HostQueue
+    entry: Entry
 
 
 @page
 def overview_page(request: HttpRequest) -> HttpResponse:
-    runs = listed_runs()
+    found, active = queues(), active_attempts()
+    working = [
+        Working(queue.host, attempt.run, attempt)
+        for queue in found
+        if (attempt := active.get(queue.host.pk)) is not None and attempt.run is not None
+    ]
     context = {
-        "running": list(runs.filter(state__in=OPEN_RUN_STATES).order_by("number")),
-        "latest": list(runs.exclude(state__in=OPEN_RUN_STATES)[:LATEST]),
-        "hosts": Host.objects.count(),
+        "working": working,
+        "waiting": _waiting(found)[:NEXT],
+        "more": max(0, len(_waiting(found)) - NEXT),
+        "latest": _latest(),
+        "hosts": Host.objects.filter(archived_at=None).count(),
         "first_plan": Plan.objects.filter(deleted_at=None).order_by("created_at").first(),
     }
     return render(request, "screens/overview.html", context)
+
+
+def _waiting(found: Sequence[HostQueue]) -> list[Waiting]:
+    """The next of each host before the second of each."""
+    rows = [
+        (place, Waiting(queue, entry))
+        for queue in found
+        for place, entry in enumerate(one for one in queue.entries if not one.working and not one.load.active)
+    ]
+    return [row for _, row in sorted(rows, key=lambda row: row[0])]
+
+
+def _latest() -> list[tuple[Run, Outcome]]:
+    marked = Count("trials", filter=~Q(trials__invalid_reason=""))
+    runs = listed_runs().exclude(state__in=OPEN_RUN_STATES).annotate(marked=marked)[:LATEST]
+    return [(run, outcome(run, marked=run.marked)) for run in runs]

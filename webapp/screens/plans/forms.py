@@ -28,6 +28,7 @@ class StartForm(TargetsForm):
     """`serial` comes once for each device that is overwritten, in any order."""
 
     note = forms.CharField(required=False, max_length=2000)
+    seed = forms.IntegerField(required=False, min_value=0, max_value=2**53 - 1)
 
     def serials(self) -> tuple[str, ...]:
         typed: list[str] = self.data.getlist("serial") if hasattr(self.data, "getlist") else []

@@ -16,6 +16,14 @@ _PATTERNS = {
     "readwrite": "sequential read and write mixed",
     "randrw": "random read and write mixed",
 }
+_BOTH = {
+    name: (pair, words)
+    for pair, words in (
+        (("read", "write"), "sequential read and write"),
+        (("randread", "randwrite"), "random read and write"),
+    )
+    for name in pair
+}
 # Said in this order; what a sentence calls each. {} takes the levels.
 _PHRASES: Mapping[str, str] = {
     "pattern": "{}",
@@ -23,7 +31,7 @@ _PHRASES: Mapping[str, str] = {
     "block_size": "{}",
     "block_split": "split {}",
     "engine": "{}",
-    "numjobs": "{} jobs",
+    "numjobs": "{} threads",
     "iodepth": "queue depth {}",
     "runtime": "{} each",
     "amount": "{} each",
@@ -33,7 +41,7 @@ _MOST_LISTED = 4
 
 def _joined(texts: Sequence[str]) -> str:
     if len(texts) > _MOST_LISTED:
-        return f"{texts[0]} to {texts[-1]} ({len(texts)} levels)"
+        return f"{texts[0]} to {texts[-1]}"
     return ", ".join(texts)
 
 
@@ -43,9 +51,26 @@ def _levels_in_words(factor: str, text: str) -> str:
     if known is None:
         return text
     try:
-        return _joined([_PATTERNS.get(str(level)) or known.format(level) for level in levels.parse(known, text)])
+        found = levels.parse(known, text)
+        return (
+            _patterns([str(level) for level in found])
+            if factor == "pattern"
+            else _joined(list(map(known.format, found)))
+        )
     except levels.LevelError:
         return text
+
+
+def _patterns(names: Sequence[str]) -> str:
+    """Reads and writes of one kind are said together: `random read and write`."""
+    said = []
+    for name in names:
+        both = _BOTH.get(name)
+        if both is None or not {*both[0]} <= {*names}:
+            said.append(_PATTERNS[name])
+        elif both[1] not in said:
+            said.append(both[1])
+    return ", ".join(said)
 
 
 def part_in_words(document: PlanDocument, part: Part) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean, stdev
 
 from webapp.core import formatting
 from webapp.runs.models import Run, Trial
@@ -15,6 +16,7 @@ class GridCell:
     state: str
     title: str
     text: str  # IOPS by direction, or the state in words
+    invalid: bool
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,7 @@ class GridRow:
     part: str
     point: str  # its varying levels in one line, so that the numbers beside it are in sight
     cells: tuple[GridCell | None, ...]
+    spread: str  # of IOPS over the repeats; "" with fewer than two
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Grid:
 
     @property
     def columns(self) -> int:
-        return 1 + len(self.repeats)
+        return 2 + len(self.repeats)
 
 
 def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> Grid:
@@ -43,13 +46,13 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
     by_row: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
-    shown = {cell.trial: _cell(cell) for cell in cells}
+    known = {cell.trial: cell for cell in cells}
     groups = sorted(by_row.values(), key=lambda group: _place(run, group[0], names))
     return Grid(
         fixed=_fixed(trials, names),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
-        rows=tuple(_row(group, _words(group[0], names, trials), repeats, shown) for group in groups),
+        rows=tuple(_row(group, _words(group[0], names, trials), repeats, known) for group in groups),
     )
 
 
@@ -74,19 +77,30 @@ def _words(trial: Trial, names: Sequence[str], trials: Sequence[Trial]) -> str:
     return " · ".join(words) or points.in_words(trial.point)
 
 
-def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], shown: Mapping[int, GridCell]) -> GridRow:
-    by_repeat = {trial.repeat: shown.get(trial.index) for trial in group}
+def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapping[int, LiveCell]) -> GridRow:
+    by_repeat = {trial.repeat: known[trial.index] for trial in group if trial.index in known}
+    cells = [by_repeat.get(repeat) for repeat in repeats]
     return GridRow(
         part=group[0].part,
         point=words,
-        cells=tuple(by_repeat.get(repeat) for repeat in repeats),
+        cells=tuple(_cell(cell) if cell else None for cell in cells),
+        spread=_spread([cell for cell in cells if cell]),
     )
+
+
+def _spread(cells: Sequence[LiveCell]) -> str:
+    """Standard deviation over the mean of the valid repeats' IOPS, all directions together; as in runGrid.ts."""
+    sums = [sum(value.iops for value in cell.values) for cell in cells if cell.values and not cell.invalid]
+    if len(sums) < 2 or not fmean(sums):
+        return ""
+    return f"± {formatting.percent(100 * stdev(sums) / fmean(sums))}"
 
 
 def _cell(cell: LiveCell) -> GridCell:
     """As `features/runGrid.ts` shows it with IOPS chosen."""
     title = f"Trial {cell.trial + 1}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
-    return GridCell(cell.trial, cell.state, title, _text(cell))
+    title += f". Invalid: {cell.invalid}" if cell.invalid else ""
+    return GridCell(cell.trial, cell.state, title, _text(cell), bool(cell.invalid))
 
 
 def _text(cell: LiveCell) -> str:

@@ -2,8 +2,13 @@
 
 On one host attempts follow one another and their seconds are committed in order, so the
 position of a reader is, for each host, the newest attempt it has seen and the last second
-of each leg of it. Changes of state are found by time with an overlap, since a transaction
-may commit after one that began later; telling a page the same state twice does no harm.
+of each leg of it: nothing depends on a worker's clock. Changes of state are found by time
+with an overlap, since a transaction may commit after one that began later; telling a page
+the same state twice does no harm. Readers that are up to date hold the same cursor, so
+that one answer serves all of them (see `shared`).
+
+Samples carry the worker's time. Where its clock is wrong by more than a report may take,
+the least offset seen between sending and receipt corrects it on the axis.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,13 +21,16 @@ from django.utils import timezone
 
 from webapp.results.models import Result, Sample
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial
+from webapp.runs.phases import doing
 from webapp.runs.selectors import progress
 from webapp.screens import points
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
 
 SAMPLES_AT_ONCE = 3_000
 SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
+ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
+WRONG_CLOCK_MS = 1_500  # less is the delay of a report
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -66,7 +74,7 @@ class Cursor:
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
     """State, cells and samples that are new after a cursor. Raises BadCursor."""
     cursor = Cursor.read(after)
-    asked_at = timezone.now()
+    moves_until = _moves_until(run)
     rows, more = _new_samples(run, cursor) if with_samples else ([], False)
     state = progress(run)
     return LiveRun(
@@ -84,28 +92,56 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         now=_now(run),
         cells=_cells(run, cursor),
         samples=live_samples(rows, run.started_at or run.created_at),
-        cursor=Cursor(asked_at, _positions(cursor, rows)).write(),
+        cursor=Cursor(moves_until, _positions(cursor, rows)).write(),
         more=more,
     )
 
 
-def _unseen(run: Run, cursor: Cursor) -> QuerySet[Sample]:
-    """Samples of the run after the cursor, in the order in which each host made them."""
-    samples = Sample.objects.filter(attempt__run=run)
+def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
+    """Attempts that may have seconds after the cursor, in the order in which each host made them."""
+    attempts = Attempt.objects.filter(run=run, kind=AttemptKind.TRIAL)
     seen = Attempt.objects.in_bulk([position.attempt for position in cursor.positions])
     for attempt in seen.values():
-        legs = [position for position in cursor.positions if position.attempt == attempt.id]
-        samples = samples.exclude(attempt__host=attempt.host_id, attempt__created_at__lt=attempt.created_at)
+        attempts = attempts.exclude(host=attempt.host_id, created_at__lt=attempt.created_at)
+    ordered = attempts.select_related("trial", "host").order_by("created_at", "id")
+    return list(ordered) if seen else _latest_attempts(ordered)
+
+
+def _latest_attempts(ordered: QuerySet[Attempt]) -> list[Attempt]:
+    """The last ones, until they hold what a page that is opened late begins with."""
+    newest, found, samples = ordered.reverse(), list[Attempt](), 0
+    while samples < SAMPLES_AT_FIRST:
+        more = list(newest[len(found) : len(found) + ATTEMPTS_AT_ONCE])
+        found += more
+        samples += Sample.objects.filter(attempt__in=more).count()
+        if len(more) < ATTEMPTS_AT_ONCE:
+            break
+    return found[::-1]
+
+
+def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
+    """Conditions that the primary key answers: whole attempts, and the rest of those that were begun."""
+    begun: dict[UUID, list[Position]] = {}
+    for position in cursor.positions:
+        begun.setdefault(position.attempt, []).append(position)
+    after = Q(attempt__in=[attempt.pk for attempt in attempts if attempt.pk not in begun])
+    for attempt_id, legs in begun.items():
         for position in legs:
-            samples = samples.exclude(attempt=attempt, leg=position.leg, second__lte=position.second)
-    return samples.order_by("attempt__created_at", "attempt_id", "second", "leg", "direction")
+            after |= Q(attempt=attempt_id, leg=position.leg, second__gt=position.second)
+        after |= Q(attempt=attempt_id) & ~Q(leg__in=[position.leg for position in legs])
+    return after
 
 
 def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     """At most SAMPLES_AT_ONCE rows, whole seconds only, and whether there are more."""
-    unseen = _unseen(run, cursor).select_related("attempt__trial", "attempt__host").defer("latency")
+    attempts = _unseen_attempts(run, cursor)
+    known = {attempt.pk: attempt for attempt in attempts}
+    unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=known).defer("latency")
+    unseen = unseen.order_by("attempt__created_at", "attempt_id", "second", "leg", "direction")
     start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
     rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
+    for row in rows:
+        row.attempt = known[row.attempt_id]
     if len(rows) <= SAMPLES_AT_ONCE:
         return rows, False
     cut = rows[-1]
@@ -119,6 +155,8 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
     for row in rows:
         newest[row.attempt.host_id] = row.attempt_id
         last[row.attempt_id, row.leg] = row.second
+    if not newest:
+        return cursor.positions
     hosts = dict(Attempt.objects.filter(id__in={attempt for attempt, _ in last}).values_list("id", "host_id"))
     return tuple(
         Position(attempt, leg, second)
@@ -127,9 +165,22 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
     )
 
 
+def _moves_until(run: Run) -> datetime:
+    """The same for all readers of a while, so that they hold the same cursor: the last move, or the half minute."""
+    half_minute = datetime.fromtimestamp(int(timezone.now().timestamp()) // 30 * 30, UTC)
+    last: datetime | None = run.moves.order_by("-at").values_list("at", flat=True).first()
+    return max(half_minute, last) if last else half_minute
+
+
 def live_samples(rows: Iterable[Sample], began: datetime) -> tuple[LiveSample, ...]:
     """Rows as the charts want them, times since `began`; rates by fio's own runtime of the interval."""
     return tuple(_live_sample(row, began) for row in rows if row.attempt.trial is not None)
+
+
+def shown_at(row: Sample) -> datetime:
+    """The end of the second by the server's clock, as far as it is known."""
+    offset_ms = row.attempt.clock_offset_ms or 0
+    return row.at + timedelta(milliseconds=offset_ms) if abs(offset_ms) > WRONG_CLOCK_MS else row.at
 
 
 def _live_sample(row: Sample, began: datetime) -> LiveSample:
@@ -140,7 +191,7 @@ def _live_sample(row: Sample, began: datetime) -> LiveSample:
         attempt=row.attempt.number,
         leg=row.leg,
         second=row.second,
-        at_s=round((row.at - began).total_seconds(), 3),
+        at_s=round((shown_at(row) - began).total_seconds(), 3),
         direction=row.direction,
         iops=row.ios / seconds,
         bytes_per_s=row.bytes / seconds,
@@ -161,7 +212,7 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
             trial=attempt.trial.index,
             attempt=attempt.number,
             what=points.in_words(attempt.trial.point),
-            phase=attempt.phase or attempt.get_state_display(),
+            phase=doing(attempt),
         )
         for attempt in active.select_related("host", "trial__target").order_by("host__slug")
         if attempt.trial is not None
@@ -173,7 +224,7 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
     if cursor.moves_until is not None:
         moved = Q(moves__at__gt=cursor.moves_until - OVERLAP)
         trials = trials.filter(moved).distinct()
-    return live_cells(list(trials.order_by("index")))
+    return live_cells(list(trials.select_related("run").order_by("index")))
 
 
 def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
@@ -188,6 +239,7 @@ def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
             state=trial.state,
             state_label=trial.get_state_display(),
             reason=trial.reason,
+            invalid=trial.why_invalid,
             values=tuple(values.get(trial.id, ())),
         )
         for trial in trials

@@ -8,14 +8,18 @@ from django.views.decorators.cache import never_cache
 from webapp.runs.models import Run
 from webapp.screens.access import page
 from webapp.screens.runs.live import BadCursor, live_run
+from webapp.screens.runs.shared import SharedAnswers
+
+_answers = SharedAnswers()
 
 
 @never_cache
 @page
 def live(request: HttpRequest, number: int) -> HttpResponse:
     run = get_object_or_404(Run, number=number)
+    after = request.GET.get("after", "")
     try:
-        payload = live_run(run, request.GET.get("after", ""))
+        body = _answers.get((run.pk, after), lambda: msgspec.json.encode(live_run(run, after)))
     except BadCursor as error:
         return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=400)
-    return HttpResponse(msgspec.json.encode(payload), content_type="application/json")
+    return HttpResponse(body, content_type="application/json")

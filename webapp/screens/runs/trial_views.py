@@ -3,15 +3,21 @@
 from datetime import timedelta
 
 import msgspec
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.results.models import LegRun, Result, Sample
-from webapp.runs.models import SettingChange, Trial
+from webapp.results.packing import unpack
+from webapp.results.selectors import fio_json
+from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
-from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples
+from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
+from worker.contract.histogram import Histogram
+
+PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
+LEAST_BEYOND = 10  # I/Os on the thinner side of a percentile, so that it says something; as contract.histogram
 
 
 def _trial(number: int, index: int) -> Trial:
@@ -24,9 +30,48 @@ def _samples(trial: Trial) -> list[object]:
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__created_at", "second", "leg", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
-    began = shown[0].at - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
+    began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
     plain: list[object] = msgspec.to_builtins(live_samples(shown, began))
     return plain
+
+
+def _ladder(results: list[Result]) -> list[tuple[str, list[int | None]]]:
+    """Percentiles of each result from its whole histogram; None where too few I/Os lie beyond one."""
+    histograms = [unpack(bytes(result.latency)) for result in results]
+    if not any(histogram.counts for histogram in histograms):
+        return []
+    return [(f"p{percent:g}", [_supported(each, percent) for each in histograms]) for percent in PERCENTILES]
+
+
+def _supported(histogram: Histogram, percent: float) -> int | None:
+    beyond = histogram.total * min(percent, 100 - percent) / 100
+    return histogram.percentile(percent) if beyond >= LEAST_BEYOND * (1 - 1e-9) else None
+
+
+def _skippable(trial: Trial) -> dict[str, object]:
+    """What may be skipped from the trial's page."""
+    closed = trial.run.cancel_requested_at is not None or trial.run.state not in ("queued", "running", "paused")
+    under_way = trial.state in ACTIVE_TRIAL_STATES and trial.skip_requested_at is None
+    same = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id, state=TrialState.PLANNED)
+    return {
+        "skippable": not closed and (under_way or trial.state == TrialState.PLANNED),
+        "planned_here": 0 if closed else same.count(),
+    }
+
+
+@page
+def trial_fio_json(request: HttpRequest, number: int, index: int) -> HttpResponse:
+    """fio's own last words about the newest attempt, as it printed them; `?leg=` names another leg."""
+    legs = LegRun.objects.filter(attempt__trial=_trial(number, index), fio_json__gt=b"").order_by(
+        "-attempt__number", "leg"
+    )
+    asked = request.GET.get("leg", "")
+    leg = legs.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else legs.first()
+    if leg is None:
+        raise Http404("fio has said nothing about this trial.")
+    response = HttpResponse(fio_json(leg), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{index + 1}-fio.json"'
+    return response
 
 
 @page
@@ -35,12 +80,17 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
     legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
+    results = list(Result.objects.filter(trial=trial).order_by("direction"))
     context = {
         "trial": trial,
+        "run": trial.run,
+        "notes": trial.notes.select_related("by", "trial"),
+        "ladder": _ladder(results),
+        **_skippable(trial),
         "title": points.in_words(trial.point),
         "levels": [(points.label(name), points.level(name, value)) for name, value in trial.point.items()],
         "repeats": repeats,
-        "results": Result.objects.filter(trial=trial).order_by("direction").defer("latency"),
+        "results": results,
         "legs": legs.defer("fio_json"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),

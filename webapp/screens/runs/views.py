@@ -1,19 +1,25 @@
-"""Runs: the list, one run, and cancelling it."""
+"""Runs: the list, and one run, live and afterwards."""
+
+import uuid
 
 import msgspec
-from django.contrib import messages
+from django.conf import settings
 from django.core.paginator import Paginator
 from django.db.models import Count, F, Prefetch, Q, QuerySet
 from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
-from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, TrialState
-from webapp.runs.services import cancel_run
-from webapp.screens.access import operator_action, page, person
+from webapp.runs.actions import armed_targets
+from webapp.runs.dispatch import waits_for_arming
+from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
+from webapp.screens.access import page
+from webapp.screens.payloads import LiveRun
+from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
 from webapp.screens.runs.live import live_run
+from webapp.screens.runs.story import observed, outcome, put_back_at, setting_rows
 
 PER_PAGE = 50
 MOVES_SHOWN = 100
@@ -36,48 +42,56 @@ def listed_runs() -> QuerySet[Run]:
 
 @page
 def runs_page(request: HttpRequest) -> HttpResponse:
-    runs = listed_runs()
-    state = request.GET.get("state", "")
-    if state in RunState.values:
-        runs = runs.filter(state=state)
-    shown = Paginator(runs, PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "screens/runs.html", {"runs": shown, "state": state, "states": RunState.choices})
+    shown = Paginator(filtered_runs(listed_runs(), request.GET), PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "runs": shown,
+        "choices": filter_choices(request.GET),
+        "text": request.GET.get("text", ""),
+        "filtered": any(value for key, value in request.GET.items() if key != "page"),
+    }
+    return render(request, "screens/runs.html", context)
 
 
 def _run(number: int) -> Run:
-    return get_object_or_404(Run.objects.select_related("version__plan", "created_by"), number=number)
-
-
-def _cancellable(run: Run) -> bool:
-    return run.state in (RunState.QUEUED, RunState.RUNNING) and run.cancel_requested_at is None
+    related = Run.objects.select_related("version__plan", "created_by", "paused_by", "again_of")
+    return get_object_or_404(related, number=number)
 
 
 @page
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
     payload = live_run(run, with_samples=False)
-    trials = list(run.trials.select_related("host", "target").order_by("index"))
+    trials = list(run.trials.select_related("run", "host", "target").order_by("index"))
     moves = Move.objects.filter(run=run).select_related("trial").order_by("-at", "-id")
     context = {
         "run": run,
         "live": payload,
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
-        "cancellable": _cancellable(run),
         "grid": build_grid(run, trials, payload.cells),
         "failures": [trial for trial in trials if trial.reason],
         "moves": moves[:MOVES_SHOWN],
         "targets": run.targets.select_related("host"),
+        "notes": run.notes.select_related("by", "trial"),
+        "outcome": outcome(run, payload),
+        "setting_rows": setting_rows(run),
+        "observed": observed(run),
+        **_actions(run, payload, trials),
     }
     return render(request, "screens/run.html", context)
 
 
-@operator_action
-def cancel(request: HttpRequest, number: int) -> HttpResponse:
-    run = _run(number)
-    if _cancellable(run):
-        cancel_run(run=run, by=person(request))
-        messages.info(request, f"Run {run.number} is being cancelled; changed settings are put back.")
-    else:
-        messages.warning(request, f"Run {run.number} has already ended or is being cancelled.")
-    return redirect("run", number=run.number)
+def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:
+    """What the buttons and their dialogs say."""
+    changeable = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED) and run.cancel_requested_at is None
+    unarmed = changeable and Run.objects.filter(waits_for_arming(), pk=run.pk).exists()
+    destroys = {trial.target_id for trial in trials if trial.destructive}
+    return {
+        "changeable": changeable,
+        "planned": sum(trial.state == TrialState.PLANNED for trial in trials),
+        "unarmed": armed_targets(run) if unarmed else [],
+        "destroyed": Target.objects.filter(pk__in=destroys).select_related("host") if live.ended and destroys else [],
+        "put_back_at": put_back_at(run) if run.state == RunState.PAUSED else None,
+        "keeps_s": settings.PAUSE_RESTORE_SECONDS,
+        "request_id": uuid.uuid4(),
+    }

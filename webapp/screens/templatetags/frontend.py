@@ -13,7 +13,9 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
-NOT_BUILT = "The front end is not built, so this page has no style and no charts. Run `make frontend` and reload."
+NOT_BUILT = (
+    "The front end is not built, so this page has no style and no charts. Run `.ci/setup` and restart the server."
+)
 
 
 class UnknownEntry(LookupError):
@@ -39,7 +41,7 @@ def _manifest() -> dict[str, Any] | None:
 def _chunk(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     chunk: dict[str, Any] | None = manifest.get(f"src/entries/{name}.ts")
     if chunk is None:
-        raise UnknownEntry(f"The front end's build has no entry {name!r}. Build it again: `make frontend`.")
+        raise UnknownEntry(f"The front end's build has no entry {name!r}. Build it again: `.ci/setup`.")
     return chunk
 
 

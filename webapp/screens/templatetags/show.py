@@ -30,6 +30,17 @@ def state_badge(thing: Any) -> SafeString:
 
 
 @register.simple_tag
+def host_mark(host: Any) -> SafeString:
+    """Beside a host's name, wherever it stands: that it gets no trials now, and why. Nothing for an active host."""
+    if host.state == "active":
+        return SafeString("")
+    words = "removed" if host.archived_at else host.get_state_display().lower()
+    why = f": {host.maintenance_note}" if host.maintenance_note else ""
+    state = "cancelled" if host.state == "maintenance" else "failed"
+    return format_html(' <span class="badge state-badge state-{}" title="{}{}">{}</span>', state, words, why, words)
+
+
+@register.simple_tag
 def moment(at: datetime | None, nothing: str = "never") -> SafeString:
     """A time; the script makes it relative and puts the absolute one into the title."""
     if at is None:

@@ -19,6 +19,13 @@ def operator(db: None) -> Client:
 
 
 @pytest.fixture
+def admin(db: None) -> Client:
+    client = Client()
+    client.force_login(make_user("anna", Role.ADMIN))
+    return client
+
+
+@pytest.fixture
 def viewer(db: None) -> Client:
     client = Client()
     client.force_login(make_user("vera", Role.VIEWER))

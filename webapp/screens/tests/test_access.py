@@ -1,68 +1,12 @@
-"""Who may see and do what, over every address of the pages."""
+"""Logging in and out, and addresses that lead nowhere. Who may what: webapp/tests/test_roles.py."""
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
-from webapp.runs.models import Run
+from webapp.core.models import LoginTries, User
+from webapp.core.throttle import MOST_FOR_ACCOUNT
 from webapp.screens.tests import factories
-from webapp.screens.urls import urlpatterns
-
-ARGUMENTS = {"slug": "storage1", "number": 1, "index": 0}
-OPEN = {"login"}
-ACTIONS = {"logout", "add_host", "start_plan", "cancel_run"}
-
-
-def address(name: str) -> str:
-    wanted = next(pattern for pattern in urlpatterns if pattern.name == name).pattern.converters
-    slug = "first-look" if "plan" in name else "storage1"
-    return reverse(name, kwargs={key: slug if key == "slug" else ARGUMENTS[key] for key in wanted})
-
-
-NAMES = [str(pattern.name) for pattern in urlpatterns]
-PAGES = [name for name in NAMES if name not in OPEN | ACTIONS]
-
-
-@pytest.fixture
-def run(db: None) -> Run:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
-    return run
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in OPEN | {"logout"}])
-def test_it_sends_who_is_not_logged_in_to_the_log_in_page(client: Client, name: str) -> None:
-    for response in (client.get(address(name)), client.post(address(name))):
-        assert response.status_code == 302
-        assert response["Location"].startswith(reverse("login"))
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_it_shows_every_page_to_a_viewer(viewer: Client, run: Run, name: str) -> None:
-    assert viewer.get(address(name), follow=True).status_code == 200
-
-
-@pytest.mark.parametrize("name", sorted(ACTIONS - {"logout"}))
-def test_it_refuses_a_viewer_in_words_and_changes_nothing(viewer: Client, run: Run, name: str) -> None:
-    response = viewer.post(address(name))
-    assert response.status_code == 403
-    assert "Your role is viewer" in response.content.decode()
-    assert Run.objects.count() == 1
-
-
-@pytest.mark.parametrize("name", sorted(ACTIONS))
-def test_it_changes_nothing_by_get(operator: Client, name: str) -> None:
-    assert operator.get(address(name)).status_code == 405
-
-
-@pytest.mark.parametrize("name", sorted(ACTIONS))
-def test_it_refuses_a_form_without_its_csrf_token(name: str, db: None) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(factories.make_user())
-    response = client.post(address(name))
-    assert response.status_code == 403
-    assert "out of date" in response.content.decode()
 
 
 @pytest.mark.django_db
@@ -80,3 +24,32 @@ def test_it_says_in_words_that_an_address_leads_nowhere(operator: Client) -> Non
     response = operator.get("/runs/99/")
     assert response.status_code == 404
     assert "nothing at this address" in response.content.decode()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("name", ["olga", "nobody"])
+def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: Client, name: str) -> None:
+    factories.make_user()
+    for _ in range(MOST_FOR_ACCOUNT):
+        assert client.post(reverse("login"), {"username": name, "password": "wrong"}).status_code == 200
+    late = client.post(reverse("login"), {"username": name, "password": factories.PASSWORD})
+    assert late.status_code == 429
+    assert 280 <= int(late["Retry-After"]) <= 300
+    assert "Too many attempts. Try again in 5 minutes" in late.content.decode()
+    assert client.get(reverse("overview")).status_code == 302
+
+
+@pytest.mark.django_db
+def test_it_forgets_wrong_tries_after_a_right_one(client: Client) -> None:
+    factories.make_user()
+    for password in (*["wrong"] * (MOST_FOR_ACCOUNT - 1), factories.PASSWORD, "wrong"):
+        response = Client().post(reverse("login"), {"username": "olga", "password": password})
+    assert "do not belong together" in response.content.decode()
+    assert set(LoginTries.objects.values_list("tries", flat=True)) == {1, MOST_FOR_ACCOUNT}
+
+
+@pytest.mark.django_db
+def test_it_says_the_same_to_who_is_switched_off_as_to_who_guesses(client: Client) -> None:
+    User.objects.filter(pk=factories.make_user().pk).update(is_active=False)
+    refused = client.post(reverse("login"), {"username": "olga", "password": factories.PASSWORD})
+    assert "do not belong together" in refused.content.decode()

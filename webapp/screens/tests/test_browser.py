@@ -25,7 +25,7 @@ PATIENCE_MS = 15_000
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
-        pytest.fail("The front end is not built: run `make frontend` first.")
+        pytest.fail("The front end is not built: run `.ci/setup` first.")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
         yield browser
@@ -112,6 +112,7 @@ def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
 
 
 def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run) -> None:
+    page.locator(".person-menu summary").click()
     page.get_by_role("button", name="Theme: as the system").click()
     page.get_by_role("button", name="Theme: light").click()
     page.goto("/runs/")
@@ -119,7 +120,8 @@ def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run)
 
 
 @pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/0/",
-                                     "/results/", "/compare/?run=1"])  # fmt: skip
+                                     "/results/", "/results/?invalid=1&columns=iops,engine", "/compare/?run=1",
+                                     "/compare/?run=1&x=iodepth&series=engine&panel=pattern&chart=heat"])  # fmt: skip
 def test_it_fits_a_narrow_screen_without_scrolling_sideways(
     page: Page, run: Run, problems: list[str], address: str
 ) -> None:

@@ -3,8 +3,11 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from webapp.results.models import Result
+from webapp.results.packing import pack
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
+from worker.contract.histogram import Histogram
 
 ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
 
@@ -44,6 +47,7 @@ def test_it_shows_charts_sentences_and_all_numbers(operator: Client, run: Run) -
 def test_it_holds_the_others_against_the_chosen_baseline(operator: Client, run: Run) -> None:
     page = operator.get(f"{ADDRESS}&baseline=psync&metric=latency_p99").content.decode()
     assert '<option value="psync" selected>' in page
+    assert "baseline" in page[page.index("psync</td>") :]
     assert "lower is better" in page
 
 
@@ -53,7 +57,13 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
     assert "Block size" in page
 
 
-@pytest.mark.parametrize("query", ["x=nonsense", "x=iodepth&metric=speed", "colour=red", "x=iodepth&series=iodepth"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "x=nonsense", "x=iodepth&metric=speed", "colour=red", "x=iodepth&series=iodepth", "x=iodepth&chart=pie",
+        "x=iodepth&baseline=posix", "x=iodepth&factor.size=huge",
+    ],
+)  # fmt: skip
 def test_it_says_in_words_what_it_cannot_compare(operator: Client, run: Run, query: str) -> None:
     response = operator.get(f"/compare/?{query}")
     assert response.status_code == 400
@@ -65,3 +75,67 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
     few = queries_of(address)
     factories.finish_run(factories.make_run(run.version, list(run.targets.all())))
     assert queries_of(address) == few
+
+
+def test_a_refused_choice_can_be_put_right_where_it_stands(operator: Client, run: Run) -> None:
+    page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.engine=psync").content.decode()
+    assert "Queue depth is both on the x axis and what makes a line" in page
+    assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
+    assert 'name="factor.engine" value="psync"' in page
+
+
+def test_it_takes_the_newest_run_where_nothing_is_chosen(operator: Client, run: Run) -> None:
+    factories.finish_run(factories.make_run(run.version, list(run.targets.all())))
+    assert "run=2&" in operator.get("/compare/")["Location"]
+
+
+def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Run) -> None:
+    page = operator.get(f"{ADDRESS}&chart=heat").content.decode()
+    assert page.count("data-picture") == 4
+    assert "<canvas" not in page
+    assert 'class="heat-legend"' in page
+    ratios = operator.get(f"{ADDRESS}&chart=heat&cells=ratio").content.decode()
+    assert "blue is better" in ratios
+
+
+def test_it_offers_what_differs_between_the_observed_configurations(operator: Client, run: Run) -> None:
+    digest = run.results.first().leg_run.configuration_id  # type: ignore[union-attr]
+    page = operator.get("/compare/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
+    assert f'name="configuration" value="{digest[:10]}"' in page  # type: ignore[index]
+
+
+def with_histograms(run: Run) -> None:
+    for result in run.results.all():
+        mean = int(result.latency_mean_ns)
+        histogram = Histogram(latency_ns=(mean // 2, mean, mean * 9), counts=(5000, 14000, 1000))
+        Result.objects.filter(pk=result.pk).update(latency=pack(histogram))
+
+
+def test_it_shows_the_ladder_of_percentiles_that_there_are_enough_ios_for(operator: Client, run: Run) -> None:
+    with_histograms(run)
+    page = operator.get(f"{ADDRESS}&view=latency").content.decode()
+    assert "Latency at randread · Queue depth 32" in page
+    assert "p99.9<" in page
+    assert "p99.99<" not in page  # 60,000 I/Os are too few
+    assert 'id="latency-data"' in page
+    assert "single-factor" in page
+    write = operator.get(f"{ADDRESS}&view=latency&spot=randwrite|1").content.decode()
+    assert "Latency at randwrite · Queue depth 1" in write
+
+
+def test_it_says_so_where_no_histogram_is_stored(operator: Client, run: Run) -> None:
+    assert "No histogram is stored" in operator.get(f"{ADDRESS}&view=latency").content.decode()
+
+
+def test_it_lays_trials_over_one_another(operator: Client, run: Run) -> None:
+    page = operator.get(f"{ADDRESS}&view=timeline&metric=latency_p95").content.decode()
+    assert "p99 latency over time at randread" in page
+    assert "A second holds no p95 latency" in page
+    assert 'id="timeline-data"' in page
+
+
+@pytest.mark.parametrize("view", ["latency", "timeline"])
+def test_its_other_views_refuse_a_place_that_there_is_not(operator: Client, run: Run, view: str) -> None:
+    response = operator.get(f"{ADDRESS}&view={view}&spot=nowhere|7")
+    assert response.status_code == 400
+    assert "nothing was measured there" in response.content.decode()

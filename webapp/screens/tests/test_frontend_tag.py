@@ -51,7 +51,7 @@ def test_it_links_a_blocking_entry_as_a_classic_script(build: Path) -> None:
 
 def test_it_says_what_to_do_while_nothing_is_built(build: Path) -> None:
     assert rendered('{% entry "run" %}') == ""
-    assert "make frontend" in rendered("{% frontend_problem %}")
+    assert ".ci/setup" in rendered("{% frontend_problem %}")
     write(build)
     assert rendered("{% frontend_problem %}") == ""
 

@@ -6,18 +6,23 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.models import EnrolmentToken
-from webapp.screens.hosts.views import presence
+from webapp.hosts.lifecycle import rename_host
+from webapp.hosts.models import EnrolmentToken, HostSnapshot, Snapshot
+from webapp.hosts.wheel import worker_wheel
+from webapp.hosts.worker_log import keep_log
+from webapp.runs.models import TargetLock
+from webapp.screens.hosts.presence import presence
 from webapp.screens.tests import factories
+from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
 
-def test_it_says_what_to_do_while_there_is_no_host(operator: Client) -> None:
-    assert "Press “Add host”" in operator.get("/hosts/").content.decode()
+def test_it_says_what_to_do_while_there_is_no_host(admin: Client) -> None:
+    assert "Press “Add host”" in admin.get("/hosts/").content.decode()
 
 
 def test_it_offers_a_viewer_no_button_to_add_a_host(viewer: Client) -> None:
     page = viewer.get("/hosts/").content.decode()
-    assert "An operator can add one" in page
+    assert "An admin can add one" in page
     assert 'action="/hosts/add/"' not in page
 
 
@@ -48,19 +53,20 @@ def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
     assert "The worker has not reported yet" in page
 
 
-def test_it_makes_the_line_to_paste_with_a_token_that_works_once(operator: Client) -> None:
-    response = operator.post("/hosts/add/", {"slug": "storage9"})
+def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) -> None:
+    response = admin.post("/hosts/add/line/", {"slug": "storage9"})
     page = response.content.decode()
-    assert f"sweetspot-worker enrol --server {settings.PUBLIC_URL} --token " in page
+    assert f"{settings.PUBLIC_URL}/worker/" in page
+    assert "SWEETSPOT_TOKEN=" in page
     assert EnrolmentToken.objects.get().host_slug == "storage9"
     assert EnrolmentToken.objects.get().token_hash not in page
     assert response["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize(("slug", "words"), [("storage1", "already a host"), ("no spaces", "letters, numbers")])
-def test_it_refuses_a_name_that_is_taken_or_bad(operator: Client, slug: str, words: str) -> None:
+@pytest.mark.parametrize(("slug", "words"), [("storage1", "already a host"), ("no spaces", "lower-case letters")])
+def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words: str) -> None:
     factories.make_host()
-    response = operator.post("/hosts/add/", {"slug": slug})
+    response = admin.post("/hosts/add/line/", {"slug": slug})
     assert response.status_code == 400
     assert words in response.content.decode()
     assert not EnrolmentToken.objects.exists()
@@ -72,3 +78,74 @@ def test_it_takes_as_many_queries_for_many_hosts_as_for_one(queries_of: Callable
     for number in range(2, 6):
         factories.make_target(factories.make_host(f"storage{number}"))
     assert queries_of("/hosts/") == one
+
+
+def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
+    host = factories.make_host(
+        worker_version="0.0.1", clock_ahead_s=90.0, policy_problem="policy.toml, line 3: no such key."
+    )
+    factories.make_snapshot(host)
+    factories.make_target(host, problem="It is mounted at /mnt.", present=False)
+    calm = factories.make_host("storage2", worker_version=worker_wheel().version)
+    factories.make_target(calm)
+    page = operator.get("/hosts/").content.decode()
+    for words in ("0.0.1", "90 s ahead of", "line 3: no such key", "It is mounted at /mnt.", "6.1.0-25-amd64"):
+        assert words in page
+    assert page.count('<span class="muted">nothing</span>') == 1
+
+
+def test_it_says_what_each_host_does_and_which_target_is_in_use(operator: Client) -> None:
+    target = factories.make_target(factories.make_host())
+    run = factories.make_run(factories.make_version(), [target], repeats=1)
+    attempt = factories.start_trial(run.trials.get(index=2))
+    TargetLock.objects.create(lock_group=target.lock_group, attempt=attempt)
+    assert "run 1</a>, trial 3 on scratch" in operator.get("/hosts/").content.decode()
+    assert 'in use by <a href="/runs/1/">run 1</a>' in operator.get("/hosts/storage1/").content.decode()
+
+
+def test_it_tells_the_history_of_a_host(operator: Client) -> None:
+    host = factories.make_host()
+    first = factories.make_snapshot(host)
+    facts = {**first.snapshot.facts, "memory_bytes": 17}
+    newer = Snapshot.objects.create(digest="f" * 64, facts=facts)
+    HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    rename_host(host=host, slug="rack4", by=None)
+    page = operator.get("/hosts/rack4/").content.decode()
+    for words in ("First look at the host", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
+        assert words in page
+
+
+def test_it_shows_the_log_with_a_link_to_the_trial_and_filters_it(operator: Client) -> None:
+    host = factories.make_host()
+    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
+    attempt = factories.start_trial(run.trials.get(index=1))
+    lines = (
+        LogLine(number=1, at=1.0, level=LogLevel.INFO, text="Worker is ready <script>"),
+        LogLine(number=2, at=2.0, level=LogLevel.ERROR, text="fio broke", attempt=str(attempt.pk)),
+    )
+    keep_log(host=host, shipped=WorkerLog(session="s", lines=lines))
+    page = operator.get("/hosts/storage1/").content.decode()
+    assert "Worker is ready &lt;script&gt;" in page
+    assert '<a href="/runs/1/trials/1/">run 1, trial 2</a>' in page
+    assert "Worker is ready" not in operator.get("/hosts/storage1/?level=warning").content.decode()
+    tail = operator.get("/hosts/storage1/log/").json()
+    assert [line["text"] for line in tail["lines"]] == ["Worker is ready <script>", "fio broke"]
+    after = operator.get(f"/hosts/storage1/log/?after={tail['last']}").json()
+    assert after == {"lines": [], "last": tail["last"]}
+    assert operator.get("/api/v1/hosts/storage1/log?level=error").json()["count"] == 1
+
+
+def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of: Callable[[str], int]) -> None:
+    host = factories.make_host()
+    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1, state="done")
+    attempt = factories.start_trial(run.trials.get(index=0))
+    factories.end_attempt(attempt)
+    factories.make_snapshot(host)
+    made = LogLine(number=1, at=1.0, level=LogLevel.INFO, text="x", attempt=str(attempt.pk))
+    keep_log(host=host, shipped=WorkerLog(session="s", lines=(made,)))
+    one = queries_of("/hosts/storage1/")
+    keep_log(host=host, shipped=WorkerLog(session="t", lines=(made,) * 1))
+    for number in range(3):
+        factories.make_target(host, f"more{number}")
+        factories.make_snapshot(host)
+    assert queries_of("/hosts/storage1/") == one

@@ -1,18 +1,23 @@
 """What a run's page is told: everything once the cursor has moved over it, whatever happens in between."""
 
 import random
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from unittest.mock import patch
 
 import msgspec
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.results.models import Sample
-from webapp.runs.models import Move, Run, Trial
+from webapp.runs.models import Attempt, Move, Run, Trial
 from webapp.screens.payloads import LiveRun
-from webapp.screens.runs import live
+from webapp.screens.runs import live, shared
+from webapp.screens.runs.shared import SharedAnswers
 from webapp.screens.tests import factories
 
 
@@ -123,7 +128,7 @@ def test_it_says_what_runs_now_and_why_a_trial_failed(run: Run) -> None:
     factories.fail_trial(trial(run, 0), reason="fio said nothing for 60 s.")
     factories.start_trial(trial(run, 1))
     payload = live.live_run(run)
-    assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 1, "run")]
+    assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 1, "measuring")]
     assert payload.cells[0].reason == "fio said nothing for 60 s."
     assert payload.failed == 1
 
@@ -146,3 +151,81 @@ def test_it_refuses_a_cursor_that_is_not_its_own(operator: Client, run: Run, cur
 def test_it_survives_a_cursor_of_an_attempt_that_is_not_there(run: Run) -> None:
     factories.finish_trial(trial(run, 0))
     assert len(live.live_run(run, f"{'0' * 32}.0.5@1700000000000").samples) == 3
+
+
+def test_late_seconds_of_an_attempt_that_was_lost_and_heard_again_are_given_too(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    noise = random.Random(1)
+    factories.add_seconds(attempt, 2, noise)
+    first = live.live_run(run)
+    Attempt.objects.update(state="lost")
+    second = live.live_run(run, first.cursor)
+    Attempt.objects.update(state="running")
+    factories.add_seconds(attempt, 2, noise, first=2)
+    assert seconds(live.live_run(run, second.cursor)) == [(0, 2), (0, 3)]
+
+
+def test_a_clock_that_runs_back_hides_no_second(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    noise = random.Random(1)
+    factories.add_seconds(attempt, 2, noise)
+    cursor = live.live_run(run).cursor
+    attempt.started_at = timezone.now() - timedelta(days=1)
+    factories.add_seconds(attempt, 2, noise, first=2)
+    assert seconds(live.live_run(run, cursor)) == [(0, 2), (0, 3)]
+
+
+@pytest.mark.parametrize(("offset_ms", "shift_s"), [(None, 0), (900, 0), (-900, 0), (3_600_000, 3600), (-5_000, -5)])
+def test_a_workers_wrong_clock_does_not_bend_the_axis(run: Run, offset_ms: int | None, shift_s: float) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    factories.add_seconds(attempt, 1, random.Random(1))
+    before = live.live_run(run).samples[0].at_s
+    Attempt.objects.update(clock_offset_ms=offset_ms)
+    assert live.live_run(run).samples[0].at_s == pytest.approx(before + shift_s, abs=0.01)
+
+
+def test_readers_that_are_up_to_date_hold_the_same_cursor(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    factories.add_seconds(attempt, 3, random.Random(1))
+    early = live.live_run(run).cursor
+    assert live.live_run(run, early).cursor.partition("@")[0] == live.live_run(run).cursor.partition("@")[0]
+
+
+def test_it_asks_the_database_alike_for_a_long_run_and_a_short_one(run: Run) -> None:
+    factories.finish_trial(trial(run, 0), timezone.now() - timedelta(minutes=5))
+    few = queries_for(run, live.live_run(run).cursor)
+    for index in range(1, 6):
+        factories.finish_trial(trial(run, index), timezone.now() - timedelta(minutes=4 - index / 2))
+    assert queries_for(run, live.live_run(run).cursor) == few
+
+
+def queries_for(run: Run, cursor: str) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        live.live_run(run, cursor)
+    return len(captured)
+
+
+def test_fifty_who_ask_the_same_at_once_cost_one_answer() -> None:
+    made: list[int] = []
+
+    def make() -> bytes:
+        made.append(1)
+        time.sleep(0.05)  # long enough that all of them wait for it
+        return b"answer"
+
+    answers = SharedAnswers()
+    with ThreadPoolExecutor(50) as people:
+        assert set(people.map(lambda _: answers.get("same", make), range(50))) == {b"answer"}
+    assert len(made) == 1
+    answers.get("another", make)
+    assert len(made) == 2
+
+
+def test_an_answer_is_shared_for_a_moment_only_and_trouble_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = SharedAnswers()
+    with pytest.raises(live.BadCursor):
+        answers.get("key", lambda: live.Cursor.read("nonsense") and b"")  # type: ignore[arg-type, return-value]
+    assert answers.get("key", lambda: b"first") == b"first"
+    assert answers.get("key", lambda: b"second") == b"first"
+    monkeypatch.setattr(shared, "SHARED_S", 0.0)
+    assert answers.get("key", lambda: b"second") == b"second"

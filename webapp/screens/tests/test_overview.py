@@ -18,9 +18,12 @@ def test_it_shows_what_runs_and_what_has_finished(operator: Client) -> None:
     version = factories.make_version()
     finished = factories.make_run(version, [target], repeats=1)
     factories.finish_run(finished)
-    factories.make_run(version, [target], repeats=1)
+    running = factories.make_run(version, [target], repeats=1)
+    factories.start_trial(running.trials.get(index=4))
     page = operator.get("/").content.decode()
     assert "First steps" not in page
+    assert "Trial 5 of 12" in page
+    assert 'data-host="storage1"' in page
     assert 'data-live-url="/runs/2/live/"' in page
     assert 'data-live-url="/runs/1/live/"' not in page
     assert "12 of 12" in page
@@ -31,8 +34,37 @@ def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[
     version = factories.make_version()
     factories.make_run(version, [target], repeats=1)
     factories.make_run(version, [target], repeats=1, state="done")
+    queries_of("/")  # what came of a finished run is computed once
     one = queries_of("/")
     for _ in range(3):
         factories.make_run(version, [target], repeats=1)
         factories.make_run(version, [target], repeats=1, state="done")
+    queries_of("/")
     assert queries_of("/") == one
+
+
+def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> None:
+    target = factories.make_target(factories.make_host())
+    run = factories.make_run(factories.make_version(), [target])
+    factories.finish_run(run)
+    page = operator.get("/").content.decode()
+    assert "than io_uring" in page or "of io_uring" in page
+    assert "/compare/?run=1" in page
+
+
+def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:
+    target = factories.make_target(factories.make_host())
+    run = factories.make_run(factories.make_version(), [target], repeats=1, state="failed", reason="None was done.")
+    factories.fail_trial(run.trials.get(index=0))
+    page = operator.get("/").content.decode()
+    assert "None was done." in page
+    assert "1 of 12 trials failed; the first: fio 3.33 on storage1 has no psync." in page
+
+
+def test_it_says_what_comes_next_and_why_it_waits(operator: Client) -> None:
+    host = factories.make_host(state="maintenance", maintenance_note="new drives")
+    factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1, state="queued")
+    page = operator.get("/").content.decode()
+    assert "storage1 is in maintenance" in page
+    assert "12 trials" in page
+    assert "Nothing is running" in page

@@ -7,10 +7,19 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.payloads import CompareCharts, LiveRun, Payload
+from webapp.screens.compare.payloads import CompareCharts, LatencyCharts, TimeCharts
+from webapp.screens.hosts.payloads import Enrolment, LogTail
+from webapp.screens.payloads import LiveRun, Payload
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
-EXAMPLES: list[tuple[str, type[Payload]]] = [("live.json", LiveRun), ("compare.json", CompareCharts)]
+EXAMPLES: list[tuple[str, type[Payload]]] = [
+    ("live.json", LiveRun),
+    ("compare.json", CompareCharts),
+    ("latency.json", LatencyCharts),
+    ("timeline.json", TimeCharts),
+    ("enrolment.json", Enrolment),
+    ("logTail.json", LogTail),
+]
 
 
 @pytest.mark.parametrize(("name", "kind"), EXAMPLES)

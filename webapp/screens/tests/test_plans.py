@@ -1,10 +1,13 @@
-from collections.abc import Callable
+import re
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from webapp.hosts.models import Target
+from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import Run
+from webapp.screens import points
 from webapp.screens.tests import factories
 
 
@@ -12,24 +15,6 @@ from webapp.screens.tests import factories
 def target(db: None) -> Target:
     factories.make_version()
     return factories.make_target(factories.make_host())
-
-
-def test_it_says_what_to_do_while_there_is_no_plan(operator: Client) -> None:
-    assert "There is no plan" in operator.get("/plans/").content.decode()
-
-
-def test_it_reads_plans_out_as_sentences(operator: Client) -> None:
-    factories.make_version()
-    page = operator.get("/plans/").content.decode()
-    assert "random read, random write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
-
-
-def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:
-    factories.make_version()
-    one = queries_of("/plans/")
-    for number in range(4):
-        factories.make_version(slug=f"plan-{number}")
-    assert queries_of("/plans/") == one
 
 
 def test_it_shows_a_plan_without_any_usable_target(operator: Client) -> None:
@@ -48,10 +33,11 @@ def test_it_shows_an_older_version_and_knows_no_later_one(operator: Client, targ
 
 def test_it_previews_trials_bytes_and_the_fio_job_of_the_one_looked_at(operator: Client, target: Target) -> None:
     page = operator.get(f"/plans/first-look/?target={target.id}&trial=30").content.decode()
-    assert '<span class="figure-value">36</span>' in page
-    assert "fio job of trial #31" in page
+    assert 'id="cost-trials">36</span>' in page
+    assert 'id="job-title">#31 ' in page
     assert "filename=sweetspot." in page
     assert "Start 36 trials" in page
+    assert "No run has ended here yet" in page
     assert "26–36 of 36" in page
 
 
@@ -59,6 +45,7 @@ def test_it_asks_for_the_serial_of_a_drive_that_would_be_overwritten(operator: C
     drive = factories.make_drive(target.host)
     page = operator.get(f"/plans/first-look/?target={drive.id}").content.decode()
     assert "type its serial: <code>S64GNE0R800123</code>" in page
+    assert "This run destroys data" in page
     assert "Overwrite storage1/nvme0 and start" in page
 
 
@@ -92,3 +79,48 @@ def test_it_starts_a_destructive_run_only_with_the_serial_typed(
     response = operator.post("/plans/first-look/start/", data, follow=True)
     assert Run.objects.exists() is started
     assert ("Not started" in response.content.decode()) is not started
+
+
+def test_it_runs_the_order_that_was_shown(operator: Client, target: Target) -> None:
+    page = operator.get(f"/plans/first-look/?target={target.id}&seed=77").content.decode()
+    first = re.search(r"#1 ([^<]+)</span>", page)
+    assert first is not None
+    operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id), "seed": "77"})
+    run = Run.objects.get()
+    assert run.seed == 77
+    assert points.in_words(run.trials.get(index=0).point) == first.group(1)
+
+
+def test_it_draws_a_seed_each_time_where_none_is_typed(operator: Client, target: Target) -> None:
+    seeds = {
+        re.search(
+            r'name="seed" value="(\d+)"', operator.get(f"/plans/first-look/?target={target.id}").content.decode()
+        )[1]  # type: ignore[index]
+        for _ in range(3)
+    }
+    assert len(seeds) == 3
+
+
+def test_it_keeps_the_page_as_it_was_where_a_start_is_refused(operator: Client, target: Target) -> None:
+    drive = factories.make_drive(target.host)
+    data = {"version": "1", "target": str(drive.id), "note": "before the update", "seed": "5"}
+    page = operator.post("/plans/first-look/start/", data, follow=True).content.decode()
+    assert 'value="before the update"' in page
+    assert "in the order of seed 5" in page
+
+
+def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) -> None:
+    Plan.objects.update(deleted_at=timezone.now())
+    page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
+    assert "A deleted plan is not started" in page
+    assert operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id)}).status_code == 404
+    assert not Run.objects.exists()
+
+
+def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -> None:
+    factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
+    page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
+    assert "By what 1 earlier run here took" in page
+    factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
+    page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
+    assert "by what 2 earlier runs here took" in page

@@ -56,7 +56,7 @@ def test_it_offers_filters_for_the_factors_that_vary(operator: Client, run: Run)
     page = operator.get("/results/?factor.block_size=4k").content.decode()
     assert 'name="factor.engine"' in page
     assert 'name="factor.runtime"' not in page
-    assert '<option value="4k" selected>4 KiB</option>' in page
+    assert '<input class="form-check-input" type="checkbox" name="factor.block_size" value="4k" checked>' in page
 
 
 def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run) -> None:
@@ -66,7 +66,7 @@ def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run)
     run.results.filter(pk=result.pk).update(invalid=True)
     assert rows(operator) == 23
     page = operator.get("/results/?invalid=1").content.decode()
-    assert "not to be trusted: A backup ran meanwhile." in page
+    assert "invalid: A backup ran meanwhile." in page
 
 
 def test_it_gives_the_same_rows_as_csv_in_plain_numbers(operator: Client, run: Run) -> None:
@@ -74,7 +74,7 @@ def test_it_gives_the_same_rows_as_csv_in_plain_numbers(operator: Client, run: R
     text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
     lines = list(csv.DictReader(text.splitlines()))
     assert len(lines) == 8
-    assert {line["block_size"] for line in lines} == {"4096"}
+    assert {line["block_size_B"] for line in lines} == {"4096"}
     assert float(lines[0]["iops"]) > 0
 
 
@@ -82,3 +82,62 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
     few = queries_of("/results/")
     factories.finish_run(factories.make_run(run.version, list(run.targets.all()), repeats=2))
     assert queries_of("/results/") == few
+
+
+def test_it_shows_the_chosen_columns_in_the_chosen_order(operator: Client, run: Run) -> None:
+    page = operator.get("/results/?columns=iops,engine&sort=-iops").content.decode()
+    head = page[page.index("<thead>") : page.index("</thead>")]
+    assert head.count("<th") == 3 + 1  # thead itself
+    assert 'aria-sort="descending"' in head
+    assert "?columns=iops%2Cengine&amp;sort=iops" in head
+    lines = operator.get("/results/?columns=iops&sort=iops").context["rows"]
+    assert [line[0].iops for line in lines] == sorted(line[0].iops for line in lines)
+
+
+@pytest.mark.parametrize("query", ["columns=speed", "sort=speed", "after=x"])
+def test_it_says_which_column_or_order_there_is_not(operator: Client, run: Run, query: str) -> None:
+    response = operator.get(f"/results/?{query}")
+    assert response.status_code == 400
+    assert "Clear the filters" in response.content.decode()
+
+
+def test_it_keeps_a_persons_columns_and_gives_the_usual_ones_back(operator: Client, viewer: Client, run: Run) -> None:
+    answer = viewer.post("/results/columns/", {"columns": "iops,host", "query": "run=1"})
+    assert (answer.status_code, answer["Location"]) == (302, "/results/?run=1")
+    assert len(viewer.get("/results/").context["columns"]) == 2
+    assert len(operator.get("/results/").context["columns"]) > 2
+    assert len(viewer.get("/results/?columns=iops,host,serial").context["columns"]) == 3
+    viewer.post("/results/columns/", {"columns": ""})
+    assert len(viewer.get("/results/").context["columns"]) > 2
+
+
+def test_it_keeps_no_columns_that_there_are_not(viewer: Client) -> None:
+    answer = viewer.post("/results/columns/", {"columns": "speed"}, follow=True)
+    assert "There is no column `speed`" in answer.content.decode()
+    assert viewer.get("/results/columns/").status_code == 405
+
+
+def test_it_takes_another_factor_without_a_script(operator: Client, run: Run) -> None:
+    answer = operator.get("/results/?run=1&more=iodepth&levels=1..8 *8")
+    assert answer["Location"] == "/results/?run=1&factor.iodepth=1..8+%2A8"
+    assert rows(operator, "?run=1&factor.iodepth=1..8+%2A8") == 16
+
+
+def test_it_goes_on_where_a_page_ended(operator: Client, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webapp.screens.results.views.PER_PAGE", 10)
+    first = operator.get("/results/").context["page"]
+    second = operator.get("/results/", {"after": first.older}).context["page"]
+    seen = [result.pk for result in (*first.rows, *second.rows)]
+    assert len(set(seen)) == 20
+    assert operator.get("/results/", {"before": second.newer}).context["page"].rows == first.rows
+
+
+def test_a_spreadsheet_runs_nothing_that_comes_in_a_csv(operator: Client, run: Run) -> None:
+    run.trials.update(invalid_reason="=cmd|' /C calc'!A0")
+    run.results.update(invalid=True)
+    response = operator.get("/results.csv?invalid=1")
+    text = b"".join(response.streaming_content).decode()  # type: ignore[attr-defined]
+    lines = list(csv.DictReader(text.splitlines()))
+    assert {line["invalid_reason"] for line in lines} == {"'=cmd|' /C calc'!A0"}
+    assert "size_B" in lines[0]
+    assert "runtime_s" in lines[0]

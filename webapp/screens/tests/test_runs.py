@@ -21,7 +21,7 @@ def test_it_lists_runs_of_one_state(operator: Client) -> None:
     page = operator.get("/runs/?state=cancelled").content.decode()
     assert "Run 1<" in page
     assert "Run 2<" not in page
-    assert "No run is in this state" in operator.get("/runs/?state=failed").content.decode()
+    assert "No run fits these filters" in operator.get("/runs/?state=failed").content.decode()
 
 
 def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[[str], int]) -> None:

@@ -1,0 +1,157 @@
+"""The form above a comparison: which results, what on the axes, how it is shown. It can always be drawn, also from
+an address that was refused, so that what was asked can be put right."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.compare.dimensions import DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, PLACES, Row, dimension
+from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
+from webapp.results.metrics import METRICS
+from webapp.screens import points
+from webapp.screens.compare.options import AXES, CELLS, CHARTS, OPTION_KEYS, RATIOS, SCALES, SHARES, ViewOptions
+from webapp.screens.results.picks import (
+    Option,
+    Pick,
+    Point,
+    configuration_pick,
+    factor_picks,
+    lenient_filter,
+    place_picks,
+)
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Options under one heading; "" for none."""
+
+    label: str
+    options: tuple[Option, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A select. With `nothing` it may be left open."""
+
+    id: str
+    name: str
+    label: str
+    groups: tuple[Group, ...]
+    nothing: str = ""
+
+
+@dataclass(frozen=True)
+class CompareForm:
+    axes: tuple[Choice, ...]
+    looks: tuple[Choice, ...]
+    picks: tuple[Pick, ...]
+    invalid: bool
+    hidden: tuple[tuple[str, str], ...]
+
+
+def split(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """What is compared, and how it is shown."""
+    return [p for p in pairs if p[0] not in OPTION_KEYS], [p for p in pairs if p[0] in OPTION_KEYS]
+
+
+def form_of(
+    pairs: Pairs,
+    *,
+    options: ViewOptions,
+    all_points: Sequence[Point] = (),
+    rows: Sequence[Row] = (),
+    baselines: Mapping[str, str] | None = None,
+    spots: Mapping[str, str] | None = None,
+) -> CompareForm:
+    """`baselines` and `spots`: key -> name of the series and places that there are."""
+    asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
+    configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
+    return CompareForm(
+        axes=_axes(pairs, all_points, rows, baselines or {}),
+        looks=_looks(pairs, options, spots or {}),
+        picks=(*place_picks(asked), configurations, *factor_picks(all_points, asked)),
+        invalid=asked.invalid,
+        hidden=tuple((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
+    )
+
+
+def _given(pairs: Pairs, key: str) -> list[str]:
+    return [name.strip() for k, value in pairs if k == key for name in value.split(",") if name.strip()]
+
+
+def _axes(
+    pairs: Pairs, all_points: Sequence[Point], rows: Sequence[Row], baselines: Mapping[str, str]
+) -> tuple[Choice, ...]:
+    groups = _dimensions(all_points, rows)
+    metric = (_given(pairs, "metric") or ["iops"])[-1]
+    baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "") or next(iter(baselines), "")
+    labels = {key: known.label for key, known in METRICS.items()}
+    panel = (_given(pairs, "panel") or [""])[-1]
+    return (
+        _select("metric", "Metric", labels, metric),
+        _dimension("x", "On the x axis", groups, (_given(pairs, "x") or [""])[-1]),
+        *_series(groups, _given(pairs, "series")[:MOST_SERIES_FACTORS]),
+        _dimension("panel", "A chart for each", groups, panel, nothing="–"),
+        _select("baseline", "Baseline", baselines, baseline),
+    )
+
+
+def _series(groups: Sequence[Group], chosen: Sequence[str]) -> list[Choice]:
+    """One select for each factor of a series, and one more."""
+    labels = ("A line for each", "and each", "and each")
+    slots = min(MOST_SERIES_FACTORS, len(chosen) + 1)
+    given = [*chosen, ""][:slots]
+    return [
+        _dimension("series", labels[n], groups, name, nothing="–", id_=f"id-series{n or ''}")
+        for n, name in enumerate(given)
+    ]
+
+
+def _dimension(
+    key: str, label: str, groups: Sequence[Group], chosen: str, *, nothing: str = "", id_: str = ""
+) -> Choice:
+    """What is chosen is offered too, also where it does not vary or is nothing known."""
+    offered = {option.value for group in groups for option in group.options}
+    more = [Group("", (_option(chosen, chosen),))] if chosen and chosen not in offered else []
+    marked = [Group(g.label, tuple(Option(o.value, o.text, o.value == chosen) for o in g.options)) for g in groups]
+    return Choice(id_ or f"id-{key}", key, label, (*more, *marked), nothing)
+
+
+def _option(name: str, chosen: str) -> Option:
+    known = dimension(name)
+    return Option(name, known.label if known else name, name == chosen)
+
+
+def _dimensions(all_points: Sequence[Point], rows: Sequence[Row]) -> list[Group]:
+    """Factors that vary, places, and facts that differ between the configurations that were observed."""
+    factors = [name for name in points.varying(all_points) if name in DIMENSIONS]
+    facts = [f"{FACT_PREFIX}{name}" for name in _differing_facts(rows)]
+    named = (("Factors that vary", factors), ("Where and when", PLACES), ("Observed", facts))
+    return [Group(label, tuple(_option(name, "") for name in names)) for label, names in named if names]
+
+
+def _differing_facts(rows: Sequence[Row]) -> list[str]:
+    known = list({row.configuration: row.facts for row in rows}.values())
+    names = sorted({name for facts in known for name in facts})
+    return [name for name in names if len({facts.get(name, "") for facts in known}) > 1]
+
+
+def _select(name: str, label: str, texts: Mapping[str, str], chosen: str) -> Choice:
+    options = tuple(Option(key, text, key == chosen) for key, text in texts.items())
+    return Choice(f"id-{name}", name, label, (Group("", options),))
+
+
+def _looks(pairs: Pairs, options: ViewOptions, spots: Mapping[str, str]) -> tuple[Choice, ...]:
+    """Only those that the view has."""
+    spot = _select("spot", "At", {"": "automatic", **spots}, options.spot)
+    ratios = _select("ratios", "Ratios as", RATIOS, (_given(pairs, "ratios") or [""])[-1])
+    if options.view == "latency":
+        return (spot, _select("shares", "Share of I/Os", SHARES, options.shares), ratios)
+    scale = _select("scale", "Scale of values", SCALES, options.scale)
+    if options.view == "timeline":
+        return (spot, scale)
+    chart = _select("chart", "Shown as", CHARTS, options.chart)
+    if options.chart == "heat":
+        return (chart, _select("cells", "Cells show", CELLS, options.cells), ratios)
+    return (chart, scale, _select("axis", "Axis of values", AXES, options.axis), ratios)

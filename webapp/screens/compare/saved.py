@@ -1,0 +1,150 @@
+"""Saved comparisons: the list, and what can be done with each."""
+
+from collections.abc import Callable
+from urllib.parse import parse_qsl, urlencode
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from webapp.compare.models import SavedComparison
+from webapp.compare.query import read_query
+from webapp.compare.services import (
+    change_comparison,
+    copy_comparison,
+    delete_comparison,
+    may_change,
+    restore_comparison,
+    save_comparison,
+)
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.screens.access import operator_action, page, person
+from webapp.screens.compare.form import Pairs, split
+from webapp.screens.compare.options import read_options
+
+SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
+
+
+@page
+def saved_list(request: HttpRequest) -> HttpResponse:
+    shown = request.GET.get("show", "all")
+    shown = shown if shown in SHOWN else "all"
+    found = SavedComparison.objects.select_related("owner").filter(deleted_at__isnull=shown != "deleted")
+    if shown == "own":
+        found = found.filter(owner=person(request))
+    rows = [(saved, may_change(saved, person(request))) for saved in found]
+    return render(request, "screens/saved_comparisons.html", {"rows": rows, "shown": shown, "choices": SHOWN})
+
+
+@page
+def saved_page(request: HttpRequest, pk: int) -> HttpResponse:  # noqa: ARG001 - every page gets its request
+    """The permalink: to the comparison as it was saved."""
+    return redirect(_address(get_object_or_404(SavedComparison, pk=pk)))
+
+
+def _address(saved: SavedComparison) -> str:
+    return f"{reverse('compare')}?{urlencode([*parse_qsl(saved.query), ('saved', str(saved.pk))])}"
+
+
+def opened(text: str, pairs: Pairs, user: User) -> dict[str, object]:
+    """What the page of a comparison says of the saved one that it came from."""
+    saved = SavedComparison.objects.select_related("owner").filter(pk=int(text)).first() if text.isdigit() else None
+    query = plain_query(pairs)
+    if saved is None:
+        return {"query": query}
+    return {"query": query, "saved": saved, "changed": query != saved.query, "own": may_change(saved, user)}
+
+
+def plain_query(pairs: Pairs) -> str:
+    """The address without what it came from."""
+    return urlencode([pair for pair in pairs if pair[0] != "saved" and pair[1]])
+
+
+@operator_action
+def save_action(request: HttpRequest) -> HttpResponse:
+    try:
+        saved = save_comparison(
+            title=_given(request, "title"), note=_given(request, "note"), query=_query(request), by=person(request)
+        )
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+        return redirect(f"{reverse('compare')}?{request.POST.get('query', '')}")
+    messages.success(request, f"Saved as {saved.title}. Its address can be sent to anybody who may log in here.")
+    return redirect(_address(saved))
+
+
+def _given(request: HttpRequest, name: str) -> str:
+    return str(request.POST.get(name, ""))
+
+
+def _query(request: HttpRequest) -> str:
+    """Raises Refusal for what no comparison can be made of."""
+    pairs = parse_qsl(_given(request, "query"))
+    compared, shown = split(pairs)
+    read_query(compared)
+    read_options(shown)
+    return plain_query(pairs)
+
+
+@operator_action
+def change_action(request: HttpRequest, pk: int) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    try:
+        change_comparison(
+            saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_query(request),
+            by=person(request),
+        )  # fmt: skip
+        messages.success(request, f"{saved.title} is saved as it is shown.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect(_address(saved))
+
+
+@operator_action
+def copy_action(request: HttpRequest, pk: int) -> HttpResponse:
+    copy = copy_comparison(saved=get_object_or_404(SavedComparison, pk=pk), by=person(request))
+    messages.success(request, f"{copy.title} is yours.")
+    return redirect(_address(copy))
+
+
+@operator_action
+def delete_action(request: HttpRequest, pk: int) -> HttpResponse:
+    return _there_or_not(request, pk, delete_comparison, _with_undo, "was deleted before")
+
+
+@operator_action
+def restore_action(request: HttpRequest, pk: int) -> HttpResponse:
+    return _there_or_not(request, pk, restore_comparison, lambda _, saved: f"{saved.title} is back.", "is not deleted")
+
+
+def _there_or_not(
+    request: HttpRequest,
+    pk: int,
+    act: Callable[..., bool],
+    said: Callable[[HttpRequest, SavedComparison], str],
+    nothing: str,
+) -> HttpResponse:
+    saved = get_object_or_404(SavedComparison, pk=pk)
+    try:
+        if act(saved=saved, by=person(request)):
+            messages.success(request, said(request, saved))
+        else:
+            messages.info(request, f"{saved.title} {nothing}.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("saved_comparisons")
+
+
+def _with_undo(request: HttpRequest, saved: SavedComparison) -> SafeString:
+    return format_html(
+        '{} is deleted. <form method="post" action="{}" class="d-inline"><input type="hidden" '
+        'name="csrfmiddlewaretoken" value="{}"><button class="btn btn-sm">Undo</button></form>',
+        saved.title,
+        reverse("restore_comparison", kwargs={"pk": saved.pk}),
+        get_token(request),
+    )

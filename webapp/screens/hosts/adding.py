@@ -1,0 +1,97 @@
+"""Adding a host: the one line to paste, and the wait until its worker is heard."""
+
+import msgspec
+from django.conf import settings
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+
+from webapp.core.tokens import hash_token
+from webapp.hosts.installer import install_line
+from webapp.hosts.keys import signing_key
+from webapp.hosts.models import EnrolmentToken, Host
+from webapp.hosts.selectors import enrolment_called, open_enrolments
+from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
+from webapp.screens.access import admin_action, page, person
+from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.forms import AddHostForm
+from webapp.screens.hosts.payloads import Enrolment
+
+
+@never_cache
+@page
+def add_host(request: HttpRequest) -> HttpResponse:
+    return _form(request, AddHostForm())
+
+
+def _form(request: HttpRequest, form: AddHostForm) -> HttpResponse:
+    context = {"form": form, "enrolments": list(open_enrolments())}
+    return render(request, "screens/add_host.html", context, status=400 if form.errors else 200)
+
+
+@admin_action
+def make_enrolment(request: HttpRequest) -> HttpResponse:
+    """Shows the one line to paste; the token in it is shown this once."""
+    again = request.POST.get("again", "")
+    if again:
+        return _line(request, host=host_or_404(again))
+    form = AddHostForm(request.POST)
+    if not form.is_valid():
+        return _form(request, form)
+    return _line(request, slug=form.cleaned_data["slug"])
+
+
+def _line(request: HttpRequest, *, slug: str = "", host: Host | None = None) -> HttpResponse:
+    token = issue_enrolment_token(by=person(request), slug=slug, host=host)
+    key_id, _ = signing_key()
+    context = {
+        "slug": host.slug if host else slug,
+        "again": host,
+        "line": install_line(token=token, key=key_id, again=host is not None),
+        "fingerprint": key_id,
+        "minutes": settings.ENROLMENT_SECONDS // 60,
+        "made": EnrolmentToken.objects.get(token_hash=hash_token(token)),
+        "enrolments": list(open_enrolments()),
+    }
+    response = render(request, "screens/add_host.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+def _called(reference: str) -> EnrolmentToken:
+    found = enrolment_called(reference)
+    if found is None:
+        raise Http404("There is no such line.")
+    return found
+
+
+@admin_action
+def withdraw(request: HttpRequest, reference: str) -> HttpResponse:
+    if withdraw_enrolment_token(invitation=_called(reference), by=person(request)):
+        messages.success(request, "The line is withdrawn: its token opens nothing any more.")
+    else:
+        messages.warning(request, "That line was used already, or had expired; nothing was changed.")
+    return redirect("add_host")
+
+
+@never_cache
+@page
+def enrolment_state(request: HttpRequest, reference: str) -> HttpResponse:  # noqa: ARG001 - every view has one
+    """What became of a line, for the page that waits for it."""
+    return HttpResponse(msgspec.json.encode(state_of(_called(reference))), content_type="application/json")
+
+
+def state_of(token: EnrolmentToken) -> Enrolment:
+    host = token.host if token.used_at else None
+    heard = host is not None and host.last_seen_at is not None and bool(host.capabilities)
+    left_s = max(0.0, (token.expires_at - timezone.now()).total_seconds())
+    waiting = "waiting" if left_s else "expired"
+    return Enrolment(
+        state=("heard" if heard else "enrolled") if host else waiting,
+        host=host.slug if host else "",
+        url=reverse("host", args=[host.slug]) if host else "",
+        seconds_left=0.0 if host else left_s,
+    )

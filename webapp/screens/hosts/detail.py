@@ -1,0 +1,128 @@
+"""What the page of a host is made of."""
+
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import msgspec
+
+from webapp.core.models import AuditEntry
+from webapp.hosts.changes import changes
+from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.plans.factors import FACTORS
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, TargetLock
+from worker.contract.inventory import BlockDevice, Inventory
+
+SNAPSHOTS_SHOWN = 20
+DEEDS_SHOWN = 30
+_DEEDS = {
+    "host.enrol": "Enrolled",
+    "host.rename": "Renamed",
+    "host.maintenance": "Maintenance began",
+    "host.maintenance_end": "Maintenance ended",
+    "host.rotate_token": "New token asked for",
+    "host.token_renewed": "New token in use",
+    "host.revoke": "Token revoked",
+    "host.archive": "Removed",
+    "host.bring_back": "Brought back",
+}
+
+
+@dataclass
+class Branch:
+    """A block device in the tree, with what lies on it."""
+
+    device: BlockDevice
+    above: "list[Branch]" = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Event:
+    """Something in the history of a host."""
+
+    at: datetime
+    title: str
+    by: str = ""
+    sentences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """A setting that the worker knows, and where the policy allows to change it."""
+
+    name: str
+    label: str
+    targets: tuple[str, ...]
+    host_wide: bool
+
+
+def read_inventory(snapshot: HostSnapshot | None) -> Inventory | None:
+    """None where there is none, or where it is of a shape that is not read any more."""
+    try:
+        return msgspec.convert(snapshot.snapshot.facts, Inventory) if snapshot else None
+    except msgspec.ValidationError:
+        return None
+
+
+def tree(inventory: Inventory) -> list[Branch]:
+    """Disks at the root; partitions, arrays and mapped devices on what they lie on, each under all of it."""
+    devices = {device.name: device for device in inventory.block_devices}
+    on: dict[str, list[BlockDevice]] = {}
+    for device in inventory.block_devices:
+        for parent in device.parents:
+            on.setdefault(parent, []).append(device)
+    roots = [device for device in inventory.block_devices if not any(parent in devices for parent in device.parents)]
+    return [_branch(device, on, ()) for device in roots]
+
+
+def _branch(device: BlockDevice, on: dict[str, list[BlockDevice]], below: tuple[str, ...]) -> Branch:
+    path = (*below, device.name)
+    return Branch(device, [_branch(one, on, path) for one in on.get(device.name, []) if one.name not in path])
+
+
+def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
+    """What people did with the host and how it changed, newest first. Snapshots come newest first."""
+    events = [_changed(after, before) for after, before in itertools.pairwise(snapshots)]
+    if snapshots and len(snapshots) <= SNAPSHOTS_SHOWN:
+        events.append(Event(snapshots[-1].taken_at, "First look at the host"))
+    names = [host.slug, *host.former_names.values_list("slug", flat=True)]
+    deeds = AuditEntry.objects.filter(action__in=_DEEDS, subject__in=names).order_by("-at")[:DEEDS_SHOWN]
+    events += [Event(deed.at, _DEEDS[deed.action], deed.actor, _detail(deed)) for deed in deeds]
+    return sorted(events, key=lambda event: event.at, reverse=True)
+
+
+def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
+    new, old = read_inventory(after), read_inventory(before)
+    if new is None or old is None:
+        return Event(after.taken_at, "Changed", sentences=["An older look cannot be read any more."])
+    said = changes(old, new) or ["Something changed that is not shown here."]
+    return Event(after.taken_at, "Changed", sentences=said)
+
+
+def _detail(deed: AuditEntry) -> list[str]:
+    said = {"before": "It was called {}.", "note": "{}", "hostname": "By the worker on {}."}
+    return [said[key].format(value) for key, value in deed.detail.items() if key in said and value]
+
+
+def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:
+    """Every setting that the host's worker knows, with the targets for which the policy lets it be changed."""
+    listed = [target for target in targets if target.in_policy]
+    return [
+        SettingRow(
+            name=name,
+            label=FACTORS[name].label if name in FACTORS else name,
+            targets=tuple(t.slug for t in listed if name in t.settings_allowed or "*" in t.settings_allowed),
+            host_wide=name in host.settings_allowed or "*" in host.settings_allowed,
+        )
+        for name in host.capabilities.get("settings", [])
+    ]
+
+
+def users_of(host: Host) -> dict[str, int]:
+    """Lock group -> number of the run whose trial uses it now, on whichever host."""
+    groups = list(host.targets.values_list("lock_group", flat=True))
+    locks = TargetLock.objects.filter(lock_group__in=groups, attempt__state__in=ACTIVE_ATTEMPT_STATES)
+    return {
+        lock.lock_group: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run
+    }

@@ -1,0 +1,135 @@
+"""What may be done with a host: one page with every action, and what each of them means for what is going on."""
+
+from collections.abc import Callable
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
+from webapp.hosts.models import Host
+from webapp.hosts.tokens import request_rotation
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run, Trial
+from webapp.runs.tasks import tidy_runs
+from webapp.screens.access import admin_action, operator_action, page, person
+from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.presence import presence
+from webapp.screens.hosts.views import active_attempt
+
+
+@never_cache
+@page
+def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
+    host = host_or_404(slug)
+    return redirect("host_manage", slug=host.slug) if host.slug != slug else _show(request, host)
+
+
+def _show(request: HttpRequest, host: Host, *, action: str = "", problem: str = "") -> HttpResponse:
+    """The page; with a problem it stands at the field of the action that was refused."""
+    active = active_attempt(host)
+    open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES, trials__host=host).distinct().order_by("number")
+    context = {
+        "host": host,
+        "presence": presence(host, active is not None),
+        "active": active,
+        "open_runs": list(open_runs),
+        "trial_count": Trial.objects.filter(host=host).count(),
+        "deletable": not Attempt.objects.filter(host=host).exists() and not Trial.objects.filter(host=host).exists(),
+        "former_names": list(host.former_names.values_list("slug", flat=True)),
+        "refused": action,
+        "why_not": problem,
+        "given": request.POST,
+    }
+    return render(request, "screens/host_manage.html", context, status=400 if problem else 200)
+
+
+def _act(request: HttpRequest, slug: str, action: str, do: Callable[[Host, User], str]) -> HttpResponse:
+    """Do it and say so on the host's page, or say at its field why not."""
+    host = host_or_404(slug)
+    try:
+        said = do(host, person(request))
+    except Refusal as refusal:
+        return _show(request, host, action=action, problem=refusal.message)
+    messages.success(request, said)
+    return redirect("host", slug=host.slug)
+
+
+@operator_action
+def rename(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        before = host.slug
+        if not rename_host(host=host, slug=request.POST.get("slug", "").strip(), by=by):
+            return f"The host was called {before} already; nothing was changed."
+        return f"{before} is called {host.slug} now. The old address leads here."
+
+    return _act(request, slug, "rename", do)
+
+
+@operator_action
+def maintenance(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        begin_maintenance(host=host, note=request.POST.get("note", ""), by=by)
+        return f"{host} is in maintenance: it gets no new trials until you end that."
+
+    return _act(request, slug, "maintenance", do)
+
+
+@operator_action
+def maintenance_end(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        if not end_maintenance(host=host, by=by):
+            return f"{host} was not in maintenance; nothing was changed."
+        dispatch_host(host.pk)
+        return f"{host} gets trials again."
+
+    return _act(request, slug, "maintenance", do)
+
+
+@admin_action
+def rotate(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        if not request_rotation(host=host, by=by):
+            return f"{host} is asked for a new token already; it takes it when it is next heard."
+        return f"{host} fetches a new token when it is next heard; until it was used once the old one stays good."
+
+    return _act(request, slug, "rotate", do)
+
+
+@admin_action
+def revoke(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        if not revoke_host(host=host, by=by):
+            return f"{host} was revoked before; nothing was changed."
+        tidy_runs()
+        return f"The token of {host} opens nothing any more. “Enrol again” makes a new one."
+
+    return _act(request, slug, "revoke", do)
+
+
+@admin_action
+def remove(request: HttpRequest, slug: str) -> HttpResponse:
+    host = host_or_404(slug)
+    try:
+        deleted = remove_host(host=host, typed=request.POST.get("typed", ""), by=person(request))
+    except Refusal as refusal:
+        return _show(request, host, action="remove", problem=refusal.message)
+    if deleted:
+        messages.success(request, f"{host.slug} is deleted: it had measured nothing.")
+        return redirect("hosts")
+    tidy_runs()
+    messages.success(request, f"{host.slug} is removed and its token is dead. Its results stay; you can bring it back.")
+    return redirect("host", slug=host.slug)
+
+
+@admin_action
+def bring_back_host(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        if not bring_back(host=host, by=by):
+            return f"{host} was not removed; nothing was changed."
+        return f"{host} is back. Its token stays dead: enrol it again to use it."
+
+    return _act(request, slug, "remove", do)

@@ -1,0 +1,68 @@
+"""How a host is: heard or not, at work or not, shut out or not; and what is wrong with it, in words."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
+
+from webapp.hosts.models import Host, HostState, Target
+
+# A worker reports every second while it works and at least once a minute while it does not.
+SILENT_AFTER = timedelta(minutes=3)
+# A clock further off than this is no transfer time: lines of its log and seconds of its runs seem shifted (s).
+CLOCK_LIMIT_S = 5.0
+
+
+@dataclass(frozen=True)
+class Presence:
+    """Whether a host's worker is heard, as a state with a colour and in words."""
+
+    state: str
+    words: str
+
+
+def presence(host: Host, busy: bool) -> Presence:
+    if host.archived_at is not None:
+        return Presence("failed", "Removed")
+    if host.state != HostState.ACTIVE:
+        return Presence("cancelled" if host.state == HostState.MAINTENANCE else "failed", host.get_state_display())
+    if silent(host):
+        return Presence("lost", "Silent")
+    return Presence("running", "Working") if busy else Presence("done", "Ready")
+
+
+def silent(host: Host) -> bool:
+    return host.last_seen_at is None or timezone.now() - host.last_seen_at > SILENT_AFTER
+
+
+def warnings(host: Host, targets: Iterable[Target], *, newest_version: str) -> list[str]:
+    """What keeps the host from being used as it should, each with what to do. Nothing about a host that is shut out."""
+    if host.state == HostState.REVOKED:
+        return []
+    found = [*_about_worker(host, newest_version), *_about_clock(host)]
+    if host.policy_problem:
+        found.append(f"Its policy file allows nothing: {host.policy_problem}")
+    found += [f"{target.slug}: {target.problem}" for target in targets if target.in_policy and target.problem]
+    return found
+
+
+def _about_worker(host: Host, newest_version: str) -> list[str]:
+    if not host.capabilities:
+        return ["Its worker has not said yet what it can run. Start it on the host."]
+    found = []
+    if silent(host):
+        found.append("It is not heard. Is the worker running there, and does it reach this server?")
+    if newest_version and host.worker_version != newest_version:
+        found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
+    if not host.capabilities.get("fio_version"):
+        found.append("fio is not installed there: nothing can be measured. Install Debian's package fio.")
+    return found
+
+
+def _about_clock(host: Host) -> list[str]:
+    ahead_s = host.clock_ahead_s or 0.0
+    if abs(ahead_s) < CLOCK_LIMIT_S:
+        return []
+    side = "ahead of" if ahead_s > 0 else "behind"
+    return [f"Its clock is {abs(ahead_s):,.0f} s {side} this server's. Set it by NTP, e.g. with systemd-timesyncd."]

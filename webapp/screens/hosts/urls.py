@@ -1,0 +1,25 @@
+"""Addresses of the pages of hosts."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.hosts import adding, manage
+from webapp.screens.hosts.views import host_page, hosts_page
+from webapp.screens.hosts.worker_log import worker_log
+
+urlpatterns: list[URLPattern] = [
+    path("hosts/", hosts_page, name="hosts"),
+    path("hosts/add/", adding.add_host, name="add_host"),
+    path("hosts/add/line/", adding.make_enrolment, name="make_enrolment"),
+    path("hosts/add/<slug:reference>/state/", adding.enrolment_state, name="enrolment_state"),
+    path("hosts/add/<slug:reference>/withdraw/", adding.withdraw, name="withdraw_enrolment"),
+    path("hosts/<slug:slug>/", host_page, name="host"),
+    path("hosts/<slug:slug>/log/", worker_log, name="host_log"),
+    path("hosts/<slug:slug>/manage/", manage.manage_page, name="host_manage"),
+    path("hosts/<slug:slug>/rename/", manage.rename, name="host_rename"),
+    path("hosts/<slug:slug>/maintenance/", manage.maintenance, name="host_maintenance"),
+    path("hosts/<slug:slug>/maintenance/end/", manage.maintenance_end, name="host_maintenance_end"),
+    path("hosts/<slug:slug>/rotate/", manage.rotate, name="host_rotate"),
+    path("hosts/<slug:slug>/revoke/", manage.revoke, name="host_revoke"),
+    path("hosts/<slug:slug>/remove/", manage.remove, name="host_remove"),
+    path("hosts/<slug:slug>/bring-back/", manage.bring_back_host, name="host_bring_back"),
+]

@@ -1,0 +1,104 @@
+"""What came of a finished run, in one line: what its numbers say, or why it has none."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.core.cache import cache
+from django.urls import reverse
+
+from webapp.compare.query import CompareRefused, read_query
+from webapp.compare.reading import spots
+from webapp.compare.selectors import compare
+from webapp.compare.structs import Comparison, Panel, Series
+from webapp.plans.factors import FACTORS
+from webapp.results.filters import FACTOR_PREFIX, ResultFilter
+from webapp.runs.models import Run, Trial, TrialState
+from webapp.screens.compare.defaults import choose_for
+
+KEPT_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`says` and `caution` are sentences, "" where there is nothing to say; `url` leads to the comparison."""
+
+    says: str
+    caution: str
+    url: str
+
+
+def outcome(run: Run, *, marked: int) -> Outcome:
+    """Computed once: a finished run changes only when a person marks trials of it, of which there are `marked`."""
+    ended_at = run.ended_at.timestamp() if run.ended_at else 0
+    key = f"outcome:{run.pk}:{ended_at}:{marked}:{bool(run.invalid_reason)}"
+    found: Outcome | None = cache.get(key)
+    if found is None:
+        found = _outcome(run)
+        cache.set(key, found, KEPT_SECONDS)
+    return found
+
+
+def _outcome(run: Run) -> Outcome:
+    says, caution, url = _compared(run)
+    return Outcome(says or run.reason, " ".join(filter(None, (caution, _failures(run)))), url)
+
+
+def _failures(run: Run) -> str:
+    failed = Trial.objects.filter(run=run, state=TrialState.FAILED).order_by("index")
+    count = failed.count()
+    if not count:
+        return ""
+    reason = failed.values_list("reason", flat=True)[0].split("\n")[0][:200]
+    return f"{count} of {run.trial_count} trials failed; the first: {reason}"
+
+
+def _compared(run: Run) -> tuple[str, str, str]:
+    """What a comparison of the run by itself says, what is to be borne in mind, and its address."""
+    found = spots(ResultFilter(runs=(run.number,)))
+    if not found:
+        return "", "", ""
+    chosen = choose_for(found)
+    pairs = [("run", str(run.number)), ("target", chosen.target), ("x", chosen.x), ("series", chosen.series)]
+    pairs += [("panel", chosen.panel)]
+    pairs += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
+    given = [pair for pair in pairs if pair[1]]
+    try:
+        made = compare(read_query(given))
+    except CompareRefused:
+        return "", "", ""
+    says = _strongest(made) or _range(made)
+    return (
+        says,
+        "" if made.single_factor or not chosen.series else made.verdict,
+        f"{reverse('compare')}?{urlencode(given)}",
+    )
+
+
+def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:
+    return ((panel, series) for panel in made.panels for series in panel.series if series.sentence)
+
+
+def _strongest(made: Comparison) -> str:
+    """The sentence about the series that is furthest from the baseline; one whose interval leaves out 1 goes first."""
+
+    def rank(item: tuple[Panel, Series]) -> tuple[bool, float]:
+        overall = item[1].overall
+        if overall is None or overall.value <= 0:
+            return False, 0.0
+        return overall.resolved, max(overall.value, 1 / overall.value)
+
+    panel, series = max(_against(made), key=rank, default=(None, None))
+    if panel is None or series is None:
+        return ""
+    return f"{panel.name}: {series.sentence}" if panel.name else series.sentence
+
+
+def _range(made: Comparison) -> str:
+    """From the lowest to the highest, where nothing is held against anything."""
+    cells = sorted((c for panel in made.panels for one in panel.series for c in one.points), key=lambda cell: cell.mean)
+    if not cells:
+        return ""
+    if len(cells) == 1:
+        return f"{made.metric_label} {cells[0].text}."
+    return f"{made.metric_label} from {cells[0].text} to {cells[-1].text} over {len(cells)} points."

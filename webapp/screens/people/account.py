@@ -1,0 +1,84 @@
+"""One's own account: password, tokens, theme; and setting the first password by a link."""
+
+from typing import Any
+from uuid import UUID
+
+from django.contrib import messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.tokens import default_token_generator
+from django.contrib.auth.views import INTERNAL_RESET_SESSION_TOKEN, PasswordResetConfirmView
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse_lazy
+
+from webapp.core.models import ApiToken, User
+from webapp.core.selectors import tokens_of
+from webapp.core.services import create_api_token, set_password
+from webapp.screens.access import own_action, page, person
+from webapp.screens.people.forms import FirstPasswordForm, OwnPasswordForm, TokenForm
+from webapp.screens.people.views import revoke
+
+
+@page
+def account_page(request: HttpRequest) -> HttpResponse:
+    return _account(request)
+
+
+def _account(request: HttpRequest, status: int = 200, **forms: object) -> HttpResponse:
+    me = person(request)
+    context = {"tokens": tokens_of(me), "password_form": OwnPasswordForm(me), "token_form": TokenForm(), **forms}
+    return render(request, "screens/account.html", context, status=status)
+
+
+@own_action
+def change_password(request: HttpRequest) -> HttpResponse:
+    """Other sessions of the person end; this one stays."""
+    me = person(request)
+    form = OwnPasswordForm(me, request.POST)
+    if not form.is_valid():
+        return _account(request, 400, password_form=form)
+    set_password(user=me, password=form.cleaned_data["new_password1"], by=me)
+    update_session_auth_hash(request, me)
+    messages.success(request, "Your password is changed. Wherever else you were logged in, you no longer are.")
+    return redirect("account")
+
+
+@own_action
+def create_token(request: HttpRequest) -> HttpResponse:
+    """Shows the token, this once."""
+    form = TokenForm(request.POST)
+    if not form.is_valid():
+        return _account(request, 400, token_form=form)
+    plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
+    context = {"name": form.cleaned_data["name"], "token": plain, "api": request.build_absolute_uri("/api/v1/runs")}
+    response = render(request, "screens/new_token.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@own_action
+def revoke_token(request: HttpRequest, token: UUID) -> HttpResponse:
+    revoke(request, get_object_or_404(ApiToken, pk=token, user=person(request)))
+    return redirect("account")
+
+
+class SetPasswordView(PasswordResetConfirmView):
+    """By a link that an admin made. Django moves the link's secret into the session at once, out of the address."""
+
+    form_class = FirstPasswordForm
+    template_name = "registration/set_password.html"
+    success_url = reverse_lazy("login")
+    token_generator = default_token_generator
+    user: User | None
+
+    def get_user(self, uidb64: str) -> User | None:
+        """Nobody whose account is off."""
+        found = super().get_user(uidb64)
+        return found if isinstance(found, User) and found.is_active else None
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        assert self.user is not None  # the link was good, or there is no form
+        set_password(user=self.user, password=form.cleaned_data["new_password1"], by=self.user)
+        self.request.session.pop(INTERNAL_RESET_SESSION_TOKEN, None)
+        messages.success(self.request, "Your password is set. Log in with it.")
+        return redirect(self.success_url)

@@ -1,0 +1,93 @@
+"""What people give about people."""
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
+
+from webapp.core.models import Role, User
+
+ROLES_IN_WORDS = {
+    Role.VIEWER: "looks at everything, changes nothing",
+    Role.OPERATOR: "starts and changes runs, plans and hosts",
+    Role.ADMIN: "also manages people",
+}
+_CHOICES = [(role.value, f"{role.label}: {ROLES_IN_WORDS[role]}") for role in Role]
+
+
+def _styled(form: forms.BaseForm) -> None:
+    for field in form.fields.values():
+        kind = "form-select" if isinstance(field.widget, forms.Select) else "form-control"
+        field.widget.attrs.setdefault("class", kind)
+
+
+class AddPersonForm(forms.Form):
+    username = forms.CharField(
+        label="Name",
+        max_length=150,
+        help_text="With it the person logs in, and it stands beside everything they do.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
+    )
+    role = forms.ChoiceField(label="Role", choices=_CHOICES, initial=Role.VIEWER)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _styled(self)
+
+
+class RoleForm(forms.Form):
+    role = forms.ChoiceField(label="Role", choices=_CHOICES)
+    knowing = forms.BooleanField(required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _styled(self)
+
+
+class KnowingForm(forms.Form):
+    """A tick by which somebody says that they know what this does to themselves."""
+
+    knowing = forms.BooleanField(required=False)
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(
+        label="What it is for",
+        max_length=100,
+        help_text="For example: nightly job on build3.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _styled(self)
+
+
+if TYPE_CHECKING:  # it is generic only for the type checker
+    _Set = SetPasswordForm[User]
+else:
+    _Set = SetPasswordForm
+
+_RULES = "At least 12 characters; not your name and not a common password. A few random words are good."
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    """The old password, and the new one twice. No field takes the keyboard by itself: it is one form of several."""
+
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        self.fields["old_password"].widget.attrs.pop("autofocus", None)
+        _in_words(self)
+
+
+class FirstPasswordForm(_Set):
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
+        super().__init__(user, *args, **kwargs)
+        _in_words(self)
+
+
+def _in_words(form: "SetPasswordForm[Any]") -> None:
+    form.fields["new_password1"].help_text = _RULES
+    form.fields["new_password2"].label = "The same again"
+    form.fields["new_password2"].help_text = ""
+    _styled(form)

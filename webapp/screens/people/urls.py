@@ -1,0 +1,39 @@
+"""Addresses of the pages of people and of one's own account."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.people.account import (
+    SetPasswordView,
+    account_page,
+    change_password,
+    create_token,
+    revoke_token,
+)
+from webapp.screens.people.audit import audit_page
+from webapp.screens.people.views import (
+    add_person,
+    change_role,
+    deactivate,
+    people_page,
+    person_page,
+    reactivate,
+    reset_password,
+    revoke_persons_token,
+)
+
+urlpatterns: list[URLPattern] = [
+    path("people/", people_page, name="people"),
+    path("people/add/", add_person, name="add_person"),
+    path("people/<int:pk>/", person_page, name="person"),
+    path("people/<int:pk>/role/", change_role, name="change_role"),
+    path("people/<int:pk>/deactivate/", deactivate, name="deactivate_person"),
+    path("people/<int:pk>/reactivate/", reactivate, name="reactivate_person"),
+    path("people/<int:pk>/password/", reset_password, name="reset_password"),
+    path("people/<int:pk>/tokens/<uuid:token>/revoke/", revoke_persons_token, name="revoke_persons_token"),
+    path("audit/", audit_page, name="audit"),
+    path("account/", account_page, name="account"),
+    path("account/password/", change_password, name="change_password"),
+    path("account/tokens/", create_token, name="create_token"),
+    path("account/tokens/<uuid:token>/revoke/", revoke_token, name="revoke_token"),
+    path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
+]

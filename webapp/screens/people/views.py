@@ -1,0 +1,141 @@
+"""People, for admins: who there is, one person, and every change to them."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+
+from webapp.core import people
+from webapp.core.errors import Refusal
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.selectors import people_list, tokens_of
+from webapp.screens.access import admin_action, admin_page, person
+from webapp.screens.people.forms import AddPersonForm, KnowingForm, RoleForm
+
+PER_PAGE = 50
+
+
+@admin_page
+def people_page(request: HttpRequest) -> HttpResponse:
+    shown = Paginator(people_list(), PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "screens/people.html", {"people": shown, "form": AddPersonForm()})
+
+
+@admin_action
+def add_person(request: HttpRequest) -> HttpResponse:
+    """Shows the link under which the person sets a password, this once."""
+    form = AddPersonForm(request.POST)
+    if form.is_valid():
+        try:
+            username, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
+            made = people.invite_user(username=username, role=role, by=person(request))
+            return _link_shown(request, made)
+        except Refusal as refusal:
+            form.add_error("username", refusal.message)
+    return render(request, "screens/add_person.html", {"form": form}, status=400)
+
+
+def _link_shown(request: HttpRequest, user: User) -> HttpResponse:
+    path = people.password_link(user=user, by=person(request))
+    context = {
+        "somebody": user,
+        "link": request.build_absolute_uri(path),
+        "hours": settings.PASSWORD_RESET_TIMEOUT // 3600,
+    }
+    response = render(request, "screens/password_link.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@admin_page
+def person_page(request: HttpRequest, pk: int) -> HttpResponse:
+    return _person(request, get_object_or_404(User, pk=pk))
+
+
+def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResponse:
+    context = {
+        "somebody": somebody,
+        "own": somebody.pk == person(request).pk,
+        "form": RoleForm(initial={"role": somebody.role}),
+        "tokens": tokens_of(somebody),
+        "problem": problem,
+    }
+    return render(request, "screens/person.html", context, status=400 if problem else 200)
+
+
+def _changed(request: HttpRequest, somebody: User, change: Callable[[], object], said: str) -> HttpResponse:
+    """Make the change and say so, or say on the person's page why not."""
+    try:
+        change()
+    except Refusal as refusal:
+        return _person(request, somebody, refusal.message)
+    messages.success(request, said)
+    me = User.objects.get(pk=person(request).pk)
+    return redirect("person", pk=somebody.pk) if me.is_administrator and me.is_active else redirect("overview")
+
+
+@admin_action
+def change_role(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        return _person(request, somebody, "Choose one of the roles.")
+    role, knowing = Role(form.cleaned_data["role"]), form.cleaned_data["knowing"]
+    return _changed(
+        request,
+        somebody,
+        lambda: people.change_role(user=somebody, role=role, by=person(request), knowing=knowing),
+        f"{somebody.username} is now {role.label.lower()}.",
+    )
+
+
+@admin_action
+def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    form = KnowingForm(request.POST)
+    knowing = form.is_valid() and form.cleaned_data["knowing"]
+    return _changed(
+        request,
+        somebody,
+        lambda: people.deactivate_user(user=somebody, by=person(request), knowing=knowing),
+        f"{somebody.username} can no longer log in; sessions and tokens have stopped working.",
+    )
+
+
+@admin_action
+def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    return _changed(
+        request,
+        somebody,
+        lambda: people.reactivate_user(user=somebody, by=person(request)),
+        f"{somebody.username} can log in again, with the password and the tokens of before.",
+    )
+
+
+@admin_action
+def reset_password(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    try:
+        return _link_shown(request, somebody)
+    except Refusal as refusal:
+        return _person(request, somebody, refusal.message)
+
+
+@admin_action
+def revoke_persons_token(request: HttpRequest, pk: int, token: UUID) -> HttpResponse:
+    found = get_object_or_404(ApiToken, pk=token, user_id=pk)
+    revoke(request, found)
+    return redirect("person", pk=pk)
+
+
+def revoke(request: HttpRequest, token: ApiToken) -> None:
+    """Revoke and say so; a second time says that it is already so."""
+    if people.revoke_api_token(token=token, by=person(request)):
+        messages.success(request, f"The token “{token.name}” is revoked: it opens nothing any more.")
+    else:
+        messages.info(request, f"The token “{token.name}” was revoked before.")

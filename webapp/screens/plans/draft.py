@@ -1,0 +1,170 @@
+"""A plan as it is being typed: every field is the text that stands in the form, so nothing typed is ever lost.
+
+    PlanDocument ── draft_of ──► Draft ── document_from ──► PlanDocument, or what is wrong and where
+    POST of the form ── draft_from ──►
+
+Opening a plan and saving it gives the same document. Rows are in the plan's `sequence`, then by cost; only where a
+person has moved one does the order of rows become the new `sequence`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+from django.http import QueryDict
+
+from webapp.plans.document import Order, PlanDocument
+from webapp.plans.factors import by_cost
+from webapp.plans.problems import FieldProblem, document_problems
+
+COMMON = "common"
+MOST_ROWS = 200
+
+
+@dataclass(frozen=True)
+class FactorRow:
+    factor: str
+    levels: str
+
+
+@dataclass(frozen=True)
+class DraftPart:
+    name: str
+    on: tuple[str, ...]
+    rows: tuple[FactorRow, ...]
+
+
+@dataclass(frozen=True)
+class Draft:
+    title: str
+    note: str
+    repeats: str
+    order: str
+    retries: str
+    drop_caches: bool
+    common: tuple[FactorRow, ...]
+    parts: tuple[DraftPart, ...]
+    sequence: tuple[str, ...] = ()  # as it was when the plan was opened
+    version: str = "1"
+
+
+def draft_of(document: PlanDocument) -> Draft:
+    return Draft(
+        title=document.title,
+        note=document.note,
+        repeats=str(document.repeats),
+        order=document.order.value,
+        retries=str(document.retries),
+        drop_caches=document.drop_caches,
+        common=_rows(document.common, document.sequence),
+        parts=tuple(DraftPart(part.name, part.on, _rows(part.factors, document.sequence)) for part in document.parts),
+        sequence=document.sequence,
+        version=str(document.version),
+    )
+
+
+def _rows(factors: dict[str, str], sequence: Sequence[str]) -> tuple[FactorRow, ...]:
+    return tuple(FactorRow(name, factors[name]) for name in _ordered(list(factors), sequence))
+
+
+def _ordered(names: Sequence[str], sequence: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*(name for name in sequence if name in names), *by_cost(names)]))
+
+
+def draft_from(data: QueryDict) -> Draft:
+    """From the form: the order of fields is the order on the page. Browsers send line ends as CR LF."""
+    return Draft(
+        title=data.get("title", ""),
+        note=data.get("note", "").replace("\r\n", "\n"),
+        repeats=data.get("repeats", ""),
+        order=data.get("order", ""),
+        retries=data.get("retries", ""),
+        drop_caches="drop_caches" in data,
+        common=_typed_rows(data, COMMON),
+        parts=tuple(
+            DraftPart(data.get(f"{key}.name", ""), tuple(data.getlist(f"{key}.on")), _typed_rows(data, key))
+            for key in data.getlist("part")[:MOST_ROWS]
+        ),
+        sequence=tuple(name for name in data.get("sequence", "").split(",") if name),
+        version=data.get("version", "1"),
+    )
+
+
+def _typed_rows(data: QueryDict, key: str) -> tuple[FactorRow, ...]:
+    pairs = zip(data.getlist(f"{key}.factor"), data.getlist(f"{key}.levels"), strict=False)
+    return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MOST_ROWS]
+
+
+def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem, ...]]:
+    """The document, or everything that is wrong with what was typed."""
+    problems = [
+        *_number(draft.repeats, "repeats", 1, 100),
+        *_number(draft.retries, "retries", 0, 5),
+        *_row_problems(draft),
+    ]
+    plain = _plain(draft)
+    try:
+        document = msgspec.convert(plain, PlanDocument, strict=False)
+    except msgspec.ValidationError as error:
+        return None, tuple(problems) or (_unfit(error),)
+    known = {problem.place for problem in problems}
+    problems += [problem for problem in document_problems(document) if problem.place not in known]
+    return (None if problems else document), tuple(problems)
+
+
+def _unfit(error: msgspec.ValidationError) -> FieldProblem:
+    place = "title" if "$.title" in str(error) else "note" if "$.note" in str(error) else ""
+    return FieldProblem(place, f"This is no plan yet: {error}.")
+
+
+def _number(text: str, place: str, low: int, high: int) -> list[FieldProblem]:
+    if text.strip().isdecimal() and low <= int(text.strip()[:9]) <= high:
+        return []
+    return [FieldProblem(place, f"Write a whole number from {low} to {high}.")]
+
+
+def _row_problems(draft: Draft) -> list[FieldProblem]:
+    found = [] if draft.parts else [FieldProblem("", "A plan needs at least one part: add one.")]
+    places = [(COMMON, draft.common), *((f"parts.{n}.factors", part.rows) for n, part in enumerate(draft.parts))]
+    for place, rows in places:
+        names = [row.factor for row in rows if row.factor]
+        found += [FieldProblem(f"{place}.{name}", "This factor stands here twice: take one row out.")
+                  for name in dict.fromkeys(names) if names.count(name) > 1]  # fmt: skip
+        found += [_unsaid(place, row) for row in rows if bool(row.factor) != bool(row.levels.strip())]
+    return found
+
+
+def _unsaid(place: str, row: FactorRow) -> FieldProblem:
+    if not row.factor:
+        return FieldProblem(f"{place}.", "Choose the factor that these levels are of, or take the row out.")
+    return FieldProblem(f"{place}.{row.factor}", "Write at least one level, or take the row out.")
+
+
+def _plain(draft: Draft) -> dict[str, object]:
+    """As JSON; what is no number yet is replaced, it has its own problem."""
+    return {
+        "title": draft.title or " ",
+        "note": draft.note,
+        "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
+        "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
+        "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
+        "drop_caches": draft.drop_caches,
+        "common": _factors(draft.common),
+        "parts": [
+            {"name": part.name or " ", "on": list(part.on), "factors": _factors(part.rows)} for part in draft.parts
+        ],
+        "sequence": list(_sequence(draft)),
+        "version": draft.version if draft.version.lstrip("-").isdecimal() else 1,
+    }
+
+
+def _factors(rows: Sequence[FactorRow]) -> dict[str, str]:
+    return {row.factor: row.levels for row in rows if row.factor and row.levels.strip()}
+
+
+def _sequence(draft: Draft) -> tuple[str, ...]:
+    """As it was where nobody has moved a row; else the order of the rows, those of all parts before a part's own."""
+    blocks = [[row.factor for row in rows if row.factor] for rows in (draft.common, *(p.rows for p in draft.parts))]
+    if all(block == _ordered(block, draft.sequence) for block in map(list, map(dict.fromkeys, blocks))):
+        return draft.sequence
+    return tuple(dict.fromkeys(name for block in blocks for name in block))

@@ -1,0 +1,150 @@
+"""The editor's fields as the template shows them: rows with labels, help, choices and what is wrong with each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.plans.factors import FACTORS, Factor, FactorKind
+from webapp.plans.problems import FieldProblem
+from webapp.plans.values import BlockSplit, Choice, Duration, Size, Switch
+from webapp.screens.plans.draft import COMMON, Draft, DraftPart, FactorRow
+from worker.contract.workload import TargetKind
+
+_KINDS = {TargetKind.BLOCK: "block devices", TargetKind.DIRECTORY: "directories", TargetKind.FILE: "files"}
+_OFTEN = {
+    "scheduler": ("none", "mq-deadline", "kyber", "bfq"),
+    "rq_affinity": ("0", "1", "2"),
+    "nomerges": ("0", "1", "2"),
+}
+_GROUPS = {FactorKind.WORKLOAD: "Workload", FactorKind.SETTING: "Settings of the host"}
+
+
+@dataclass(frozen=True)
+class Row:
+    place: str  # of its problem
+    factor: str
+    label: str
+    known: bool
+    levels: str
+    choices: tuple[str, ...]  # what can be picked; () where levels are typed
+    hint: str
+    problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The factors of all parts, or one part. `key` begins the names of its fields."""
+
+    key: str
+    place: str
+    index: str  # as `steps` calls it
+    says: str  # which rows these are, for labels
+    name: str
+    kinds: tuple[tuple[str, str, bool], ...]  # value, words, ticked
+    rows: tuple[Row, ...]
+    problems: tuple[str, ...]
+    name_problems: tuple[str, ...]
+    on_problems: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class EditorForm:
+    draft: Draft
+    common: Block
+    parts: tuple[Block, ...]
+    problems: Mapping[str, tuple[str, ...]]
+
+    @property
+    def whole(self) -> tuple[str, ...]:
+        """What is wrong with the plan as a whole, and how many fields want attention."""
+        return self.problems.get("", ())
+
+    @property
+    def count(self) -> int:
+        return sum(len(messages) for messages in self.problems.values())
+
+
+def editor_form(draft: Draft, problems: Iterable[FieldProblem] = ()) -> EditorForm:
+    said: dict[str, tuple[str, ...]] = {}
+    for problem in problems:
+        said[problem.place] = (*said.get(problem.place, ()), problem.message)
+    common = Block(COMMON, COMMON, COMMON, "of all parts", "", (), _rows(COMMON, draft.common, said), (), (), ())
+    return EditorForm(draft, common, tuple(_part(n, part, said) for n, part in enumerate(draft.parts)), said)
+
+
+def _part(number: int, part: DraftPart, said: Mapping[str, tuple[str, ...]]) -> Block:
+    place = f"parts.{number}"
+    return Block(
+        key=f"p{number}",
+        place=place,
+        index=str(number),
+        says=f"of part {number + 1}",
+        name=part.name,
+        kinds=_kinds(part.on),
+        rows=_rows(f"{place}.factors", part.rows, said),
+        problems=said.get(place, ()),
+        name_problems=said.get(f"{place}.name", ()),
+        on_problems=said.get(f"{place}.on", ()),
+    )
+
+
+def _kinds(on: Sequence[str]) -> tuple[tuple[str, str, bool], ...]:
+    """What is ticked first and in its order, so that saving keeps it; kinds that are unknown too."""
+    ticked = [(kind, _KINDS[TargetKind(kind)] if kind in set(TargetKind) else kind, True) for kind in on]
+    return (*ticked, *((kind.value, words, False) for kind, words in _KINDS.items() if kind not in on))
+
+
+def _rows(place: str, rows: Sequence[FactorRow], said: Mapping[str, tuple[str, ...]]) -> tuple[Row, ...]:
+    return tuple(_row(f"{place}.{row.factor}", row, said) for row in rows)
+
+
+def _row(place: str, row: FactorRow, said: Mapping[str, tuple[str, ...]]) -> Row:
+    known = FACTORS.get(row.factor)
+    return Row(
+        place=place,
+        factor=row.factor,
+        label=known.label if known else row.factor or "no factor yet",
+        known=known is not None or not row.factor,
+        levels=row.levels,
+        choices=choices(known) if known else (),
+        hint=hint(known) if known else "",
+        problems=said.get(place, ()),
+    )
+
+
+def choices(factor: Factor) -> tuple[str, ...]:
+    if isinstance(factor.values, Choice):
+        return factor.values.names
+    return ("on", "off") if isinstance(factor.values, Switch) else _OFTEN.get(factor.name, ())
+
+
+def hint(factor: Factor) -> str:
+    """Unit, meaning and how levels are written."""
+    written = _written(factor)
+    return " · ".join(text for text in (factor.unit and f"in {factor.unit}", factor.help, written) if text)
+
+
+def _written(factor: Factor) -> str:
+    if choices(factor):
+        return ""  # they stand beside the field
+    if isinstance(factor.values, Size):
+        return "4k · 4k, 1M · 512..4M *2"
+    if isinstance(factor.values, Duration):
+        return "10s · 5m · 1h"
+    if isinstance(factor.values, BlockSplit):
+        return "4k/60:8k/40"
+    return "1, 10, 40 · 1..64 *2 · 10..100 +10" if factor.numeric else ""
+
+
+def picker() -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """Groups of factors to choose from: name, label with unit, help."""
+    return [
+        (
+            words,
+            [
+                (f.name, f"{f.label} ({f.unit})" if f.unit else f.label, f.help)
+                for f in FACTORS.values()
+                if f.kind is kind
+            ],
+        )
+        for kind, words in _GROUPS.items()
+    ]

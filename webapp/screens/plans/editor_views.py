@@ -1,0 +1,207 @@
+"""The editor: a new plan, a changed one, and what the plan would do while it is typed."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import msgspec
+from django.contrib import messages
+from django.db.models import Case, When
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument, read
+from webapp.plans.models import PlanVersion
+from webapp.plans.problems import FieldProblem, PlanRefused
+from webapp.plans.services import create_plan, save_version
+from webapp.runs.models import Run
+from webapp.screens.access import operator_action, own_action, page, person
+from webapp.screens.plans.draft import Draft, document_from, draft_from, draft_of
+from webapp.screens.plans.editor_form import editor_form, picker
+from webapp.screens.plans.finding import found_version
+from webapp.screens.plans.forms import TargetsForm, usable_targets
+from webapp.screens.plans.kept import keeps_draft, kept_draft
+from webapp.screens.plans.payloads import PlanAnswer, PlanProblem
+from webapp.screens.plans.previewing import ShownPreview, asked, shown_preview
+from webapp.screens.plans.steps import stepped
+from worker.contract.workload import TargetKind
+
+BEGINNING = PlanDocument(
+    title="New plan",
+    common={"engine": "io_uring", "size": "1G", "runtime": "10s"},
+    parts=(Part(name="Main", factors={"pattern": "randread, randwrite", "block_size": "4k", "iodepth": "1, 32"}),),
+)
+
+
+def new_plan(request: HttpRequest) -> HttpResponseBase:
+    return save_new_plan(request) if request.method == "POST" else show_new_plan(request)
+
+
+def edit_plan(request: HttpRequest, slug: str) -> HttpResponseBase:
+    return save_edited_plan(request, slug) if request.method == "POST" else show_edited_plan(request, slug)
+
+
+@page
+def show_new_plan(request: HttpRequest) -> HttpResponse:
+    kept = kept_draft(request)
+    if kept is not None:
+        return _editor(request, draft_from(kept), kept, None, check=True, unsaved=True)
+    draft = msgspec.structs.replace(BEGINNING, title="")
+    return _editor(request, draft_of(draft), request.GET, None)
+
+
+@page
+def show_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
+    version = found_version(slug)
+    if version.plan.builtin or version.plan.deleted_at:
+        why = (
+            "comes with Sweetspot and stays as it is: copy it and change the copy"
+            if version.plan.builtin
+            else "is deleted"
+        )
+        messages.info(request, f"{version.plan.title} {why}.")
+        return redirect("plan", slug=slug)
+    kept = kept_draft(request)
+    if kept is not None:
+        return _editor(request, draft_from(kept), kept, version, check=True, unsaved=True)
+    return _editor(request, draft_of(read(version.document)), request.GET, version)
+
+
+@keeps_draft
+@operator_action
+def save_new_plan(request: HttpRequest) -> HttpResponse:
+    draft = draft_from(request.POST)
+    if "do" in request.POST:
+        return _step(request, draft, None)
+    document, problems = document_from(draft)
+    if document is None:
+        return _refused(request, draft, None, problems)
+    try:
+        plan = create_plan(document=document, by=person(request))
+    except Refusal as refusal:
+        return _refused(request, draft, None, _said(refusal))
+    messages.success(request, f"{plan.title} is saved. Choose where to run it.")
+    return redirect("plan", slug=plan.slug)
+
+
+@keeps_draft
+@operator_action
+def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
+    version, draft = found_version(slug), draft_from(request.POST)
+    if "do" in request.POST:
+        return _step(request, draft, version)
+    document, problems = document_from(draft)
+    if document is None:
+        return _refused(request, draft, version, problems)
+    base = request.POST.get("base", "")
+    try:
+        saved = save_version(
+            plan=version.plan, document=document, by=person(request), base=int(base) if base.isdecimal() else None
+        )
+    except Refusal as refusal:
+        again = version.number if refusal.code == "plan_changed" else None
+        return _refused(request, draft, version, _said(refusal), base=again)
+    if saved.number == version.number:
+        messages.info(request, f"Nothing was changed: version {saved.number} says the same.")
+    else:
+        messages.success(request, f"Saved as version {saved.number}.")
+    return redirect("plan", slug=slug)
+
+
+def _said(refusal: Refusal) -> tuple[FieldProblem, ...]:
+    return refusal.problems if isinstance(refusal, PlanRefused) else (FieldProblem("", refusal.message),)
+
+
+def _step(request: HttpRequest, draft: Draft, version: PlanVersion | None) -> HttpResponse:
+    """A button of the form other than saving: add, take out, move, or show what the plan would do."""
+    step = request.POST["do"]
+    block = step.partition(":")[2]
+    draft = stepped(draft, step, request.POST.get(f"add-{block}", ""))
+    return _editor(
+        request,
+        draft,
+        request.POST,
+        version,
+        check=step.partition(":")[0] in ("preview", "page", "trial"),
+        unsaved=True,
+    )
+
+
+def _refused(
+    request: HttpRequest,
+    draft: Draft,
+    version: PlanVersion | None,
+    problems: tuple[FieldProblem, ...],
+    base: int | None = None,
+) -> HttpResponse:
+    """`base`: the version that somebody else saved meanwhile; the next saving comes after it."""
+    return _editor(request, draft, request.POST, version, problems=problems, unsaved=True, base=base)
+
+
+def _editor(
+    request: HttpRequest,
+    draft: Draft,
+    data: QueryDict,
+    version: PlanVersion | None,
+    *,
+    check: bool = False,
+    problems: tuple[FieldProblem, ...] = (),
+    unsaved: bool = False,
+    base: int | None = None,
+) -> HttpResponse:
+    """The page; with `check`, what is wrong is said already before anybody saves."""
+    targets = _targets(data, version)
+    context = {
+        "plan": version.plan if version else None,
+        "version": version,
+        "base": base or data.get("base") or (version.number if version else ""),
+        "form": editor_form(draft, problems or (document_from(draft)[1] if check else ())),
+        "picker": picker(),
+        "targets": usable_targets(),
+        "chosen": {target.id for target in targets},
+        "wanted": asked(data),
+        "unsaved": unsaved,
+        **_preview(draft, targets, data),
+    }
+    return render(request, "screens/plan_editor.html", context)
+
+
+def _targets(data: QueryDict, version: PlanVersion | None) -> list[Target]:
+    """The chosen ones; where nobody has chosen yet, those of the plan's last run, else a directory before a device."""
+    if "target" in data or "targets-asked" in data:
+        form = TargetsForm(data)
+        return list(form.cleaned_data["target"]) if form.is_valid() else []
+    last = Run.objects.filter(version__plan=version.plan).order_by("-number").first() if version else None
+    if last:
+        return list(usable_targets().filter(runs=last))
+    return list(usable_targets().order_by(Case(When(kind=TargetKind.DIRECTORY, then=0), default=1), "host__slug")[:1])
+
+
+def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> dict[str, ShownPreview | bool | None]:
+    """A plan without a title can be looked at already."""
+    document, _ = document_from(draft if draft.title.strip() else replace(draft, title="Plan"))
+    shown = shown_preview(document, targets, asked(data)) if document and targets else None
+    return {"understood": document is not None, "shown": shown}
+
+
+@own_action
+def preview_plan(request: HttpRequest) -> HttpResponse:
+    """JSON: what is wrong at which field, and the preview as HTML. Reads the form, touches nothing."""
+    draft = draft_from(request.POST)
+    _, problems = document_from(draft)
+    made = _preview(draft, _targets(request.POST, None), request.POST)
+    # msgspec takes plain text only, and a SafeString plus a plain one is plain
+    html = render_to_string("screens/parts/plan_preview.html", made, request) + "" if made["understood"] else ""
+    found = tuple(PlanProblem(place=one.place, message=one.message) for one in problems)
+    answer = PlanAnswer(problems=found, html=html, said=_in_short(made["shown"], len(problems)))
+    return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
+
+
+def _in_short(shown: ShownPreview | bool | None, problems: int) -> str:
+    if isinstance(shown, ShownPreview):
+        return f"{shown.preview.estimate.trials} trials"
+    wanting = "1 field wants attention" if problems == 1 else f"{problems} fields want attention"
+    return wanting if problems else "No target is chosen"

@@ -1,0 +1,22 @@
+"""The plan or version that an address names."""
+
+from django.db.models import Q
+from django.http import Http404
+
+from webapp.plans.models import PlanVersion
+
+_LARGEST = 2**31 - 1
+
+
+def found_version(slug: str, number: str = "") -> PlanVersion:
+    """The newest without a number. Raises Http404."""
+    wanted = Q()
+    if number:
+        if not number.isdecimal() or int(number) > _LARGEST:
+            raise Http404(f"There is no version {number[:20]}.")
+        wanted = Q(number=int(number))
+    versions = PlanVersion.objects.select_related("plan", "created_by").filter(wanted, plan__slug=slug)
+    version = versions.order_by("-number").first()
+    if version is None:
+        raise Http404("There is no such plan or version.")
+    return version

@@ -1,0 +1,28 @@
+"""A draft as the form sends it: what the browser would post if nothing were changed."""
+
+from django.http import QueryDict
+
+from webapp.screens.plans.draft import COMMON, Draft, FactorRow
+
+
+def data_of(draft: Draft) -> QueryDict:
+    data = QueryDict(mutable=True)
+    for name in ("title", "note", "repeats", "order", "retries", "version"):
+        data[name] = getattr(draft, name)
+    data["sequence"] = ",".join(draft.sequence)
+    if draft.drop_caches:
+        data["drop_caches"] = "on"
+    _add_rows(data, COMMON, draft.common)
+    for number, part in enumerate(draft.parts):
+        key = f"p{number}"
+        data.appendlist("part", key)
+        data[f"{key}.name"] = part.name
+        data.setlist(f"{key}.on", list(part.on))
+        _add_rows(data, key, part.rows)
+    return data
+
+
+def _add_rows(data: QueryDict, key: str, rows: tuple[FactorRow, ...]) -> None:
+    for row in rows:
+        data.appendlist(f"{key}.factor", row.factor)
+        data.appendlist(f"{key}.levels", row.levels)

@@ -1,0 +1,84 @@
+"""The library: all plans, copying, deleting and bringing back."""
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.middleware.csrf import get_token
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from webapp.core.errors import Refusal
+from webapp.plans.models import Plan
+from webapp.plans.services import copy_plan, delete_plan, undelete_plan
+from webapp.screens.access import operator_action, page, person
+from webapp.screens.plans.finding import found_version
+from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows
+
+PER_PAGE = 50
+MOST_SEARCHED = 200
+
+
+@page
+def plans_page(request: HttpRequest) -> HttpResponse:
+    asked = request.GET.get("show", "")
+    shown = Shown(asked) if asked in set(Shown) else Shown.ALL
+    search = request.GET.get("q", "").replace("\x00", "")[:MOST_SEARCHED]
+    pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "rows": rows(list(pages.object_list)),
+        "pages": pages,
+        "search": search,
+        "shown": shown,
+        "choices": SHOWN_AS.items(),
+        "any": search or shown is not Shown.ALL or pages.paginator.count,
+    }
+    return render(request, "screens/plans.html", context)
+
+
+@operator_action
+def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    """Straight into the editor of the copy."""
+    version = found_version(slug, request.POST.get("version", ""))
+    try:
+        copied = copy_plan(version=version, by=person(request))
+    except Refusal as refusal:
+        messages.error(request, f"Not copied: {refusal}")
+        return redirect("plan", slug=slug)
+    messages.success(request, f"Copied from {version.plan.title}, version {version.number}.")
+    return redirect("edit_plan", slug=copied.slug)
+
+
+@operator_action
+def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    plan = found_version(slug).plan
+    if plan.deleted_at is not None:
+        messages.info(request, f"{plan.title} was deleted before.")
+        return redirect("plans")
+    delete_plan(plan=plan, by=person(request))
+    messages.success(request, _with_undo(request, plan))
+    return redirect("plans")
+
+
+def _with_undo(request: HttpRequest, plan: Plan) -> SafeString:
+    """The message with a button: a form of its own, so that it needs no script."""
+    return format_html(
+        '{} is deleted; its versions and runs can still be read. <form method="post" action="{}" class="d-inline">'
+        '<input type="hidden" name="csrfmiddlewaretoken" value="{}">'
+        '<button class="btn btn-sm ms-2" type="submit">Undo: bring it back</button></form>',
+        plan.title,
+        reverse("undelete_plan", kwargs={"slug": plan.slug}),
+        get_token(request),
+    )
+
+
+@operator_action
+def undelete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
+    plan = found_version(slug).plan
+    if plan.deleted_at is None:
+        messages.info(request, f"{plan.title} is not deleted.")
+    else:
+        undelete_plan(plan=plan, by=person(request))
+        messages.success(request, f"{plan.title} is back.")
+    return redirect("plan", slug=slug)

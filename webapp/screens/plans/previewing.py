@@ -1,0 +1,96 @@
+"""What a plan would do on chosen targets, as templates show it: one page of its trials with their fio jobs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+from django.core.paginator import Page, Paginator
+
+from webapp.hosts.models import Target
+from webapp.plans.document import PlanDocument
+from webapp.plans.expand import PlannedTrial
+from webapp.plans.preview import PREVIEW_SEED, Preview, job_of, preview
+from webapp.runs.experience import experience_of
+from webapp.screens import points
+from webapp.screens.plans.payloads import PlanJob, PlanJobs
+
+TRIALS_PER_PAGE = 25
+MOST_SEED = 2**53
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a page wants to see: the seed of the order, a page of trials (from 1; 0: that of `trial`), a trial."""
+
+    seed: int = PREVIEW_SEED
+    page: int = 0
+    trial: int = 0
+
+
+def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
+    """From a query or form (where buttons send `do=page:2` or `do=trial:30`); what is no number is at its default."""
+    step, _, place = str(data.get("do", "")).partition(":")
+
+    def number(name: str, default: int, limit: int) -> int:
+        text = place if step == name else str(data.get(name, "")).strip()
+        return int(text) if text.isdecimal() and len(text) < 20 and int(text) < limit else default
+
+    return Asked(number("seed", default_seed, MOST_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
+
+
+@dataclass(frozen=True)
+class ShownTrial:
+    trial: PlannedTrial
+    target: Target
+    levels: list[str]
+
+
+@dataclass(frozen=True)
+class ShownPreview:
+    preview: Preview
+    factors: list[str]  # labels of those that vary
+    trials: list[ShownTrial]
+    pages: Page[PlannedTrial]
+    jobs: PlanJobs
+    seed: int
+
+    @property
+    def job(self) -> PlanJob | None:
+        """The one that is shown first."""
+        return next((job for job in self.jobs.jobs if job.trial == self.jobs.chosen), None)
+
+    @property
+    def payload(self) -> object:
+        return msgspec.to_builtins(self.jobs)
+
+
+def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Asked) -> ShownPreview:
+    """Touches nothing. `targets` come with their hosts."""
+    made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets))
+    trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
+    chosen = wanted.trial if wanted.trial < len(trials) else 0
+    pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or chosen // TRIALS_PER_PAGE + 1)
+    on_page = list(pages.object_list)
+    if on_page and not on_page[0].index <= chosen <= on_page[-1].index:
+        chosen = on_page[0].index
+    names = points.varying({trial.point_key: trial.point for trial in trials}.values())
+    return ShownPreview(
+        preview=made,
+        factors=[points.label(name) for name in names],
+        trials=[ShownTrial(t, by_id[t.target_id], points.levels(t.point, names)) for t in on_page],
+        pages=pages,
+        jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id[trial.target_id]) for trial in on_page)),
+        seed=wanted.seed,
+    )
+
+
+def _job(trial: PlannedTrial, target: Target) -> PlanJob:
+    made = job_of(trial, target)
+    return PlanJob(
+        trial=trial.index,
+        title=f"#{trial.index + 1} {points.in_words(trial.point)}",
+        target=str(target),
+        command=" ".join(made.recipe.command),
+        job_text=made.recipe.job_text,
+        prefill_text=made.prefill.job_text if made.prefill else "",
+    )

@@ -1,0 +1,80 @@
+"""What the buttons of the form do to a draft: add, take out, move. The same with and without script.
+
+A step is what the button sends as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
+add-part   remove-part:<n>   move-part:<from>:<to>   — a block is `common` or the number of a part; all count from 0.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TypeVar
+
+from webapp.plans.factors import ALTERNATIVES, FACTORS
+from webapp.screens.plans.draft import COMMON, MOST_ROWS, Draft, DraftPart, FactorRow
+from worker.contract.workload import TargetKind
+
+T = TypeVar("T")
+_BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"}
+
+
+def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
+    """The draft after a button was pressed; as it is where the step makes no sense. `factor` is what is added."""
+    what, *where = step.split(":")
+    numbers = [int(text) for text in where if text.isdecimal()]
+    if what == "add-part":
+        return replace(draft, parts=(*draft.parts, _new_part(draft))[:50])
+    if what == "remove-part" and numbers:
+        return replace(draft, parts=_without(draft.parts, numbers[0]))
+    if what == "move-part" and len(numbers) == 2:
+        return replace(draft, parts=_moved(draft.parts, *numbers))
+    if where and what in ("add", "remove", "move"):
+        return _in_block(draft, where[0], what, [int(text) for text in where[1:] if text.isdecimal()], factor)
+    return draft
+
+
+def _in_block(draft: Draft, block: str, what: str, numbers: Sequence[int], factor: str) -> Draft:
+    if block == COMMON:
+        return replace(draft, common=_rows(draft.common, what, numbers, factor))
+    if not block.isdecimal() or int(block) >= len(draft.parts):
+        return draft
+    parts = list(draft.parts)
+    part = parts[int(block)]
+    parts[int(block)] = replace(part, rows=_rows(part.rows, what, numbers, factor))
+    return replace(draft, parts=tuple(parts))
+
+
+def _rows(rows: tuple[FactorRow, ...], what: str, numbers: Sequence[int], factor: str) -> tuple[FactorRow, ...]:
+    if what == "add":
+        return (*rows, new_row(factor))[:MOST_ROWS]
+    if what == "remove" and numbers:
+        return _without(rows, numbers[0])
+    return _moved(rows, numbers[0], numbers[1]) if what == "move" and len(numbers) == 2 else rows
+
+
+def new_row(factor: str) -> FactorRow:
+    """With the factor's default to begin with."""
+    known = FACTORS.get(factor)
+    if known is None:
+        return FactorRow("", "")
+    plain = "" if known.default is None else known.write(known.default)
+    return FactorRow(factor, _BEGINNINGS.get(factor, plain))
+
+
+def _new_part(draft: Draft) -> DraftPart:
+    names = {part.name for part in draft.parts}
+    name = next(f"Part {n}" for n in range(len(names) + 1, len(names) * 2 + 3) if f"Part {n}" not in names)
+    said = {row.factor for row in draft.common}
+    rows = () if "pattern" in said else (new_row("pattern"),)
+    instead = any({*pair} & said for pair in ALTERNATIVES[:1])
+    return DraftPart(name, tuple(TargetKind), rows if instead else (*rows, new_row("block_size")))
+
+
+def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:
+    return tuple(item for at, item in enumerate(items) if at != place)
+
+
+def _moved(items: tuple[T, ...], before: int, after: int) -> tuple[T, ...]:
+    if not (0 <= before < len(items) and 0 <= after < len(items)):
+        return items
+    rest = list(_without(items, before))
+    rest.insert(after, items[before])
+    return tuple(rest)

@@ -1,0 +1,43 @@
+"""What runs and what waits, host by host, and changing the order."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+
+from webapp.core.errors import Refusal
+from webapp.runs.models import Run
+from webapp.runs.queue import place_run
+from webapp.runs.waiting import HostQueue, queues
+from webapp.screens.access import operator_action, page, person
+
+
+@page
+def queue_page(request: HttpRequest) -> HttpResponse:
+    found = queues()
+    return render(request, "screens/queue.html", {"queues": found, "runs": _runs(found)})
+
+
+def _runs(found: list[HostQueue]) -> list[Run]:
+    """Each run once: it may wait on several hosts."""
+    runs = {entry.run.pk: entry.run for queue in found for entry in queue.entries}
+    return list(runs.values())
+
+
+@operator_action
+def move_run(request: HttpRequest, number: int) -> HttpResponse:
+    """Right before or after another run; `button` says where the focus goes afterwards."""
+    run = get_object_or_404(Run, number=number)
+    try:
+        place_run(
+            run=run, before=_named(request, "before"), after=_named(request, "after"), by=person(request)
+        )  # fmt: skip
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    button = request.POST.get("button", "")
+    return redirect(reverse("queue") + (f"#{button}" if button.replace("-", "").isalnum() else ""))
+
+
+def _named(request: HttpRequest, key: str) -> Run | None:
+    number = request.POST.get(key, "")
+    return get_object_or_404(Run, number=int(number)) if number.isdecimal() and len(number) < 10 else None

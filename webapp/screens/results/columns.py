@@ -1,0 +1,87 @@
+"""The columns of the table of results: which there are, which are shown, and what they are sorted by."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.core.errors import Refusal
+from webapp.plans.factors import FACTORS
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result
+from webapp.results.paging import SORTS
+from webapp.screens import points
+
+WHEN = "when"
+
+
+@dataclass(frozen=True)
+class Column:
+    key: str
+    label: str
+    text: Callable[[Result], str]
+    numeric: bool = False
+    measured: bool = False  # a number that is in doubt where the result is not to be trusted
+    sorts: bool = False
+
+
+def _place(key: str, label: str, text: Callable[[Result], object]) -> Column:
+    return Column(key, label, lambda result: str(text(result)))
+
+
+def _factor(name: str) -> Column:
+    factor = FACTORS[name]
+    return Column(
+        name,
+        factor.label,
+        lambda result: factor.format(result.point[name]) if name in result.point else "–",
+        numeric=factor.numeric,
+    )
+
+
+def _metric(key: str) -> Column:
+    metric = METRICS[key]
+    return Column(
+        key, metric.label, lambda r: metric.format(getattr(r, metric.column)), numeric=True, measured=True,
+        sorts=key in SORTS,
+    )  # fmt: skip
+
+
+_PLACES = (
+    _place("plan", "Plan", lambda result: result.run.version.plan.title),
+    _place("host", "Host", lambda result: result.host.slug),
+    _place("target", "Target", lambda result: result.target),
+    _place("model", "Drive model", lambda result: result.target.model or "–"),
+    _place("serial", "Drive", lambda result: result.target.serial or "–"),
+    _place("direction", "Direction", lambda result: result.direction),
+)
+_TIMES = (
+    Column("repeat", "Repeat", lambda result: str(result.trial.repeat), numeric=True),
+    Column("ios", "I/Os", lambda result: f"{result.ios:,}", numeric=True),
+)
+
+COLUMNS: Mapping[str, Column] = {
+    column.key: column
+    for column in (
+        *_PLACES,
+        *map(_factor, FACTORS),
+        *_TIMES,
+        *map(_metric, METRICS),
+        Column(WHEN, "When", lambda result: result.measured_at.isoformat(), sorts=True),
+    )
+}
+_BEFORE = ("target", "direction")
+_AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p99", "latency_p999", WHEN)
+
+
+def default_columns(rows: Iterable[Result], asked: Iterable[str]) -> tuple[str, ...]:
+    """Factors that vary among the rows shown, and those that are filtered by."""
+    named = dict.fromkeys([*points.varying(row.point for row in rows), *asked])
+    return (*_BEFORE, *(name for name in FACTORS if name in named), *_AFTER)
+
+
+def read_columns(texts: Sequence[str]) -> tuple[str, ...]:
+    """From `columns=target,iops` or several of them, in the order of the table of columns. Raises Refusal."""
+    named = {name.strip() for text in texts for name in text.split(",") if name.strip()}
+    unknown = sorted(named - COLUMNS.keys())
+    if unknown:
+        raise Refusal("column_unknown", f"There is no column `{unknown[0]}`. There are {', '.join(COLUMNS)}.")
+    return tuple(key for key in COLUMNS if key in named)

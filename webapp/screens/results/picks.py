@@ -1,0 +1,134 @@
+"""What results are chosen by, above the table of results and the comparison: a list to tick, a text to type, or both.
+
+Whatever is chosen stays offered, so that a choice can be seen and taken back wherever it came from.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.http import QueryDict
+
+from webapp.hosts.models import Host, Target
+from webapp.plans.factors import FACTORS, Value
+from webapp.plans.models import Plan
+from webapp.results.filters import FACTOR_PREFIX, FilterRefused, ResultFilter, read_filter
+from webapp.runs.models import Run
+from webapp.screens import points
+
+RUNS_OFFERED = 100
+SHOWN_IN_SUMMARY = 3
+Point = Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Option:
+    value: str  # as it stands in the address
+    text: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Pick:
+    """Several may be ticked. With `hint` levels may be typed too: `typed` are those that no option stands for."""
+
+    name: str
+    label: str
+    options: tuple[Option, ...]
+    typed: str = ""
+    hint: str = ""
+    counted: bool = False  # the summary says how many are ticked rather than which
+
+    @property
+    def summary(self) -> str:
+        """What is chosen, as the closed list says it."""
+        said = [option.text for option in self.options if option.chosen] + ([self.typed] if self.typed else [])
+        if self.counted:
+            return f"{len(said)} shown"
+        more = f" and {len(said) - SHOWN_IN_SUMMARY} more" if len(said) > SHOWN_IN_SUMMARY else ""
+        return ", ".join(said[:SHOWN_IN_SUMMARY]) + more
+
+    @property
+    def chosen(self) -> bool:
+        return bool(self.summary) and not self.counted
+
+
+def pairs_of(query: QueryDict, *without: str) -> list[tuple[str, str]]:
+    """The pairs of an address, but for those that are no filter."""
+    return [(key, str(value)) for key, values in query.lists() if key not in without for value in values]
+
+
+def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
+    """The filter without the keys that are not understood."""
+    kept: list[tuple[str, str]] = []
+    for key in dict.fromkeys(key for key, _ in pairs):
+        own = [pair for pair in pairs if pair[0] == key]
+        try:
+            read_filter(own)
+        except FilterRefused:
+            continue
+        kept += own
+    return read_filter(kept)
+
+
+def place_picks(asked: ResultFilter) -> list[Pick]:
+    """Run, plan, host, target, drive, direction, repeat. Four queries."""
+    targets = list(Target.objects.select_related("host"))
+    models = sorted({target.model for target in targets if target.model})
+    serials = {target.serial: f"{target.model} {target.serial}".strip() for target in targets if target.serial}
+    return [
+        _runs(asked),
+        _pick("plan", "Plan", [(plan.slug, plan.title) for plan in Plan.objects.filter(deleted_at=None)], asked.plans),
+        _pick("host", "Host", [(host.slug, host.slug) for host in Host.objects.all()], asked.hosts),
+        _pick("target", "Target", [(str(target), str(target)) for target in targets], asked.targets),
+        _pick("model", "Drive model", [(model, model) for model in models], asked.models),
+        _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
+        _pick("direction", "Direction", [(name, name) for name in ("read", "write", "trim")], asked.directions),
+        Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
+    ]
+
+
+def _runs(asked: ResultFilter) -> Pick:
+    runs = Run.objects.select_related("version__plan").order_by("-number")[:RUNS_OFFERED]
+    titles = {run.number: f"{run.number} · {run.version.plan.title}" for run in runs}
+    options = tuple(Option(str(number), text, number in asked.runs) for number, text in titles.items())
+    older = [number for number in asked.runs if number not in titles]
+    return Pick("run", "Run", options, _ranges(older), hint="17, 20..25")
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """`1..3, 7`."""
+    pieces: list[list[int]] = []
+    for number in sorted(numbers):
+        if pieces and number == pieces[-1][-1] + 1:
+            pieces[-1].append(number)
+        else:
+            pieces.append([number])
+    return ", ".join(str(piece[0]) if len(piece) == 1 else f"{piece[0]}..{piece[-1]}" for piece in pieces)
+
+
+def configuration_pick(digests: Iterable[str], asked: ResultFilter, shown: int) -> Pick:
+    """The configurations that were observed, by the beginning of their digest."""
+    pairs = [(digest[:shown], digest[:shown]) for digest in sorted(set(digests)) if digest]
+    return _pick("configuration", "Configuration", pairs, asked.configurations)
+
+
+def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Sequence[str]) -> Pick:
+    """Of targets that share a name there is one option."""
+    texts = dict(pairs)
+    texts |= {value: value for value in chosen if value not in texts}
+    return Pick(name, label, tuple(Option(value, text, value in chosen) for value, text in texts.items()))
+
+
+def factor_picks(all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = ()) -> list[Pick]:
+    """One for each factor that varies in the points, each that levels are chosen of, and those named."""
+    offered = dict.fromkeys([*points.varying(all_points), *asked.factors, *names])
+    return [_factor(name, all_points, asked.factors.get(name, ())) for name in offered if name in FACTORS]
+
+
+def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Value]) -> Pick:
+    factor = FACTORS[name]
+    found = {repr(point[name]): point[name] for point in all_points if name in point}
+    levels = sorted(found.values(), key=points.sort_key)
+    options = tuple(Option(factor.write(level), factor.format(level), level in chosen) for level in levels)
+    typed = ", ".join(factor.write(level) for level in chosen if level not in levels)
+    return Pick(f"{FACTOR_PREFIX}{name}", factor.label, options, typed, hint="1..32 *2" if factor.numeric else "")

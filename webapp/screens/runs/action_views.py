@@ -1,0 +1,165 @@
+"""What an operator does to a run from its pages. Each says afterwards what happened, or why nothing did."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+
+from webapp.core.errors import Refusal
+from webapp.runs.actions import Skipped, arm_run, pause_run, resume_run, skip_trials
+from webapp.runs.again import run_again
+from webapp.runs.models import Run, Trial, TrialState
+from webapp.runs.notes import add_note, delete_note
+from webapp.runs.services import cancel_run
+from webapp.runs.states import ENDED_RUN_STATES
+from webapp.screens.access import operator_action, person
+
+
+def _run(number: int) -> Run:
+    return get_object_or_404(Run.objects.select_related("version__plan"), number=number)
+
+
+def _say(request: HttpRequest, action: Callable[[], str]) -> None:
+    try:
+        messages.info(request, action())
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+
+
+def _back(request: HttpRequest, number: int) -> HttpResponse:
+    """To the page that the form stood on: the queue, a trial, else the run."""
+    back = request.POST.get("back", "")
+    if back == "queue":
+        return redirect("queue")
+    if back.isdecimal() and len(back) < 8:
+        return redirect("trial", number=number, index=int(back))
+    return redirect("run", number=number)
+
+
+@operator_action
+def cancel(request: HttpRequest, number: int) -> HttpResponse:
+    run = _run(number)
+    if run.state in ENDED_RUN_STATES or run.cancel_requested_at:
+        messages.warning(request, f"Run {run.number} has already ended or is being cancelled.")
+    else:
+        cancel_run(run=run, by=person(request))
+        messages.info(request, f"Run {run.number} is being cancelled; changed settings are put back.")
+    return _back(request, number)
+
+
+@operator_action
+def pause(request: HttpRequest, number: int) -> HttpResponse:
+    def action() -> str:
+        pause_run(run=_run(number), by=person(request))
+        return f"Run {number} is paused: a trial that is under way ends by itself, nothing new is started."
+
+    _say(request, action)
+    return _back(request, number)
+
+
+@operator_action
+def resume(request: HttpRequest, number: int) -> HttpResponse:
+    def action() -> str:
+        resume_run(run=_run(number), by=person(request))
+        return f"Run {number} goes on."
+
+    _say(request, action)
+    return _back(request, number)
+
+
+@operator_action
+def skip(request: HttpRequest, number: int) -> HttpResponse:
+    """`trial` comes once for each; `point` names one whose planned repeats on its target are all skipped."""
+    run = _run(number)
+
+    def action() -> str:
+        indexes = _point_indexes(run, request.POST.get("point", "")) or _indexes(request.POST.getlist("trial"))
+        reason = request.POST.get("reason", "")
+        return _skipped_words(skip_trials(run=run, indexes=indexes, reason=reason, by=person(request)))
+
+    _say(request, action)
+    return _back(request, number)
+
+
+def _indexes(texts: Sequence[str]) -> list[int]:
+    return [int(text) for text in texts if text.isdecimal() and len(text) < 8]
+
+
+def _point_indexes(run: Run, index: str) -> list[int]:
+    """All trials of the same point and target that have not begun."""
+    if not _indexes([index]):
+        return []
+    trial = get_object_or_404(Trial, run=run, index=int(index))
+    same = run.trials.filter(point_key=trial.point_key, target=trial.target_id, state=TrialState.PLANNED)
+    return list(same.values_list("index", flat=True))
+
+
+def _skipped_words(skipped: Skipped) -> str:
+    said = []
+    if skipped.stopping:
+        said.append("The running trial is being stopped.")
+    if skipped.unstarted:
+        said.append(f"{skipped.unstarted} {'trial' if skipped.unstarted == 1 else 'trials'} will not be started.")
+    return " ".join(said) or "It is being skipped already."
+
+
+@operator_action
+def arm(request: HttpRequest, number: int) -> HttpResponse:
+    def action() -> str:
+        arm_run(run=_run(number), serials=_serials(request), by=person(request))
+        return f"Run {number} is armed and goes on."
+
+    _say(request, action)
+    return _back(request, number)
+
+
+def _serials(request: HttpRequest) -> list[str]:
+    return [text.strip() for text in request.POST.getlist("serial") if text.strip()]
+
+
+@operator_action
+def again(request: HttpRequest, number: int) -> HttpResponse:
+    """To the new run; back to the old one, in words, where it cannot be started."""
+    try:
+        made = run_again(
+            run=_run(number),
+            by=person(request),
+            same_seed=request.POST.get("seed") == "same",
+            only_failed=request.POST.get("what") == "failed",
+            armed=_serials(request),
+            note=request.POST.get("note", "")[:2000],
+            request_id=_uuid(request.POST.get("request_id", "")),
+        )
+    except Refusal as refusal:
+        messages.error(request, f"Not started: {refusal}")
+        return redirect("run", number=number)
+    return redirect("run", number=made.number)
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+@operator_action
+def note(request: HttpRequest, number: int) -> HttpResponse:
+    run, back = _run(number), request.POST.get("back", "")
+
+    def action() -> str:
+        trial = get_object_or_404(Trial, run=run, index=int(back)) if _indexes([back]) else None
+        add_note(run=run, trial=trial, text=request.POST.get("text", ""), by=person(request))
+        return "The note is written down."
+
+    _say(request, action)
+    return _back(request, number)
+
+
+@operator_action
+def remove_note(request: HttpRequest, number: int, note_id: int) -> HttpResponse:
+    delete_note(run=_run(number), note_id=note_id, by=person(request))
+    messages.info(request, "The note is taken away; its text stays in the audit log.")
+    return _back(request, number)

@@ -1,0 +1,70 @@
+"""Which runs are listed: state, plan, host, person and text, all in the address. What is not known finds nothing."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.http import QueryDict
+
+from webapp.core.models import User
+from webapp.hosts.models import Host
+from webapp.plans.models import Plan
+from webapp.runs.models import Note, Run, RunState
+
+
+@dataclass(frozen=True)
+class Option:
+    value: str  # as it stands in the address
+    text: str
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A select; its first option, which means all, is written by the template."""
+
+    name: str
+    label: str
+    options: tuple[Option, ...]
+
+
+STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
+
+
+def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
+    """`state` is a state, `open` or `ended`; `text` is looked for in the runs' notes and reasons."""
+    state, plan, host, by, text = (asked.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
+    if state in RunState.values:
+        runs = runs.filter(state=state)
+    elif state in ("open", "ended"):
+        runs = runs.filter(ended_at__isnull=state == "open")
+    if plan:
+        runs = runs.filter(version__plan__slug=plan)
+    if host:
+        runs = runs.filter(pk__in=Run.objects.filter(targets__host__slug=host).values("pk"))
+    if by:
+        runs = runs.filter(created_by__username=by)
+    return runs.filter(_mentions(text[:200])) if text else runs
+
+
+def _mentions(text: str) -> Q:
+    noted = Note.objects.filter(run=OuterRef("pk"), text__icontains=text)
+    mentions = Q(note__icontains=text) | Q(reason__icontains=text) | Q(invalid_reason__icontains=text)
+    return mentions | Q(Exists(noted))
+
+
+def filter_choices(asked: QueryDict) -> list[Choice]:
+    plans = Plan.objects.filter(versions__runs__isnull=False).distinct().order_by("title").values_list("slug", "title")
+    hosts = Host.objects.order_by("slug").values_list("slug", "slug")
+    people = User.objects.filter(pk__in=Run.objects.order_by().values("created_by").distinct()).order_by("username")
+    return [
+        _choice("state", "State", [*STATE_GROUPS, *RunState.choices], asked),
+        _choice("plan", "Plan", plans, asked),
+        _choice("host", "Host", hosts, asked),
+        _choice("by", "Started by", people.values_list("username", "username"), asked),
+    ]
+
+
+def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], asked: QueryDict) -> Choice:
+    chosen = asked.get(name, "")
+    return Choice(name, label, tuple(Option(value, text, value == chosen) for value, text in pairs))

@@ -1,0 +1,103 @@
+"""What a run came to, in words and tables: its outcome, its settings, what was really there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from webapp.core import formatting
+from webapp.results.models import LegRun
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
+from webapp.screens.payloads import LiveRun
+
+MOST_CHANGES = 20_000
+
+
+def outcome(run: Run, live: LiveRun) -> str:
+    """One line about a run that has ended; "" while it is open."""
+    if not live.ended:
+        return ""
+    took = f"; it took {formatting.duration(live.elapsed_s)}" if run.started_at else ""
+    counts = [(live.failed, "failed"), (live.cancelled, "cancelled or skipped")]
+    others = "".join(f", {count} {what}" for count, what in counts if count)
+    back = " Settings were not put back everywhere." if run.reason_code == "settings_not_restored" else ""
+    return f"{live.done} of {live.total} trials done{others}{took}.{back}"
+
+
+def put_back_at(run: Run) -> datetime | None:
+    """When a paused run's settings were put back on all hosts that it used; None while they are kept."""
+    last: dict[object, Attempt] = {}
+    for attempt in run.attempts.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST).order_by("created_at"):
+        last[attempt.host_id] = attempt
+    ends = [attempt.ended_at for attempt in last.values() if attempt.kind == AttemptKind.CLOSE_RUN]
+    times = [end for end in ends if end is not None]
+    return max(times) if last and len(times) == len(last) else None
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting of one device over the whole run."""
+
+    name: str
+    device: str  # "" for the host
+    host: str
+    before: str
+    asked: tuple[str, ...]
+    otherwise: tuple[str, ...]  # observed though not asked for
+    put_back: str  # in words
+    trouble: bool
+
+
+def setting_rows(run: Run) -> list[SettingRow]:
+    """Every setting that the run changed, by host, device and name."""
+    changes = SettingChange.objects.filter(attempt__run=run).select_related("attempt__host").order_by("at", "id")
+    groups: dict[tuple[str, str, str], list[SettingChange]] = {}
+    for change in changes[:MOST_CHANGES]:
+        groups.setdefault((change.attempt.host.slug, change.device, change.name), []).append(change)
+    return [_setting_row(run, *key, found) for key, found in sorted(groups.items())]
+
+
+def _setting_row(run: Run, host: str, device: str, name: str, found: Sequence[SettingChange]) -> SettingRow:
+    made = [change for change in found if not change.restoring]
+    backs = [change for change in found if change.restoring]
+    words, trouble = _put_back(run, backs)
+    return SettingRow(
+        name=name,
+        device=device,
+        host=host,
+        before=made[0].before if made else "",
+        asked=tuple(dict.fromkeys(change.asked for change in made)),
+        otherwise=tuple(dict.fromkeys(change.observed for change in made if change.observed != change.asked)),
+        put_back=words,
+        trouble=trouble,
+    )
+
+
+def _put_back(run: Run, backs: Sequence[SettingChange]) -> tuple[str, bool]:
+    if not backs:
+        return ("not yet", False) if run.ended_at is None else ("nothing to put back", False)
+    last = backs[-1]
+    if last.restored:
+        return f"to {last.observed}", False
+    return f"not put back: {last.note or 'no reason given'}", True
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A configuration that was really there, and how many legs ran under it."""
+
+    facts: dict[str, str]
+    legs: int
+    fio: str
+
+
+def observed(run: Run) -> list[Observed]:
+    """Configurations of the run, the most frequent first."""
+    legs = LegRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
+    rows = legs.values_list("configuration_id", "fio_version")
+    counted: dict[tuple[str, str], int] = {}
+    for digest, fio in rows:
+        if digest is not None:
+            counted[digest, fio] = counted.get((digest, fio), 0) + 1
+    facts = dict(legs.distinct().values_list("configuration_id", "configuration__facts"))
+    ordered = sorted(counted.items(), key=lambda item: -item[1])
+    return [Observed(facts[digest], count, fio) for (digest, fio), count in ordered]

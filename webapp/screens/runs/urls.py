@@ -1,0 +1,29 @@
+"""Addresses of the pages of runs."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.runs import action_views as actions
+from webapp.screens.runs.live_views import live
+from webapp.screens.runs.trial_views import trial_fio_json, trial_page
+from webapp.screens.runs.validity_views import run_invalid, run_valid, trial_invalid, trial_valid
+from webapp.screens.runs.views import run_page, runs_page
+
+urlpatterns: list[URLPattern] = [
+    path("runs/", runs_page, name="runs"),
+    path("runs/<int:number>/", run_page, name="run"),
+    path("runs/<int:number>/live/", live, name="run_live"),
+    path("runs/<int:number>/cancel/", actions.cancel, name="cancel_run"),
+    path("runs/<int:number>/pause/", actions.pause, name="pause_run"),
+    path("runs/<int:number>/resume/", actions.resume, name="resume_run"),
+    path("runs/<int:number>/skip/", actions.skip, name="skip_trials"),
+    path("runs/<int:number>/arm/", actions.arm, name="arm_run"),
+    path("runs/<int:number>/again/", actions.again, name="run_again"),
+    path("runs/<int:number>/notes/", actions.note, name="add_note"),
+    path("runs/<int:number>/notes/<int:note_id>/delete/", actions.remove_note, name="delete_note"),
+    path("runs/<int:number>/invalid/", run_invalid, name="run_invalid"),
+    path("runs/<int:number>/valid/", run_valid, name="run_valid"),
+    path("runs/<int:number>/trials/<int:index>/", trial_page, name="trial"),
+    path("runs/<int:number>/trials/<int:index>/fio.json", trial_fio_json, name="trial_fio_json"),
+    path("runs/<int:number>/trials/<int:index>/invalid/", trial_invalid, name="trial_invalid"),
+    path("runs/<int:number>/trials/<int:index>/valid/", trial_valid, name="trial_valid"),
+]

@@ -1,0 +1,54 @@
+"""Marking results as invalid, and taking that back."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+
+from webapp.core.errors import Refusal
+from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
+from webapp.runs.models import Run, Trial
+from webapp.screens.access import operator_action, person
+
+
+def _trial(number: int, index: int) -> Trial:
+    return get_object_or_404(Trial.objects.select_related("run"), run__number=number, index=index)
+
+
+@operator_action
+def trial_invalid(request: HttpRequest, number: int, index: int) -> HttpResponse:
+    trial = _trial(number, index)
+    try:
+        mark_trial(trial=trial, reason=request.POST.get("reason", ""), by=person(request))
+        messages.info(request, f"The results of trial {index + 1} are marked as invalid and left out of comparisons.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("trial", number=number, index=index)
+
+
+@operator_action
+def trial_valid(request: HttpRequest, number: int, index: int) -> HttpResponse:
+    trial = _trial(number, index)
+    try:
+        trust_trial(trial=trial, by=person(request))
+        messages.info(request, f"The mark of trial {index + 1} is taken back.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("trial", number=number, index=index)
+
+
+@operator_action
+def run_invalid(request: HttpRequest, number: int) -> HttpResponse:
+    run = get_object_or_404(Run, number=number)
+    try:
+        mark_run(run=run, reason=request.POST.get("reason", ""), by=person(request))
+        messages.info(request, f"All results of run {number} are marked as invalid and left out of comparisons.")
+    except Refusal as refusal:
+        messages.error(request, str(refusal))
+    return redirect("run", number=number)
+
+
+@operator_action
+def run_valid(request: HttpRequest, number: int) -> HttpResponse:
+    trust_run(run=get_object_or_404(Run, number=number), by=person(request))
+    messages.info(request, f"The mark of run {number} is taken back.")
+    return redirect("run", number=number)

@@ -1,0 +1,9 @@
+"""Address of the search."""
+
+from django.urls import URLPattern, path
+
+from webapp.screens.search.views import search_page
+
+urlpatterns: list[URLPattern] = [
+    path("search/", search_page, name="search"),
+]

@@ -1,0 +1,16 @@
+"""The page of what was found."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from webapp.screens.access import page
+from webapp.screens.search.find import MOST, find
+
+LONGEST = 200
+
+
+@page
+def search_page(request: HttpRequest) -> HttpResponse:
+    words = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
+    context = {"words": words, "groups": find(words) if words else (), "most": MOST}
+    return render(request, "screens/search.html", context)

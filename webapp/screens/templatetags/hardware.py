@@ -1,0 +1,95 @@
+"""What a host's inventory says about its hardware, as parts of pages: the way to each drive, and what limits it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from django import template
+
+from webapp.core import formatting
+from webapp.hosts.ceilings import Chain, chain_of
+from webapp.hosts.models import Host, Target
+from worker.contract.inventory import DriveHealth, Inventory, PciFunction
+
+register = template.Library()
+
+
+@dataclass(frozen=True)
+class FunctionRow:
+    function: PciFunction
+    depth: int  # bridges above it
+    drives: str
+    now: str
+    able: str
+
+
+@register.inclusion_tag("screens/parts/hardware.html")
+def hardware(host: Host, inventory: Inventory | None) -> dict[str, Any]:
+    """The PCI Express tree of storage, arrays and volumes, file systems, the drives' health, memory."""
+    if inventory is None:
+        return {}
+    return {
+        "functions": [_function_row(function, inventory) for function in _as_tree(inventory.pci)],
+        "assembled": [device for device in inventory.block_devices if device.geometry],
+        "file_systems": inventory.file_systems,
+        "drives": msgspec.convert(host.health, tuple[DriveHealth, ...]),
+        "modules": inventory.memory_modules,
+        "nodes": inventory.numa_nodes,
+        "mitigations": sorted(inventory.cpu.mitigations.items()),
+    }
+
+
+@register.inclusion_tag("screens/parts/ceilings.html")
+def ceilings(inventory: Inventory | None, targets: Iterable[Target]) -> dict[str, Any]:
+    """For every target that is there: the limits from its drives to memory."""
+    if inventory is None:
+        return {"chains": []}
+    chains: dict[str, tuple[list[str], Chain]] = {}
+    for target in targets:
+        if target.in_policy and target.device:
+            names, _ = chains.setdefault(target.device, ([], chain_of(inventory, target.device)))
+            names.append(target.slug)
+    return {"chains": [(", ".join(names), device, chain) for device, (names, chain) in chains.items()]}
+
+
+def _as_tree(functions: tuple[PciFunction, ...]) -> list[PciFunction]:
+    """Each right under the bridge above it."""
+    known = {function.address for function in functions}
+
+    def below(parent: str) -> list[PciFunction]:
+        own = [f for f in functions if (f.parent if f.parent in known else "") == parent]
+        return [each for function in own for each in (function, *below(function.address))]
+
+    return below("")
+
+
+def _function_row(function: PciFunction, inventory: Inventory) -> FunctionRow:
+    drives = [d.name for d in inventory.block_devices if d.controller == function.address and not d.parents]
+    link = function.link
+    return FunctionRow(
+        function=function,
+        depth=_depth(function, inventory),
+        drives=", ".join(drives),
+        now=_link_words(link.transfers_per_s, link.lanes) if link else "",
+        able=_link_words(link.max_transfers_per_s, link.max_lanes) if link else "",
+    )
+
+
+def _depth(function: PciFunction, inventory: Inventory) -> int:
+    parents = {each.address: each.parent for each in inventory.pci}
+    depth, address = 0, function.parent
+    while address in parents and depth < len(parents):
+        depth, address = depth + 1, parents[address]
+    return depth
+
+
+def _link_words(transfers_per_s: int | None, lanes: int | None) -> str:
+    if not transfers_per_s or not lanes:
+        return formatting.NOTHING
+    return f"{transfers_per_s / 1e9:g} GT/s × {lanes}"
+
+
+@register.filter
+def indent(depth: int) -> str:
+    return "\N{NO-BREAK SPACE}\N{NO-BREAK SPACE}" * max(0, depth - 1) + ("└ " if depth else "")

@@ -1,0 +1,15 @@
+"""What pages of other things say about hosts."""
+
+from typing import Any
+
+from django import template
+
+from webapp.hosts.models import Host, HostState
+
+register = template.Library()
+
+
+@register.inclusion_tag("screens/parts/hosts_at_rest.html")
+def hosts_at_rest() -> dict[str, Any]:
+    """Hosts in maintenance, whose targets are not offered, with the reason. One query."""
+    return {"hosts": Host.objects.filter(state=HostState.MAINTENANCE)}

@@ -1,0 +1,80 @@
+"""The audit log: who did what, filters in the address, a fixed number of queries."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from webapp.core.models import AuditEntry, User
+from webapp.core.services import audit
+
+
+@pytest.fixture
+def entries(operator: Client) -> None:
+    olga = User.objects.get(username="olga")
+    audit(by=olga, action="run.start", subject="run 7", detail={"plan": "first-look", "targets": ["storage1/nvme0"]})
+    audit(by=None, action="run.settings_not_restored", subject="run 8", detail={"hosts": {"storage1": "silent"}})
+    audit(by=olga, action="plan.save", subject="read-ahead", detail={"version": 3})
+    AuditEntry.objects.filter(subject="run 8").update(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
+
+
+def text(client: Client, query: str = "") -> str:
+    """The table of entries alone."""
+    page = client.get(reverse("audit") + query).content.decode()
+    return page.partition("</form>\n<section")[2]
+
+
+def test_it_says_who_did_what_to_what(operator: Client, entries: None) -> None:
+    page = text(operator)
+    assert "olga" in page
+    assert "saved a new version of the plan" in page
+    assert '<a href="/plans/read-ahead/">read-ahead</a>' in page
+    assert '<a href="/runs/7/">run 7</a>' in page
+    assert "storage1: silent" in page
+    assert "storage1/nvme0" in page
+
+
+@pytest.mark.parametrize(
+    ("query", "found", "left"),
+    [
+        ("?person=system", "run 8", "run 7"),
+        ("?action=run.start", "run 7", "run 8"),
+        ("?action=run.", "run 8", "read-ahead"),
+        ("?subject=AHEAD", "read-ahead", "run 7"),
+        ("?until=2026-01-31", "run 8", "run 7"),
+        ("?since=2026-02-01", "run 7", "run 8"),
+    ],
+)
+def test_it_filters_by_the_address(operator: Client, entries: None, query: str, found: str, left: str) -> None:
+    page = text(operator, query)
+    assert found in page
+    assert left not in page
+
+
+def test_it_says_at_the_field_what_it_cannot_read(operator: Client, entries: None) -> None:
+    page = operator.get(reverse("audit") + "?since=yesterday").content.decode()
+    assert "Give a day as 2026-01-31" in page
+    assert "run 7" in page
+
+
+def test_it_says_what_to_do_where_nothing_fits(operator: Client, entries: None) -> None:
+    assert "Nothing was done that fits" in text(operator, "?subject=moon")
+
+
+def test_it_escapes_what_people_wrote(operator: Client) -> None:
+    audit(by=None, action="plan.save", subject="<b>x</b>", detail={"note": "<script>alert(1)</script>"})
+    assert "<script>alert" not in text(operator)
+    assert "&lt;b&gt;" in text(operator)
+
+
+def test_it_takes_a_fixed_number_of_queries_and_pages(operator: Client, queries_of: Callable[[str], int]) -> None:
+    audit(by=None, action="plan.save", subject="first")
+    before = queries_of(reverse("audit"))
+    AuditEntry.objects.bulk_create(
+        AuditEntry(actor="system", action="plan.save", subject=f"p{number}") for number in range(250)
+    )
+    assert queries_of(reverse("audit")) == before
+    assert "101–200 of 251" in text(operator, "?action=plan.save&page=2")
+    assert "?action=plan.save&amp;page=3" in text(operator, "?action=plan.save&page=2")

@@ -1,0 +1,137 @@
+"""Comparing and filtering in Debian's Chromium: by mouse and by keys, on a wide and on a narrow screen."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
+from webapp.screens.tests.test_browser import chromium, page, problems, run  # noqa: F401 - fixtures
+from webapp.screens.tests.test_compare import with_histograms
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
+
+
+@pytest.fixture
+def done(page: Page, run: Run) -> Run:  # noqa: F811 - fixtures
+    factories.finish_run(run)
+    return run
+
+
+def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
+    page: Page,  # noqa: F811
+    done: Run,
+    problems: list[str],  # noqa: F811
+) -> None:
+    page.goto(ADDRESS)
+    expect(page.locator("canvas")).to_have_count(4)
+    page.get_by_label("Shown as").select_option("bar")
+    page.wait_for_url("**chart=bar**")
+    page.get_by_label("Shown as").select_option("heat")
+    expect(page.locator("table.heat")).to_have_count(4)
+    mark = page.locator("table.heat .mark").nth(1)
+    assert mark.evaluate("element => getComputedStyle(element).backgroundColor") == "rgb(47, 123, 216)"
+    assert problems == []
+
+
+def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+    page.goto(ADDRESS)
+    metric = page.get_by_label("Metric")
+    metric.focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    assert "metric=" not in page.url  # still going through the list
+    page.keyboard.press("Enter")
+    page.wait_for_url("**metric=latency_mean**")
+    expect(metric).to_be_focused()
+
+    summary = page.locator("details[data-pick]", has_text="Pattern").locator("summary")
+    summary.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("group", name="Pattern").get_by_label("randread").focus()
+    page.keyboard.press("Space")
+    page.keyboard.press("Escape")
+    page.wait_for_url("**factor.pattern=randread**")
+    expect(page.locator("canvas")).to_have_count(1)
+    assert problems == []
+
+
+def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+    page.goto(ADDRESS)
+    box = page.locator("#compare-chart").bounding_box()
+    assert box is not None
+    reset = page.get_by_role("button", name="Reset zoom")
+    page.wait_for_load_state("networkidle")
+    page.mouse.move(box["x"] + 100, box["y"] + 60)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 250, box["y"] + 150, steps=5)
+    page.mouse.up()
+    expect(reset).to_be_visible()
+    reset.click()
+    expect(reset).to_be_hidden()
+    assert problems == []
+
+
+@pytest.mark.parametrize("chart", ["", "&chart=heat"])
+def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path: Path, chart: str) -> None:  # noqa: F811
+    page.goto(f"{ADDRESS}{chart}")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="PNG").click()
+    picture = waiting.value
+    assert picture.suggested_filename == "IOPS-over-Queue-depth.png"
+    picture.save_as(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+    page.goto("/results/?factor.block_size=4k")
+    page.get_by_role("link", name="IOPS").click()
+    page.wait_for_url("**sort=-iops**")
+    expect(page.locator("th[aria-sort]")).to_have_text(re.compile("IOPS"))
+    page.locator("#id-more").select_option("iodepth")
+    expect(page.locator("#id-levels")).to_be_focused()
+    page.keyboard.type("1..8 *2")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**factor.iodepth=1**")
+    expect(page.locator("#results-table tbody tr")).to_have_count(8)
+    assert problems == []
+
+
+@pytest.mark.parametrize(("view", "canvas"), [("latency", "#latency-cdf"), ("timeline", "#time-lines")])
+def test_it_draws_distributions_and_time_lines(
+    page: Page,  # noqa: F811
+    done: Run,
+    problems: list[str],  # noqa: F811
+    view: str,
+    canvas: str,
+) -> None:
+    with_histograms(done)
+    page.goto(ADDRESS)
+    page.get_by_role("link", name={"latency": "Latency distribution", "timeline": "Time line"}[view]).click()
+    expect(page.locator(canvas)).to_be_visible()
+    expect(page.locator("#compare-key button")).to_have_count(2)
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("document.documentElement.scrollWidth <= 390")  # charts follow a little later
+    if view == "timeline":
+        page.get_by_text("The same as a table").click()
+        expect(page.locator("#time-table tbody tr")).to_have_count(3)
+    assert problems == []
+
+
+def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+    page.goto(f"{ADDRESS}&chart=heat")
+    page.get_by_text("Keep this comparison").click()
+    page.get_by_label("Title").fill("Engines")
+    page.get_by_label("Note").fill("As delivered")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("heading", name="Engines")).to_be_visible()
+    page.get_by_role("link", name="Saved comparisons").click()
+    page.get_by_role("button", name="Delete Engines").click()
+    page.get_by_role("button", name="Undo").click()
+    page.get_by_role("link", name="Engines").click()
+    expect(page.locator("table.heat")).to_have_count(4)
+    expect(page.get_by_text("What is shown is not what was saved")).to_have_count(0)
+    assert problems == []

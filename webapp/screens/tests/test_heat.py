@@ -1,0 +1,51 @@
+import pytest
+
+from webapp.compare.query import CompareQuery
+from webapp.compare.selectors import compare
+from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.screens.compare.heat import heat_of
+
+pytestmark = pytest.mark.django_db
+QUERY = CompareQuery("iodepth", ("engine",), baseline="io_uring")
+
+
+@pytest.fixture
+def lab() -> Lab:
+    lab = Lab(make_target(make_host()))
+    lab.measure(99.0, 100.0, 101.0, iodepth=1)
+    lab.measure(990.0, 1000.0, 1010.0, iodepth=2)
+    lab.measure(9900.0, 10000.0, 10100.0, iodepth=4)
+    lab.measure(49.0, 50.0, 51.0, iodepth=1, engine="psync")
+    lab.measure(1900.0, 2000.0, 2100.0, iodepth=2, engine="psync")
+    return lab
+
+
+def test_the_least_value_has_the_lightest_step_and_the_largest_the_darkest(lab: Lab) -> None:
+    heat = heat_of(compare(QUERY), ratios=False)
+    (uring, psync) = heat.maps[0].rows
+    assert [cell and cell.step for cell in psync.cells] == ["s0", "s6", None]
+    assert [cell and cell.step for cell in uring.cells] == ["s1", "s5", "s8"]
+    assert [step for step, _ in heat.legend] == [f"s{n}" for n in range(9)]
+    assert "in steps of equal ratio" in heat.words
+    assert "higher is better" in heat.words
+
+
+def test_ratios_go_from_worse_over_neutral_to_better(lab: Lab) -> None:
+    lab.measure(80.0, 100.0, 120.0, iodepth=1, engine="libaio")
+    heat = heat_of(compare(QUERY), ratios=True)
+    rows = {row.series: [(cell.text, cell.step) if cell else None for cell in row.cells] for row in heat.maps[0].rows}
+    assert rows["psync"] == [("×0.50", "d0"), ("×2.00", "d8"), None]
+    assert rows["io_uring"][0] == ("baseline", "d4")
+    assert rows["libaio"][0] == ("×1.00", "d4")
+
+
+def test_of_what_is_better_when_lower_less_is_blue(lab: Lab) -> None:
+    heat = heat_of(compare(CompareQuery("iodepth", ("engine",), metric="latency_mean")), ratios=True)
+    psync = heat.maps[0].rows[1]
+    assert [cell and cell.step for cell in psync.cells] == ["d0", "d8", None]  # half the IOPS, twice the latency
+
+
+def test_one_value_alone_has_the_middle_step() -> None:
+    Lab(make_target(make_host())).measure(5.0, 5.0)
+    heat = heat_of(compare(CompareQuery("iodepth")), ratios=False)
+    assert heat.legend == (("s4", "5.00"),)

@@ -1,0 +1,178 @@
+"""Admins manage people; everybody manages their own account."""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from webapp.core.models import ApiToken, AuditEntry, Role, User
+from webapp.core.services import create_api_token
+from webapp.screens.tests.factories import PASSWORD, make_user
+
+NEW = "clammy-orbit-ferret"
+
+
+@pytest.fixture
+def me(db: None) -> User:
+    return make_user("anna", Role.ADMIN)
+
+
+@pytest.fixture
+def admin(me: User) -> Client:
+    client = Client()
+    client.force_login(me)
+    return client
+
+
+def link_in(text: str) -> str:
+    found = re.search(r"http://testserver(/set-password/[^\s<]+)", text)
+    assert found
+    return found.group(1)
+
+
+def log_in(name: str, password: str) -> Client:
+    client = Client()
+    client.post(reverse("login"), {"username": name, "password": password})
+    return client
+
+
+def is_in(client: Client) -> bool:
+    return client.get(reverse("account")).status_code == 200
+
+
+def test_it_adds_a_person_who_sets_a_password_by_a_link_that_works_once(admin: Client) -> None:
+    shown = admin.post(reverse("add_person"), {"username": "olga", "role": "operator"})
+    assert shown["Cache-Control"] == "no-store"
+    link = link_in(shown.content.decode())
+    browser = Client()
+    form = browser.get(link)
+    assert link.split("/")[3] not in form["Location"]
+    assert "olga" in browser.get(form["Location"]).content.decode()
+    done = browser.post(form["Location"], {"new_password1": NEW, "new_password2": NEW})
+    assert done["Location"] == reverse("login")
+    assert is_in(log_in("olga", NEW))
+    assert "used before" in Client().get(link, follow=True).content.decode()
+    assert AuditEntry.objects.filter(action="user.password", actor="olga", subject="olga").exists()
+
+
+@pytest.mark.parametrize("weak", ["short", "password1234"])
+def test_it_refuses_a_weak_first_password_at_its_field(admin: Client, weak: str) -> None:
+    link = link_in(admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}).content.decode())
+    browser = Client()
+    address = browser.get(link)["Location"]
+    refused = browser.post(address, {"new_password1": weak, "new_password2": weak})
+    assert refused.status_code == 200
+    assert "password" in refused.content.decode()
+    assert not User.objects.get(username="olga").has_usable_password()
+
+
+def test_it_lets_nobody_use_the_link_of_an_account_that_is_off(admin: Client) -> None:
+    link = link_in(admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}).content.decode())
+    User.objects.filter(username="olga").update(is_active=False)
+    assert "Ask an admin" in Client().get(link, follow=True).content.decode()
+
+
+def test_it_says_at_the_field_that_a_name_is_taken(admin: Client) -> None:
+    refused = admin.post(reverse("add_person"), {"username": "Anna", "role": "viewer"})
+    assert refused.status_code == 400
+    assert "There is somebody called Anna already" in refused.content.decode()
+    assert User.objects.count() == 1
+
+
+def test_it_ends_sessions_and_tokens_of_an_account_that_is_switched_off(admin: Client) -> None:
+    olga = make_user("olga")
+    session = log_in("olga", PASSWORD)
+    script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
+    assert is_in(session)
+    assert script.get("/api/v1/runs").status_code == 200
+    admin.post(reverse("deactivate_person", args=[olga.pk]))
+    assert not is_in(session)
+    assert script.get("/api/v1/runs").status_code == 401
+    assert not is_in(log_in("olga", PASSWORD))
+    admin.post(reverse("reactivate_person", args=[olga.pk]))
+    assert is_in(log_in("olga", PASSWORD))
+
+
+def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
+    refused = admin.post(reverse("deactivate_person", args=[me.pk]), {"knowing": "on"})
+    assert refused.status_code == 400
+    assert "anna is the only admin who can log in" in refused.content.decode()
+    refused = admin.post(reverse("change_role", args=[me.pk]), {"role": "viewer", "knowing": "on"})
+    assert "Make somebody else an admin first" in refused.content.decode()
+    assert is_in(admin)
+
+
+def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, me: User) -> None:
+    make_user("second", Role.ADMIN)
+    address = reverse("change_role", args=[me.pk])
+    assert "Tick the box" in admin.post(address, {"role": "viewer"}).content.decode()
+    assert admin.post(address, {"role": "viewer", "knowing": "on"})["Location"] == reverse("overview")
+    assert admin.get(reverse("people")).status_code == 403
+
+
+def test_it_takes_an_account_back_with_a_new_link(admin: Client) -> None:
+    olga = make_user("olga")
+    session = log_in("olga", PASSWORD)
+    assert "/set-password/" in admin.post(reverse("reset_password", args=[olga.pk])).content.decode()
+    assert not is_in(session)
+    assert not is_in(log_in("olga", PASSWORD))
+
+
+def test_it_changes_ones_own_password_and_ends_the_other_sessions(me: User) -> None:
+    here, there = log_in("anna", PASSWORD), log_in("anna", PASSWORD)
+    address = reverse("change_password")
+    wrong = here.post(address, {"old_password": "x", "new_password1": NEW, "new_password2": NEW})
+    assert wrong.status_code == 400
+    assert is_in(there)
+    here.post(address, {"old_password": PASSWORD, "new_password1": NEW, "new_password2": NEW})
+    assert is_in(here)
+    assert not is_in(there)
+    assert is_in(log_in("anna", NEW))
+
+
+def test_it_shows_a_token_once_and_lists_it_by_its_name(admin: Client) -> None:
+    shown = admin.post(reverse("create_token"), {"name": "nightly job"})
+    plain = re.search(r"[0-9a-f]{64}", shown.content.decode())
+    assert plain
+    assert shown["Cache-Control"] == "no-store"
+    assert Client(headers={"Authorization": f"Bearer {plain.group()}"}).get("/api/v1/runs").status_code == 200
+    listed = admin.get(reverse("account")).content.decode()
+    assert "nightly job" in listed
+    assert plain.group() not in listed
+    assert "required" in admin.post(reverse("create_token"), {"name": " "}).content.decode()
+
+
+def test_it_revokes_ones_own_token_and_nobody_elses(admin: Client, me: User) -> None:
+    olga = make_user("olga")
+    plain = create_api_token(user=olga, name="nightly")
+    token = ApiToken.objects.get()
+    assert admin.post(reverse("revoke_token", args=[token.pk])).status_code == 404
+    hers = log_in("olga", PASSWORD)
+    hers.post(reverse("revoke_token", args=[token.pk]))
+    assert Client(headers={"Authorization": f"Bearer {plain}"}).get("/api/v1/runs").status_code == 401
+    assert "revoked before" in hers.post(reverse("revoke_token", args=[token.pk]), follow=True).content.decode()
+
+
+def test_it_lets_admins_see_and_revoke_tokens_of_others(admin: Client) -> None:
+    olga = make_user("olga")
+    create_api_token(user=olga, name="nightly")
+    token = ApiToken.objects.get()
+    assert "nightly" in admin.get(reverse("person", args=[olga.pk])).content.decode()
+    admin.post(reverse("revoke_persons_token", args=[olga.pk, token.pk]))
+    assert "has no API token" in admin.get(reverse("person", args=[olga.pk])).content.decode()
+
+
+def test_it_lists_people_with_a_fixed_number_of_queries(admin: Client, django_assert_num_queries: object) -> None:
+    def count() -> int:
+        from django.db import connection
+        from django.test.utils import CaptureQueriesContext
+
+        with CaptureQueriesContext(connection) as queries:
+            assert admin.get(reverse("people")).status_code == 200
+        return len(queries)
+
+    before = count()
+    for number in range(20):
+        create_api_token(user=make_user(f"p{number}"), name="x")
+    assert count() == before

@@ -1,0 +1,178 @@
+"""The library and the versions: who sees what, what each button does, and what it does the second time."""
+
+import re
+from collections.abc import Callable
+
+import msgspec
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.plans.document import read
+from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.services import load_builtin_plans
+from webapp.screens.tests import factories
+from webapp.screens.tests.factories import FIRST_LOOK
+
+
+def text_of(client: Client, address: str) -> str:
+    return client.get(address).content.decode()
+
+
+def test_it_says_what_to_do_while_there_is_no_plan(operator: Client, viewer: Client) -> None:
+    assert 'There is no plan. <a href="/plans/new/">Make one</a>' in text_of(operator, "/plans/")
+    assert "operators make new ones" in text_of(viewer, "/plans/")
+
+
+def test_it_reads_plans_out_as_sentences_with_their_size(operator: Client) -> None:
+    factories.make_version()
+    page = text_of(operator, "/plans/")
+    assert "random read and write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
+    assert re.search(r'<td class="num">36</td>', page)
+    assert "≈ 2 min 02 s" in page
+    assert "never" in page
+
+
+def test_the_bm_flash_grid_reads_as_its_authors_said_it(operator: Client) -> None:
+    load_builtin_plans()
+    page = text_of(operator, "/plans/")
+    assert "random read and write · 512 B to 4 MiB · psync · 1, 10, 40 threads · queue depth 1 · 10 s each" in page
+    assert page.count(">built in</span>") == 3
+    assert "/plans/bm-flash-grid/edit/" not in page
+    assert "6–36" in page  # first look: on a device, on a directory
+
+
+def test_it_shows_how_long_runs_took_and_the_last_one(operator: Client) -> None:
+    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
+    factories.finish_run(run)
+    page = text_of(operator, "/plans/")
+    assert '<a href="/runs/1/"><time' in page
+    assert "the median of its runs" in page
+
+
+def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:
+    factories.make_version()
+    one = queries_of("/plans/")
+    for number in range(4):
+        factories.make_version(slug=f"plan-{number}")
+    assert queries_of("/plans/") == one
+
+
+def test_it_finds_plans_by_words_of_their_title_or_of_what_they_say(operator: Client) -> None:
+    factories.make_version()
+    factories.make_version(msgspec.structs.replace(FIRST_LOOK, title="Other", note="about kyber"), slug="other")
+    assert "plans/other/" not in text_of(operator, "/plans/?q=first+LOOK")
+    assert "plans/first-look/" not in text_of(operator, "/plans/?q=kyber")
+    assert "No plan says “nothing like it”" in text_of(operator, "/plans/?q=nothing+like+it")
+    assert operator.get("/plans/?q=%00&show=odd&page=x").status_code == 200
+
+
+def test_it_shows_own_built_in_and_deleted_plans_apart(operator: Client) -> None:
+    load_builtin_plans()
+    factories.make_version(slug="mine")
+    assert "/plans/mine/" not in text_of(operator, "/plans/?show=builtin")
+    assert "/plans/first-look/" not in text_of(operator, "/plans/?show=own")
+    assert "No plan is deleted." in text_of(operator, "/plans/?show=deleted")
+
+
+def test_it_deletes_with_a_button_to_undo_it(operator: Client) -> None:
+    factories.make_version()
+    page = operator.post("/plans/first-look/delete/", follow=True).content.decode()
+    assert "First look is deleted" in page
+    assert 'action="/plans/first-look/undelete/"' in page
+    assert "/plans/first-look/edit/" not in page
+    assert "Bring back" in text_of(operator, "/plans/?show=deleted")
+    assert "was deleted before" in operator.post("/plans/first-look/delete/", follow=True).content.decode()
+    assert "First look is back" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
+    assert "is not deleted" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
+    assert Plan.objects.get().deleted_at is None
+
+
+def test_a_deleted_plan_can_still_be_read(operator: Client) -> None:
+    factories.make_version()
+    operator.post("/plans/first-look/delete/")
+    page = text_of(operator, "/plans/first-look/")
+    assert "This plan was deleted" in page
+    assert "/plans/first-look/edit/" not in page
+    assert operator.get("/plans/first-look/versions/").status_code == 200
+    assert operator.get("/plans/first-look/edit/")["Location"] == "/plans/first-look/"
+
+
+def test_it_copies_into_the_editor(operator: Client) -> None:
+    load_builtin_plans()
+    response = operator.post("/plans/first-look/copy/")
+    assert response["Location"] == "/plans/first-look-copy/edit/"
+    copied = PlanVersion.objects.get(plan__slug="first-look-copy")
+    assert read(copied.document).title == "First look (copy)"
+    assert copied.created_by is not None
+
+
+@pytest.fixture
+def two_versions(db: None) -> PlanVersion:
+    factories.make_version()
+    return factories.make_version(msgspec.structs.replace(FIRST_LOOK, repeats=7), number=2)
+
+
+def test_it_shows_what_changed_between_two_versions(operator: Client, two_versions: PlanVersion) -> None:
+    page = text_of(operator, "/plans/first-look/versions/")
+    assert re.search(r"Repeats.*?<td class=\"says\">3</td><td class=\"says\">7</td>", page, re.DOTALL)
+    assert "say the same" in text_of(operator, "/plans/first-look/versions/?before=2&after=2")
+    assert operator.get("/plans/first-look/versions/?before=x&after=99").status_code == 200
+
+
+def test_it_restores_an_older_version_as_the_next_one(operator: Client, two_versions: PlanVersion) -> None:
+    page = operator.post("/plans/first-look/restore/", {"version": "1"}, follow=True).content.decode()
+    assert "Version 3 says what version 1 said" in page
+    assert read(PlanVersion.objects.get(number=3).document).repeats == 3
+    again = operator.post("/plans/first-look/restore/", {"version": "1"}, follow=True).content.decode()
+    assert "Nothing to restore: version 3, the newest, says the same" in again
+    assert operator.post("/plans/first-look/restore/", {"version": "9"}).status_code == 404
+    assert PlanVersion.objects.count() == 3
+
+
+def test_it_restores_nothing_of_a_built_in_plan(operator: Client, two_versions: PlanVersion) -> None:
+    Plan.objects.update(builtin="first-look")
+    page = operator.post("/plans/first-look/restore/", {"version": "1"}, follow=True).content.decode()
+    assert "comes with Sweetspot" in page
+    assert PlanVersion.objects.count() == 2
+
+
+def test_it_takes_as_many_queries_for_many_versions(
+    queries_of: Callable[[str], int], two_versions: PlanVersion
+) -> None:
+    two = queries_of("/plans/first-look/versions/")
+    for number in (3, 4, 5):
+        factories.make_version(number=number)
+    assert queries_of("/plans/first-look/versions/") == two
+
+
+@pytest.mark.parametrize("action", ["copy", "delete", "undelete", "restore", "edit"])
+def test_a_viewer_changes_nothing(viewer: Client, two_versions: PlanVersion, action: str) -> None:
+    Plan.objects.update(deleted_at=timezone.now() if action == "undelete" else None)
+    before = list(Plan.objects.values_list("slug", "deleted_at"))
+    assert viewer.post(f"/plans/first-look/{action}/", {"version": "1"}).status_code == 403
+    assert list(Plan.objects.values_list("slug", "deleted_at")) == before
+    assert PlanVersion.objects.count() == 2
+
+
+def test_it_exports_any_version_as_a_file(viewer: Client, two_versions: PlanVersion) -> None:
+    yaml = viewer.get("/plans/first-look/yaml/?version=2")
+    assert yaml["Content-Disposition"] == 'attachment; filename="first-look-v2.yaml"'
+    assert b"repeats: 7" in yaml.content
+    job = viewer.get("/plans/first-look/job-file/?version=1")
+    assert job["Content-Disposition"] == 'attachment; filename="first-look-v1.fio"'
+    assert b"[random 1]\nstonewall\nrw=randread" in job.content
+    assert viewer.get("/plans/first-look/yaml/?version=9").status_code == 404
+
+
+def test_a_plan_with_too_many_points_is_no_job_file(operator: Client) -> None:
+    many = replace_factor("block_size", "512..400k +512")
+    factories.make_version(many)
+    page = operator.get("/plans/first-look/job-file/", follow=True).content.decode()
+    assert "too many for a job file" in page
+
+
+def replace_factor(name: str, levels: str):  # type: ignore[no-untyped-def]
+    part = FIRST_LOOK.parts[0]
+    changed = msgspec.structs.replace(part, factors=part.factors | {name: levels})
+    return msgspec.structs.replace(FIRST_LOOK, parts=(changed,))

@@ -1,0 +1,66 @@
+"""The box in the bar: hosts, drives, plans, runs, in a fixed number of queries."""
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.urls import reverse
+
+from webapp.runs.models import Note
+from webapp.screens.search.find import MOST, find
+from webapp.screens.tests import factories
+
+
+@pytest.fixture
+def lab(db: None) -> None:
+    host = factories.make_host()
+    run = factories.make_run(factories.make_version(), [factories.make_drive(host)], note="Before the firmware update")
+    Note.objects.create(run=run, text="The fan was off")
+
+
+def found(words: str) -> list[str]:
+    return [hit.title for group in find(words) for hit in group.hits]
+
+
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ("storage1", "storage1"),
+        ("LAB.example", "storage1"),
+        ("s64gne0r800123", "storage1/nvme0"),
+        ("mzql2", "storage1/nvme0"),
+        ("first l", "First look"),
+        ("1", "Run 1"),
+        ("run 1", "Run 1"),
+        ("firmware", "Run 1"),
+        ("fan was", "Run 1"),
+    ],
+)
+def test_it_finds(lab: None, words: str, title: str) -> None:
+    assert title in found(words)
+
+
+def test_it_finds_nothing_in_words_that_mean_something_to_the_database(lab: None) -> None:
+    assert found("%") == found("_x_") == found("\\") == []
+
+
+def test_it_leads_to_what_it_found_and_escapes_what_was_asked(operator: Client, lab: None) -> None:
+    assert f'href="{reverse("run", args=[1])}"' in operator.get(reverse("search"), {"q": "firmware"}).content.decode()
+    page = operator.get(reverse("search"), {"q": "<script>x"}).content.decode()
+    assert "<script>x" not in page
+    assert "Nothing is called so" in page
+
+
+def test_it_says_what_can_be_searched_before_anything_is_asked(operator: Client) -> None:
+    assert "Write a host" in operator.get(reverse("search")).content.decode()
+    assert operator.get(reverse("search"), {"q": "a\0b" * 500}).status_code == 200
+
+
+def test_it_takes_a_fixed_number_of_queries_and_says_where_there_is_more(
+    operator: Client, lab: None, queries_of: Callable[[str], int]
+) -> None:
+    before = queries_of(f"{reverse('search')}?q=storage")
+    for number in range(2, MOST + 5):
+        factories.make_drive(factories.make_host(f"storage{number}"))
+    assert queries_of(f"{reverse('search')}?q=storage") == before
+    assert f"the first {MOST}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()

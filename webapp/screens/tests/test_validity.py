@@ -1,0 +1,46 @@
+import pytest
+from django.test import Client
+
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
+
+
+@pytest.fixture
+def run(db: None) -> Run:
+    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=1)
+    factories.finish_run(run)
+    return run
+
+
+def test_it_marks_a_trial_and_takes_that_back(operator: Client, run: Run) -> None:
+    page = operator.post("/runs/1/trials/0/invalid/", {"reason": "A <b>backup</b> ran."}, follow=True)
+    text = page.content.decode()
+    assert '<tr class="distrust" title="Invalid: A &lt;b&gt;backup&lt;/b&gt; ran.">' in text
+    results = operator.get("/results/").content.decode()
+    assert "1 invalid result left out" in results
+    assert "invalid: A &lt;b&gt;backup" in operator.get("/results/?invalid=1").content.decode()
+    assert "Trust it again" in text
+    assert "Mark invalid" in operator.post("/runs/1/trials/0/valid/", follow=True).content.decode()
+    assert not run.results.filter(invalid=True).exists()
+
+
+def test_it_marks_a_run_and_takes_that_back(operator: Client, run: Run) -> None:
+    text = operator.post("/runs/1/invalid/", {"reason": "wrong cable"}, follow=True).content.decode()
+    assert "left out of comparisons: wrong cable" in text
+    assert not run.results.filter(invalid=False).exists()
+    operator.post("/runs/1/valid/")
+    assert not run.results.filter(invalid=True).exists()
+
+
+def test_it_says_why_it_cannot(operator: Client, run: Run) -> None:
+    assert "Say why" in operator.post("/runs/1/invalid/", {"reason": " "}, follow=True).content.decode()
+    Run.objects.update(state="running")
+    assert "still open" in operator.post("/runs/1/invalid/", {"reason": "x"}, follow=True).content.decode()
+
+
+def test_a_viewer_sees_the_mark_and_no_button(viewer: Client, run: Run) -> None:
+    Run.objects.update(invalid_reason="wrong cable")
+    text = viewer.get("/runs/1/").content.decode()
+    assert "wrong cable" in text
+    assert "Trust it again" not in text
+    assert "Mark invalid" not in viewer.get("/runs/1/trials/0/").content.decode()
