@@ -13,6 +13,7 @@ from webapp.hosts.api import router as hosts_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.runs.api import router as runs_router
+from webapp.runs.api_actions import router as run_actions_router
 
 api = NinjaAPI(
     title="Sweetspot",
@@ -23,7 +24,7 @@ api = NinjaAPI(
     urls_namespace="api",
 )
 add_error_handlers(api)
-for _router in (hosts_router, plans_router, runs_router, results_router, compare_router):
+for _router in (hosts_router, plans_router, runs_router, run_actions_router, results_router, compare_router):
     api.add_router("", _router)
 
 urlpatterns: list[URLPattern | URLResolver] = [path("v1/", api.urls)]

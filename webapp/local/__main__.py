@@ -89,6 +89,12 @@ def run_check(_options: argparse.Namespace) -> int:
     return check.main()
 
 
+def run_screens(_options: argparse.Namespace) -> int:
+    from webapp.local import screens  # knows Django
+
+    return screens.main(demo_state())
+
+
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "demo": run_demo,
     "stop": run_stop,
@@ -96,6 +102,7 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "status": run_status,
     "test": run_test,
     "check": run_check,
+    "screens": run_screens,
 }
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     finally:
         with step("removing the bench's processes and data"):
             stack.remove(state)
-    _show(figures, as_json=options.json)
+    show(figures, as_json=options.json)
     return 0 if all(each.met for each in figures) else 1
 
 
@@ -171,7 +171,8 @@ def _turnover(trials: int) -> Figure:
     return figure("turnover, end of fio to start of the next", "ms", gaps_ms, f"< {TURNOVER_WANTED_MS:g}", met=met)
 
 
-def _show(figures: Sequence[Figure], *, as_json: bool) -> None:
+def show(figures: Sequence[Figure], *, as_json: bool) -> None:
+    """Print them as a table."""
     say(f"{'figure':<66} {'median':>9} {'lowest':>9} {'highest':>9}  n  {'wanted':<8} unit")
     for each in figures:
         numbers = f"{each.median:>9.4g} {each.lowest:>9.4g} {each.highest:>9.4g} {each.count:>2}"

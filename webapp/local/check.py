@@ -53,7 +53,7 @@ def environment() -> dict[str, str]:
         **os.environ,
         "SWEETSPOT_SECRET_KEY": secrets.token_urlsafe(48),
         "SWEETSPOT_DATABASE_URL": "postgres://nobody@/nothing?host=/nonexistent",
-        "SWEETSPOT_REDIS_URL": "redis://127.0.0.1:1/0",
+        "SWEETSPOT_REDIS_URL": "redis://nobody:nothing@127.0.0.1:1/0",
         "PYTHONPATH": str(CLONE),
     }
 

@@ -4,6 +4,7 @@ import json
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 COUNTS_VARIABLE = "SWEETSPOT_TEST_COUNTS"
@@ -19,6 +20,11 @@ def _own_redis_database() -> None:
 
 
 _own_redis_database()
+# How long an example takes says nothing on a machine that others use too.
+hypothesis.settings.register_profile(
+    "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("shared machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -1,4 +1,8 @@
-"""A private Redis on a loopback port with a generated password; nothing of it is kept on disk."""
+"""A private Redis on a loopback port; of it only its users are kept on disk.
+
+The default user is off. The server has a user with a generated password, which may do everything but administer
+Redis itself, and which makes a user for every host (webapp/hosts/broker.py).
+"""
 
 import hashlib
 import os
@@ -20,10 +24,13 @@ START_ATTEMPTS = 3
 # Debian's redis-tools holds the server too: one program that looks at the name it is called by.
 SAME_PROGRAM = Path("/usr/bin/redis-check-rdb")
 DATABASES = 16
+SERVER_USER = "sweetspot"
+# docs/operations.md says what of.
+SERVER_RIGHTS = "~* &* +@all -@admin +acl"
 
 
 def url(state: State, database: int = 0) -> str:
-    return f"redis://:{state.secret('redis_password')}@{LOOPBACK}:{port(state)}/{database}"
+    return f"redis://{SERVER_USER}:{state.secret('redis_password')}@{LOOPBACK}:{port(state)}/{database}"
 
 
 def port(state: State) -> int:
@@ -51,17 +58,26 @@ def _configure(state: State) -> None:
     state.write_facts("ports.json", {**ports, NAME: free_port(ports.get(NAME, 0))})
     place = state.root / "redis"
     place.mkdir(mode=0o700, exist_ok=True)
-    digest = hashlib.sha256(state.secret("redis_password").encode()).hexdigest()
     lines = [
         f"bind {LOOPBACK}", f"port {port(state)}", "protected-mode yes", f"databases {DATABASES}", f"dir {place}",
         f"aclfile {place}/users.acl", 'save ""', "appendonly no", "daemonize no", "maxmemory-policy noeviction",
     ]  # fmt: skip
     _write(place / "redis.conf", "\n".join(lines) + "\n")
-    # An ACL file, so that users made for single hosts outlive a restart.
-    if not (place / "users.acl").exists():
-        _write(place / "users.acl", f"user default on #{digest} ~* &* +@all\n")
+    _write(place / "users.acl", _users(state, place / "users.acl"))
     for path in (place, place / "redis.conf", place / "users.acl"):
         _hand_over(path)
+
+
+def _users(state: State, before: Path) -> str:
+    """The ACL file: our own two lines, and the hosts' as Redis has written them."""
+    digest = hashlib.sha256(state.secret("redis_password").encode()).hexdigest()
+    own = ["user default off", f"user {SERVER_USER} on #{digest} {SERVER_RIGHTS}"]
+    hosts = [line for line in _lines(before) if line.startswith("user host.")]
+    return "\n".join([*own, *hosts]) + "\n"
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
 
 
 def _write(path: Path, content: str) -> None:

@@ -128,6 +128,7 @@ class StorageHost:
         self._web = web
         self._wrap = wrap
         self.process: Process | None = None
+        self.enrolment_token = ""
 
     def _command(self, *arguments: str) -> list[str]:
         base = [sys.executable, "-m", "worker", "--state", str(self._state), "--policy", str(self._policy)]
@@ -141,8 +142,8 @@ class StorageHost:
         return done.stdout
 
     def enrol(self) -> None:
-        token = issue_enrolment_token(by=None, slug=self.slug)
-        self.run("enrol", "--server", self._web.url, "--token", token)
+        self.enrolment_token = issue_enrolment_token(by=None, slug=self.slug)
+        self.run("enrol", "--server", self._web.url, "--token", self.enrolment_token)
 
     def start(self) -> None:
         since = time.time()
@@ -166,6 +167,16 @@ class StorageHost:
     @property
     def host(self) -> Host:
         return Host.objects.get(slug=self.slug)
+
+    @property
+    def enrolment(self) -> dict[str, Any]:
+        """What the worker keeps of its enrolment, secrets and all."""
+        facts: dict[str, Any] = json.loads((self._state / "worker.json").read_text())
+        return facts
+
+    def greet(self) -> None:
+        """A changed policy file makes it say hello at once, and not within a minute."""
+        self._policy.touch()
 
     def target(self, slug: str) -> Target:
         return Target.objects.get(host__slug=self.slug, slug=slug, in_policy=True)

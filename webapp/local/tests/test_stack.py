@@ -63,6 +63,30 @@ def test_it_takes_another_port_where_redis_finds_its_own_taken(state: State) -> 
         assert redis_server.port(state) != before
 
 
+def test_it_keeps_hosts_users_when_redis_restarts_and_no_default_user(state: State) -> None:
+    redis_server.start(state)
+    with redis.Redis.from_url(redis_server.url(state)) as server:
+        server.acl_setuser("host.0.a", enabled=True, nopass=True, keys=["host.a"], commands=["+llen", "+auth"])
+        server.acl_save()
+    processes.stop(state, redis_server.NAME)
+    redis_server.start(state)
+    with redis.Redis.from_url(redis_server.url(state)) as server:
+        users = server.acl_list()
+    assert [line.split()[1] for line in users] == ["default", "host.0.a", redis_server.SERVER_USER]
+    assert users[0].split()[2] == "off"
+
+
+def test_it_closes_the_default_user_that_an_earlier_version_left_open(state: State) -> None:
+    (state.root / "redis").mkdir(mode=0o700)
+    (state.root / "redis" / "users.acl").write_text("user default on nopass ~* &* +@all\n")
+    redis_server.start(state)
+    with (
+        redis.Redis(host=LOOPBACK, port=redis_server.port(state)) as stranger,
+        pytest.raises(redis.AuthenticationError),
+    ):
+        stranger.ping()
+
+
 def test_it_holds_the_web_port_from_the_moment_it_is_promised(state: State) -> None:
     with listen() as other:
         taken = other.getsockname()[1]

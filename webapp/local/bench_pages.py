@@ -1,0 +1,170 @@
+"""`python -m webapp.local.bench_pages`: how long the server takes over Results and Compare with 100,000 results.
+
+A PostgreSQL of its own is filled through the models, then each kind of page is asked for 200 times with mixed choices,
+in this process but through all of Django: middleware, session, database, templates. Wanted: p95 below 100 ms.
+"""
+
+import argparse
+import os
+import random
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from webapp.local import services, stack
+from webapp.local.console import say, step
+from webapp.local.state import default_state
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+WANTED_MS = 100.0
+WARM_UP = 10
+Ask = Callable[[random.Random], str]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Sorted. On a machine that does other things too, the CPU time of this process says what a page itself takes."""
+
+    name: str
+    ms: tuple[float, ...]
+    cpu_ms: tuple[float, ...]
+
+
+def at(percent: int, values: Sequence[float]) -> float:
+    """Nearest rank of sorted values."""
+    return values[max(0, -(-len(values) * percent // 100) - 1)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Fill, measure, print; 1 if a page misses what is wanted."""
+    parser = argparse.ArgumentParser(prog="bench_pages")
+    parser.add_argument("--results", type=int, default=100_000)
+    parser.add_argument("--requests", type=int, default=200, help="of each kind of page")
+    options = parser.parse_args(arguments)
+    state = default_state("bench-pages")
+    try:
+        state.prepare()
+        stack.start_stores(state, careless=True)
+        os.environ.update(services.environment(state))
+        measured = _measure(options.results, options.requests)
+    finally:
+        with step("removing the bench's processes and data"):
+            stack.remove(state)
+    return _show(measured)
+
+
+def _measure(results: int, requests: int) -> list[Measured]:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+    from django.test import Client
+
+    from webapp.core.models import User
+    from webapp.local.bench_rows import fill
+    from webapp.runs.models import Run
+
+    call_command("migrate", verbosity=0)
+    with step(f"filling in {results:,} results"):
+        made = fill(results)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+    runs = Run.objects.count()
+    say(f"{made:,} results of {runs} runs on {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+    client = Client(headers={"host": "localhost"})
+    client.force_login(User.objects.create_user(username="bench"))
+    kinds = _kinds(runs)
+    return [_timed(name, ask, read, client, requests) for name, ask, read in kinds]
+
+
+def _timed(name: str, ask: Ask, read: Callable[["Client", str], None], client: "Client", requests: int) -> Measured:
+    chance = random.Random(name)  # noqa: S311 - the same choices each time
+    for _ in range(WARM_UP):
+        read(client, ask(chance))
+    times, cpu = [], []
+    for _ in range(requests):
+        address = ask(chance)
+        begun, worked = time.perf_counter(), time.process_time()
+        read(client, address)
+        times.append(1000 * (time.perf_counter() - begun))
+        cpu.append(1000 * (time.process_time() - worked))
+    return Measured(name, tuple(sorted(times)), tuple(sorted(cpu)))
+
+
+def _whole(client: "Client", address: str) -> None:
+    response = client.get(address, follow=True)
+    if response.status_code != 200:
+        raise RuntimeError(f"{address}: {response.status_code}")
+
+
+def _first_rows(client: "Client", address: str) -> None:
+    """Until the heading and the first result are there."""
+    lines = iter(client.get(address).streaming_content)  # type: ignore[attr-defined]
+    next(lines)
+    next(lines, None)  # a filter may leave nothing
+
+
+def _kinds(runs: int) -> list[tuple[str, Ask, Callable[["Client", str], None]]]:
+    return [
+        ("results: newest first, sorted, other columns", _list, _whole),
+        ("results: filtered by place and factor", lambda chance: f"/results/?{_filters(chance, runs)}", _whole),
+        ("compare: one to three runs, all charts", lambda chance: _comparison(chance, runs), _whole),
+        ("compare: latency and time line", lambda chance: _comparison(chance, runs, detail=True), _whole),
+        ("results as CSV: first rows", lambda chance: f"/results.csv?{_filters(chance, runs)}", _first_rows),
+    ]
+
+
+def _list(chance: random.Random) -> str:
+    sorts = ("", "when", "-iops", "iops", "-latency_p99", "latency_mean", "-latency_p999", "bytes_per_s")
+    given = {"sort": chance.choice(sorts)}
+    if chance.random() < 0.3:
+        given["columns"] = "target,serial,block_size,iodepth,iops,latency_p99,when"
+    return f"/results/?{urlencode(given)}"
+
+
+def _filters(chance: random.Random, runs: int) -> str:
+    kinds: list[dict[str, str]] = [
+        {"host": f"storage{chance.randrange(8)}"},
+        {"run": str(chance.randint(1, runs))},
+        {"run": f"{chance.randint(1, runs // 2)}..{runs}"},
+        {"plan": f"grid-{chance.randrange(12)}", "direction": chance.choice(("read", "write"))},
+        {"factor.block_size": chance.choice(("4k", "8k, 16k", "4k..64k *2"))},
+        {"factor.iodepth": "32", "factor.scheduler": "kyber", "host": f"storage{chance.randrange(8)}"},
+        {"serial": f"S64G{chance.randrange(8)}1R800123", "sort": "-iops"},
+        {"factor.engine": "psync", "sort": "-latency_p99", "repeat": "2..3"},
+        {"invalid": "1", "sort": "-latency_p999"},
+    ]
+    return urlencode(chance.choice(kinds))
+
+
+def _comparison(chance: random.Random, runs: int, *, detail: bool = False) -> str:
+    chosen = sorted(chance.sample(range(1, runs + 1), chance.randint(1, 3)))
+    given = {
+        "run": ",".join(map(str, chosen)), "x": chance.choice(("iodepth", "block_size")), "panel": "pattern",
+        "series": chance.choice(("engine", "scheduler", "run", "serial", "model")),
+        "metric": chance.choice(("iops", "latency_p99", "bytes_per_s")), "factor.direct": "on",
+    }  # fmt: skip
+    if detail:
+        given["view"] = chance.choice(("latency", "timeline"))
+    else:
+        given["chart"] = chance.choice(("", "", "bar", "heat"))
+    return f"/compare/?{urlencode({key: value for key, value in given.items() if value})}"
+
+
+def _show(measured: Sequence[Measured]) -> int:
+    say(f"{'page':<46} {'n':>4} {'p50 ms':>8} {'p95 ms':>8} {'most ms':>8} {'CPU p95':>8}")
+    for each in measured:
+        missed = "" if at(95, each.ms) < WANTED_MS else f"   MISSED: p95 < {WANTED_MS:g} ms is wanted"
+        numbers = f"{at(50, each.ms):>8.1f} {at(95, each.ms):>8.1f} {each.ms[-1]:>8.1f} {at(95, each.cpu_ms):>8.1f}"
+        say(f"{each.name:<46} {len(each.ms):>4} {numbers}{missed}")
+    return 0 if all(at(95, each.ms) < WANTED_MS for each in measured) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,165 @@
+"""Many results at once, as real runs leave them but for fio's own output: rows for measuring pages.
+
+Every run is one plan's grid on one target: patterns x block sizes x depths, three repeats. Numbers follow a simple
+model of a drive, with noise from a fixed seed, so two fillings are alike.
+"""
+
+import hashlib
+import itertools
+import json
+import random
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from webapp.hosts.models import Host, Target
+from webapp.plans.document import Part, PlanDocument, write
+from webapp.plans.models import Plan, PlanVersion
+from webapp.plans.points import applicable, point_key, with_defaults
+from webapp.plans.values import Value
+from webapp.results.models import Configuration, LegRun, Result
+from webapp.results.packing import pack
+from webapp.runs.models import Attempt, AttemptState, Run, RunState, Trial, TrialState
+from worker.contract.histogram import Histogram
+
+HOSTS, PLANS, REPEATS = 8, 12, 3
+MODELS = ("SAMSUNG MZQL21T9HCJR", "INTEL SSDPF2KX038TZ", "MICRON 7450 MTFDKCC3T8", "KIOXIA KCD8XRUG3T84")
+PATTERNS, SIZES = ("randread", "randwrite", "read", "write"), tuple(4096 * 2**n for n in range(7))
+DEPTHS = (1, 2, 4, 8, 16, 32)
+SCHEDULERS, ENGINES = ("none", "mq-deadline", "kyber"), ("io_uring", "libaio", "psync")
+BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
+Point = dict[str, Value]
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """The points of one kind of run, each with its key; worked out once."""
+
+    points: tuple[tuple[Point, str], ...]
+
+
+def fill(results: int) -> int:
+    """Make at least so many results; how many there are."""
+    chance = random.Random(1)  # noqa: S311 - the same rows each time
+    targets = _targets()
+    versions = [_version(n) for n in range(PLANS)]
+    configurations = [_configuration(n) for n in range(6)]
+    grids = [_grid(scheduler, engine) for scheduler in SCHEDULERS for engine in ENGINES]
+    histograms = [pack(_histogram(mean)) for mean in (20_000, 80_000, 300_000, 1_500_000)]
+    made = number = 0
+    while made < results:
+        number += 1
+        grid, target = chance.choice(grids), chance.choice(targets)
+        run = _run(number, chance.choice(versions), target)
+        made += _fill_run(run, target, grid, chance.choice(configurations), histograms, chance)
+    return made
+
+
+def _targets() -> list[Target]:
+    made = []
+    for n in range(HOSTS):
+        host = Host.objects.create(slug=f"storage{n}", hostname=f"storage{n}.lab.example", token_hash=f"{n:064x}")
+        for m in range(2):
+            made.append(
+                Target.objects.create(
+                    host=host, slug=f"nvme{m}", kind="block", path=f"/dev/nvme{m}n1", stable_id=f"eui.{n}{m}",
+                    serial=f"S64G{n}{m}R800123", model=MODELS[(n + m) % len(MODELS)], lock_group=f"eui.{n}{m}",
+                    size_bytes=1_920_383_410_176,
+                )
+            )  # fmt: skip
+    return made
+
+
+def _version(n: int) -> PlanVersion:
+    document = PlanDocument(title=f"Grid {n}", parts=(Part(name="a", factors={"pattern": ", ".join(PATTERNS)}),))
+    plan = Plan.objects.create(slug=f"grid-{n}", title=document.title)
+    return PlanVersion.objects.create(plan=plan, number=1, document=write(document))
+
+
+def _configuration(n: int) -> Configuration:
+    facts = {f"device.nvme0n1.fact{m}": str(m) for m in range(60)} | {
+        "device.nvme0n1.firmware": f"GDC{n // 2}", "kernel.release": f"6.{1 + n % 2}.0",
+    }  # fmt: skip
+    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+    return Configuration.objects.create(digest=digest, facts=facts)
+
+
+def _grid(scheduler: str, engine: str) -> _Grid:
+    plain = {name: values[0] for name, values in with_defaults({"pattern": ("randread",)}, drop_caches=False).items()}
+    levels = itertools.product(PATTERNS, SIZES, DEPTHS)
+    points = [
+        applicable(
+            plain | {"pattern": pattern, "block_size": size, "iodepth": depth, "engine": engine, "scheduler": scheduler}
+        )
+        for pattern, size, depth in levels
+    ]
+    return _Grid(tuple((point, point_key(point)) for point in points))
+
+
+def _histogram(mean_ns: int) -> Histogram:
+    """150 buckets about the mean, with a long tail."""
+    buckets = sorted({int(mean_ns * 0.5 * 1.03**n) for n in range(150)})
+    counts = (max(1, int(200_000 * 0.94 ** abs(n - 25))) for n in range(len(buckets)))
+    return Histogram(latency_ns=tuple(buckets), counts=tuple(counts))
+
+
+def _run(number: int, version: PlanVersion, target: Target) -> Run:
+    at = BEGAN + timedelta(hours=2 * number)
+    run = Run.objects.create(
+        number=number, version=version, seed=number, trial_count=0, state=RunState.DONE, started_at=at, ended_at=at
+    )
+    run.targets.add(target)
+    return run
+
+
+def _fill_run(
+    run: Run, target: Target, grid: _Grid, configuration: Configuration, histograms: Sequence[bytes],
+    chance: random.Random,
+) -> int:  # fmt: skip
+    trials = list(_trials(run, target, grid))
+    attempts = [
+        Attempt(
+            id=uuid.uuid4(), kind="trial", run=run, trial=trial, host_id=target.host_id, state=AttemptState.DONE,
+            lease_until=BEGAN,
+        )
+        for trial in trials
+    ]  # fmt: skip
+    Trial.objects.bulk_create(trials)
+    Attempt.objects.bulk_create(attempts)
+    legs = LegRun.objects.bulk_create(_leg(attempt, run, configuration) for attempt in attempts)
+    pairs = zip(trials, legs, strict=True)
+    return len(Result.objects.bulk_create(_result(trial, leg, chance, histograms) for trial, leg in pairs))
+
+
+def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
+    for index, (repeat, (point, key)) in enumerate(itertools.product(range(1, REPEATS + 1), grid.points)):
+        yield Trial(
+            id=uuid.uuid4(), run=run, index=index, repeat=repeat, part="a", host_id=target.host_id, target=target,
+            point=point, point_key=key, workload={}, state=TrialState.DONE,
+        )  # fmt: skip
+
+
+def _leg(attempt: Attempt, run: Run, configuration: Configuration) -> LegRun:
+    return LegRun(
+        attempt=attempt, leg=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version="fio-3.33",
+        configuration=configuration, started_at=run.started_at or BEGAN,
+    )  # fmt: skip
+
+
+def _result(trial: Trial, leg: LegRun, chance: random.Random, histograms: Sequence[bytes]) -> Result:
+    point = trial.point
+    direction = "read" if "read" in point["pattern"] else "write"
+    depth, size = point["iodepth"], point["block_size"]
+    iops = min(700_000, 12_000 * depth**0.9) * (4096 / size) ** 0.6 * chance.gauss(1, 0.02)
+    latency_ns = depth * 1e9 / iops
+    return Result(
+        trial=trial, leg_run=leg, direction=direction, run_id=trial.run_id, host_id=trial.host_id,
+        target_id=trial.target_id, point=point, point_key=trial.point_key,
+        measured_at=leg.started_at + timedelta(seconds=11 * trial.index), ios=int(iops * 10),
+        bytes=int(iops * 10 * size), runtime_ms=10_000, iops=iops, bytes_per_s=iops * size, latency_kind="lat",
+        latency_min_ns=latency_ns * 0.6, latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40,
+        latency_stddev_ns=latency_ns * 0.2, p50_ns=int(latency_ns * 0.95), p95_ns=int(latency_ns * 1.5),
+        p99_ns=int(latency_ns * 2.1), p999_ns=int(latency_ns * 4.2) if iops > 1000 else None,
+        latency=chance.choice(histograms), invalid=chance.random() < 0.001,
+    )  # fmt: skip

@@ -1,0 +1,38 @@
+"""What a report is compared with: a Django view that inserts the same row and commits, and does nothing else."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from webapp.local.ingest_bench.lab import SECOND
+from webapp.results.models import Sample
+from webapp.results.packing import pack
+
+_DIRECTION = SECOND.directions[0]
+_LATENCY = pack(_DIRECTION.latency)
+_BARE_LEG = 1  # so that its rows do not meet those of real reports
+
+
+@csrf_exempt
+def bare(_request: HttpRequest, attempt: UUID, second: int) -> HttpResponse:
+    assert SECOND.device
+    Sample.objects.create(
+        attempt_id=attempt,
+        leg=_BARE_LEG,
+        second=second,
+        direction=_DIRECTION.direction.value,
+        at=datetime.fromtimestamp(SECOND.at, tz=UTC),
+        interval_ms=SECOND.interval_ms,
+        ios=_DIRECTION.ios,
+        bytes=_DIRECTION.bytes,
+        runtime_ms=_DIRECTION.runtime_ms,
+        p50_ns=_DIRECTION.p50_ns,
+        p99_ns=_DIRECTION.p99_ns,
+        p999_ns=_DIRECTION.p999_ns,
+        latency=_LATENCY,
+        utilisation_percent=SECOND.device.utilisation_percent,
+        queue_depth=SECOND.device.queue_depth,
+    )
+    return HttpResponse(b"{}", content_type="application/json")

@@ -1,0 +1,140 @@
+"""`make screens`: pictures of every page of the running demo, 1440 and 390 pixels wide, light and dark.
+
+Which pages there are is found in the URL table, so a new one is not forgotten; what their addresses name is taken
+from the demo's own data. WebP, because the same pages as PNG are four times as large.
+"""
+
+import base64
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import django
+
+from webapp.local import services, stack
+from webapp.local.console import Trouble, say
+from webapp.local.state import CLONE, State
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+    from webapp.core.models import User
+
+FOLDER = CLONE / "docs" / "screens"
+WIDTHS = {1440: 900, 390: 844}
+THEMES = ("light", "dark")
+TALLEST_PX = 2200
+QUALITIES = (80, 65, 50, 35)  # the first with which a picture is small enough
+LARGEST_BYTES = 150_000
+SETTLE_MS = 900  # charts are drawn and live parts have answered once
+
+
+def main(state: State) -> int:
+    """Take them all; the names of what was left out are said. Raises Trouble where no demo runs."""
+    if services.WEB not in stack.running(state):
+        raise Trouble("No demo runs here. Start one with `make demo`, then run `make screens` again.")
+    os.environ.update(services.environment(state))
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright keeps an event loop in this thread
+    django.setup()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for old in FOLDER.glob("*.webp"):
+        old.unlink()
+    written = list(_pictures(services.public_url(state)))
+    _write_index(written)
+    total = sum((FOLDER / name).stat().st_size for name in written)
+    say(f"{len(written)} pictures, {total / 1e6:.1f} MB, in {FOLDER.relative_to(CLONE)}")
+    return 0
+
+
+def _pictures(url: str) -> Iterator[str]:
+    from playwright.sync_api import sync_playwright
+
+    from webapp.core.models import Role, User
+
+    admin = User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
+    if admin is None:
+        raise Trouble("The demo has no admin who could look at its pages.")
+    paths = _paths(admin)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        for width in WIDTHS:
+            for theme in THEMES:
+                yield from _series(browser, url, admin, paths, width, theme)
+        browser.close()
+
+
+def _paths(admin: "User") -> dict[str, str]:
+    """Every page that the demo has data for, and the live one of a run that is going on."""
+    from webapp.runs.models import Run, RunState
+    from webapp.tests.visits import html_pages
+
+    missing: list[str] = []
+    paths = html_pages(_samples(admin), admin, missing)
+    if missing:
+        say(f"Left out, the demo has nothing of the kind: {', '.join(missing)}")
+    going_on = Run.objects.filter(state=RunState.RUNNING).order_by("-number").first()
+    return paths | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
+
+
+def _samples(admin: "User") -> dict[str, object]:
+    """What stands for each parameter of an address: the newest run, one that is done if there is, and what is of it."""
+    from webapp.compare.models import SavedComparison
+    from webapp.runs.models import Run, RunState
+
+    samples: dict[str, object] = {"people/pk": admin.pk, "runs/index": 0, "plans/number": 1}
+    runs = Run.objects.select_related("version__plan").order_by("-number")
+    run = runs.filter(state=RunState.DONE).first() or runs.first()
+    if run:
+        target = run.targets.select_related("host").first()
+        samples |= {"runs/number": run.number, "plans/slug": run.version.plan.slug}
+        samples |= {"plans/number": run.version.number} | ({"hosts/slug": target.host.slug} if target else {})
+    comparison = SavedComparison.objects.order_by("-pk").first()
+    return samples | ({"comparisons/pk": comparison.pk} if comparison else {})
+
+
+def _series(
+    browser: "Browser", url: str, admin: "User", paths: Mapping[str, str], width: int, theme: str
+) -> Iterator[str]:
+    from webapp.tests.visits import NOT_LOGGED_IN, log_in
+
+    for open_to_all in (True, False):
+        context = browser.new_context(
+            base_url=url, viewport={"width": width, "height": WIDTHS[width]}, reduced_motion="reduce",
+            color_scheme="dark" if theme == "dark" else "light",
+        )  # fmt: skip
+        if not open_to_all:
+            log_in(context, url, admin)
+        page = context.new_page()
+        for name in (name for name in paths if (name in NOT_LOGGED_IN) is open_to_all):
+            page.goto(paths[name], wait_until="load")
+            page.wait_for_timeout(SETTLE_MS)
+            file = f"{name.replace('_', '-')}-{width}-{theme}.webp"
+            (FOLDER / file).write_bytes(_picture(page, width))
+            yield file
+        context.close()
+
+
+def _picture(page: "Page", width: int) -> bytes:
+    """The page from its top, as much of it as there is up to TALLEST_PX."""
+    height = min(TALLEST_PX, max(WIDTHS[width], page.evaluate("document.documentElement.scrollHeight")))
+    browser = page.context.new_cdp_session(page)
+    for quality in QUALITIES:
+        clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
+        options = {"format": "webp", "quality": quality, "clip": clip, "captureBeyondViewport": True}
+        taken = base64.b64decode(browser.send("Page.captureScreenshot", options)["data"])
+        if len(taken) <= LARGEST_BYTES:
+            break
+    browser.detach()
+    return taken
+
+
+def _write_index(files: list[str]) -> None:
+    names = sorted({name.rsplit("-", 2)[0] for name in files})
+    columns = [f"{width}-{theme}" for width in WIDTHS for theme in THEMES]
+    lines = ["# Every page", "", "Taken by `make screens` from the demo.", ""]
+    lines += [f"| page | {' | '.join(columns)} |", "| --- " * (len(columns) + 1) + "|"]
+    for name in names:
+        cells = [f"[{c}]({name}-{c}.webp)" if f"{name}-{c}.webp" in files else "" for c in columns]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    Path(FOLDER / "README.md").write_text("\n".join(lines) + "\n")

@@ -1,0 +1,37 @@
+"""The plan that the faults happen to: settings on the drives, files on the small disks, 1 s a trial."""
+
+from typing import TYPE_CHECKING
+
+from webapp.plans.document import Part, PlanDocument
+
+if TYPE_CHECKING:
+    from webapp.plans.models import PlanVersion
+
+DOCUMENT = PlanDocument(
+    title="Torture",
+    common={"runtime": "1s", "block_size": "4k", "iodepth": "4"},
+    parts=(
+        Part(
+            name="drive",
+            on=("block",),
+            factors={
+                "pattern": "randread",
+                "scheduler": "none, mq-deadline",
+                "read_ahead_kb": "128, 512",
+                "nr_requests": "32, 64",
+            },
+        ),
+        Part(name="files", on=("directory",), factors={"pattern": "randread, randwrite", "size": "8m"}),
+    ),
+    repeats=1,
+    retries=5,
+)
+
+
+def version() -> "PlanVersion":
+    """The plan's version, made at the first call."""
+    from webapp.plans.models import PlanVersion
+    from webapp.plans.services import create_plan
+
+    known = PlanVersion.objects.filter(plan__title=DOCUMENT.title).first()
+    return known or create_plan(document=DOCUMENT, by=None).versions.get()

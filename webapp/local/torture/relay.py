@@ -1,0 +1,170 @@
+"""What lies between a host and the server: forwards bytes, and misbehaves as told. Run as a program of its own.
+
+    python relay.py ORDERS_FILE (http|tcp):LISTEN_HOST:LISTEN_PORT:TO_HOST:TO_PORT …
+
+ORDERS_FILE holds JSON {"mode": …, "value": …}, looked at before every exchange:
+
+    twice         every request reaches the server twice; the worker gets the second answer
+    late          every request waits up to `value` s
+    again_later   every request comes again up to `value` s later, after newer ones
+    no_answer     the server does its work, the worker is never told
+    cut_answer    the answer breaks off after a share `value` of its bytes
+    cut_request   the request breaks off after a share `value` of its bytes
+    cut_all       every connection, also the broker's, breaks off at once
+
+Standard library only.
+"""
+
+import asyncio
+import contextlib
+import json
+import random
+import sys
+from pathlib import Path
+
+CONNECT_LIMIT_S = 3.0
+ANSWER_LIMIT_S = 60.0
+LOOK_EVERY_S = 0.1
+CHUNK_BYTES = 64 * 1024
+
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
+class Orders:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def now(self) -> tuple[str, float]:
+        try:
+            found = json.loads(self._path.read_text())
+            return str(found["mode"]), float(found["value"])
+        except (OSError, ValueError, KeyError):
+            return "", 0.0
+
+
+class Relay:
+    def __init__(self, orders: Orders, to_host: str, to_port: int) -> None:
+        self._orders = orders
+        self._to = (to_host, to_port)
+        self._later: set[asyncio.Task[None]] = set()
+
+    async def _connect(self) -> Streams:
+        return await asyncio.wait_for(asyncio.open_connection(*self._to), CONNECT_LIMIT_S)
+
+    # ---- bytes
+
+    async def forward_bytes(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            there, back = await self._connect()
+        except OSError:
+            await _close(writer)
+            return
+        tasks = [asyncio.create_task(each) for each in (_pump(reader, back), _pump(there, writer), self._until_cut())]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+        await _close(writer)
+        await _close(back)
+
+    async def _until_cut(self) -> None:
+        while self._orders.now()[0] != "cut_all":
+            await asyncio.sleep(LOOK_EVERY_S)
+
+    # ---- requests
+
+    async def forward_requests(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError, EOFError, asyncio.IncompleteReadError, TimeoutError, ValueError):
+            while True:
+                request = await _message(reader)
+                answer, whole = await self._carry(request)
+                writer.write(answer)
+                await writer.drain()
+                if not whole:
+                    break
+        await _close(writer)
+
+    async def _carry(self, request: bytes) -> tuple[bytes, bool]:
+        """The answer, and whether it is whole: after a broken one the connection ends."""
+        mode, value = self._orders.now()
+        if mode == "cut_all":
+            return b"", False
+        if mode == "late":
+            await asyncio.sleep(random.uniform(0, value))  # noqa: S311
+        if mode == "cut_request":
+            await self._send_part(request, value)
+            return b"", False
+        if mode == "twice":
+            await self._ask(request)
+        if mode == "again_later":
+            self._repeat(request, random.uniform(0, value))  # noqa: S311
+        answer = await self._ask(request)
+        if mode == "no_answer":
+            return b"", False
+        if mode == "cut_answer":
+            return answer[: max(1, int(len(answer) * value))], False
+        return answer, True
+
+    async def _ask(self, request: bytes) -> bytes:
+        reader, writer = await self._connect()
+        try:
+            writer.write(request)
+            await writer.drain()
+            return await asyncio.wait_for(_message(reader), ANSWER_LIMIT_S)
+        finally:
+            await _close(writer)
+
+    async def _send_part(self, request: bytes, share: float) -> None:
+        _, writer = await self._connect()
+        writer.write(request[: max(1, int(len(request) * share))])
+        with contextlib.suppress(OSError):
+            await writer.drain()
+        await _close(writer)
+
+    def _repeat(self, request: bytes, pause_s: float) -> None:
+        task = asyncio.create_task(self._ask_later(request, pause_s))
+        self._later.add(task)
+        task.add_done_callback(self._later.discard)
+
+    async def _ask_later(self, request: bytes, pause_s: float) -> None:
+        await asyncio.sleep(pause_s)
+        with contextlib.suppress(OSError, EOFError, asyncio.IncompleteReadError, TimeoutError, ValueError):
+            await self._ask(request)
+
+
+async def _message(reader: asyncio.StreamReader) -> bytes:
+    """One HTTP message with a Content-Length."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = 0
+    for line in head.split(b"\r\n"):
+        name, _, value = line.partition(b":")
+        if name.strip().lower() == b"content-length":
+            length = int(value)
+    return head + await reader.readexactly(length)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(CHUNK_BYTES):
+            writer.write(data)
+            await writer.drain()
+
+
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError):
+        await asyncio.wait_for(writer.wait_closed(), 1)
+
+
+async def main(arguments: list[str]) -> None:
+    orders = Orders(Path(arguments[0]))
+    servers = []
+    for rule in arguments[1:]:
+        how, host, port, to_host, to_port = rule.split(":")
+        relay = Relay(orders, to_host, int(to_port))
+        handle = relay.forward_requests if how == "http" else relay.forward_bytes
+        servers.append(await asyncio.start_server(handle, host, int(port), limit=32 * 1024 * 1024))
+    await asyncio.gather(*(server.serve_forever() for server in servers))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1:]))

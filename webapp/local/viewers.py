@@ -1,0 +1,268 @@
+"""How long a second takes from its end on the host to its point on the chart, while fifty people look at it.
+
+    python -m webapp.local.viewers [--viewers 50] [--seconds 180] [--json]
+
+A real worker streams a real trial to a stack of its own. Fifty clients do over HTTP what the page does: ask once a
+second for what is new since the last answer. One Chromium shows the page itself; a second counts as drawn
+when the chart has been drawn with it. Every client must have seen every second that the database holds.
+"""
+
+import argparse
+import http.client
+import json
+import random
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from webapp.local import demo, services, stack
+from webapp.local.console import Trouble, complain, say, step
+from webapp.local.state import default_state
+
+if TYPE_CHECKING:
+    from webapp.core.models import User
+    from webapp.runs.models import Run
+
+WANTED_P99_S = 2.0
+POLL_S = 1.0  # as entries/run.ts
+NAME = "viewers"
+Second = tuple[int, int, int]  # trial, attempt, second
+
+OBSERVE = """() => {
+  window.drawn = [];
+  const root = document.getElementById("seconds");
+  const note = () => window.drawn.push([Date.now() / 1000, root.dataset.drawn ?? ""]);
+  new MutationObserver(note).observe(root, { attributes: true, attributeFilter: ["data-drawn"] });
+  note();
+}"""
+
+
+@dataclass
+class Client:
+    """One viewer: what it saw, and when first."""
+
+    url: str
+    session: str
+    number: int
+    seen: dict[Second, float] = field(default_factory=dict)
+    answers_s: list[float] = field(default_factory=list)
+    bytes_received: int = 0
+    trouble: str = ""
+
+    def run(self, path: str, until: threading.Event) -> None:
+        try:
+            self._watch(path, until)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            self.trouble = f"{type(error).__name__}: {error}"
+
+    def _watch(self, path: str, until: threading.Event) -> None:
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
+        until.wait(random.Random(self.number).uniform(0, POLL_S))  # noqa: S311 - people do not open a page together
+        cursor = ""
+        while not until.is_set():
+            asked = time.monotonic()
+            body = self._ask(connection, f"{path}live/?after={quote(cursor)}")
+            self.answers_s.append(time.monotonic() - asked)
+            cursor = self._take(body)
+            until.wait(POLL_S)
+
+    def _ask(self, connection: http.client.HTTPConnection, address: str) -> bytes:
+        """Once more where the server has closed a connection that was idle, as a browser does."""
+        headers = {"Cookie": f"sessionid={self.session}"}
+        try:
+            connection.request("GET", address, headers=headers)
+            return _body(connection.getresponse())
+        except (ConnectionError, http.client.HTTPException):
+            connection.close()
+            connection.request("GET", address, headers=headers)
+            return _body(connection.getresponse())
+
+    def _take(self, body: bytes) -> str:
+        now, payload = time.time(), json.loads(body)
+        self.bytes_received += len(body)
+        for sample in payload["samples"]:
+            self.seen.setdefault((sample["trial"], sample["attempt"], sample["second"]), now)
+        cursor: str = payload["cursor"]
+        return cursor
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
+    body = response.read()
+    if response.status != 200:
+        raise ValueError(f"the server answered {response.status}")
+    return body
+
+
+def session_of(user: "User") -> str:
+    """A session as a log-in makes it. Fifty log-ins at once would measure the hashing of passwords."""
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session.create()
+    return str(session.session_key)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 1 if the 99th percentile on the chart is over what is wanted."""
+    parser = argparse.ArgumentParser(prog="python -m webapp.local.viewers", description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--viewers", type=int, default=50)
+    parser.add_argument("--seconds", type=int, default=180)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON too")
+    options = parser.parse_args(arguments)
+    state = default_state("viewers")
+    try:
+        demo.bring_up(state)
+        figures = _measure(services.public_url(state), options.viewers, options.seconds)
+    finally:
+        with step("removing the measurement's processes and data"):
+            stack.remove(state)
+    for each in figures:
+        times = "   ".join(f"{name} {each[f'{name}_s']:.2f} s" for name in ("p50", "p99", "max"))
+        say(f"{each['what']:<58} {times}   n {each['n']}")
+    if options.json:
+        say(json.dumps(figures, indent=2))
+    return 0 if float(figures[0]["p99_s"]) < WANTED_P99_S else 1
+
+
+Row = dict[str, "str | float | int"]
+
+
+def _measure(url: str, viewers: int, seconds: int) -> list[Row]:
+    from webapp.core.models import Role, User
+
+    user = User.objects.create_user(NAME, role=Role.VIEWER)
+    run = _start(seconds)
+    path, until = f"/runs/{run.number}/", threading.Event()
+    clients = [Client(url, session_of(user), number) for number in range(viewers)]
+    threads = [threading.Thread(target=client.run, args=(path, until), daemon=True) for client in clients]
+    for thread in threads:
+        thread.start()
+    with step(f"{viewers} viewers and one Chromium on a trial of {seconds} s"):
+        drawn = _in_chromium(url + path, session_of(user), run, seconds + 120)
+    until.set()
+    for thread in threads:
+        thread.join(30)
+    return _figures(run, clients, drawn)
+
+
+def _start(seconds: int) -> "Run":
+    from webapp.hosts.models import Target
+    from webapp.plans.document import Part, PlanDocument
+    from webapp.plans.services import create_plan
+    from webapp.runs.services import start_run
+
+    factors = {"pattern": "randread", "block_size": "4k", "iodepth": "1", "size": "64M", "runtime": f"{seconds}s"}
+    document = PlanDocument(title="Viewers", parts=(Part(name="main", factors=factors),), repeats=1)
+    targets = [Target.objects.get(slug="scratch", in_policy=True)]
+    return start_run(version=create_plan(document=document, by=None).versions.get(), targets=targets, by=None)
+
+
+def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list[tuple[float, str]]:
+    """What the page's chart was drawn with, and when, until every second of the run is on it."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        context = browser.new_context(viewport={"width": 1440, "height": 900})
+        context.add_cookies([{"name": "sessionid", "value": session, "url": address}])
+        page = context.new_page()
+        page.goto(address)
+        page.evaluate(OBSERVE)
+        until, found = time.monotonic() + limit_s, list[tuple[float, str]]()
+        while time.monotonic() < until:
+            time.sleep(1)
+            found = [tuple(each) for each in page.evaluate("window.drawn ?? []")] or found
+            if _ended(run):
+                break
+        browser.close()
+    return found
+
+
+def _ended(run: "Run") -> bool:
+    """No trial is under way any more. Asked in a thread of its own: Playwright keeps an event loop in this one."""
+    answer: list[bool] = []
+
+    def ask() -> None:
+        from django.db import connection
+
+        answer.append(not run.trials.filter(ended_at=None).exists())
+        connection.close()
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    thread.join(30)
+    return answer == [True]
+
+
+def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float, str]]) -> list[Row]:
+    from webapp.results.models import Sample
+
+    if run.trials.exclude(state="done").exists():
+        raise Trouble(f"The trial was not done: {[(trial.state, trial.reason) for trial in run.trials.all()]}")
+    rows = Sample.objects.filter(attempt__run=run).values_list(
+        "attempt__trial__index", "attempt__number", "second", "at"
+    )
+    ends = {(trial, attempt, second): at.timestamp() for trial, attempt, second, at in rows}
+    last = max(ends.values()) - 1.5  # what came with the very end may be after the last look
+    counted = {key: end for key, end in ends.items() if end <= last}
+    troubles = [f"viewer {client.number}: {client.trouble}" for client in clients if client.trouble]
+    lost = sum(key not in client.seen for client in clients for key in counted)
+    if troubles or lost:
+        raise Trouble(f"{lost} seconds never came. {'; '.join(troubles[:3])}")
+    charted = _drawn_at(counted, drawn)
+    clients_s = [
+        client.seen[key] - end for client in clients for key, end in counted.items() if _while_open(client, end)
+    ]
+    answers_s = [answer for client in clients for answer in client.answers_s]
+    say(f"{sum(c.bytes_received for c in clients) / max(1, len(answers_s)):.0f} bytes an answer on average")
+    return [
+        _row("a second's end on the host to its point on the chart", charted),
+        _row(f"the same to the arrival at {len(clients)} viewers", clients_s),
+        _row("the server's answer to a viewer", answers_s),
+    ]
+
+
+def _while_open(client: Client, end: float) -> bool:
+    """Not what was measured before the viewer looked."""
+    return end >= min(client.seen.values(), default=0.0)
+
+
+def _drawn_at(ends: dict[Second, float], drawn: Sequence[tuple[float, str]]) -> list[float]:
+    """Delays of the seconds that ended while the page was open; a draw shows everything up to its newest second."""
+    opened = drawn[0][0] if drawn else 0.0
+    found = []
+    for (trial, attempt, second), end in ends.items():
+        if end < opened:
+            continue
+        shows = (at for at, newest in drawn if _shows(newest, trial, attempt, second))
+        found.append(next(shows, float("inf")) - end)
+    return found
+
+
+def _shows(newest: str, trial: int, attempt: int, second: int) -> bool:
+    parts = [int(part) for part in newest.split("/")] if newest else []
+    return parts[:2] == [trial, attempt] and parts[2] >= second
+
+
+def _row(what: str, values: Sequence[float]) -> Row:
+    if not values:
+        raise Trouble(f"{what}: nothing was measured.")
+    ordered = sorted(values)
+    p50, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.99))
+    return {"what": what, "p50_s": p50, "p99_s": p99, "max_s": ordered[-1], "n": len(ordered)}
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Trouble as trouble:
+        complain(str(trouble))
+        sys.exit(1)

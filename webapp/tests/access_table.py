@@ -1,0 +1,200 @@
+"""Who may do what at which address: one line an address. A new address without a line fails the test of it.
+
+Pages are named by their URL's name, operations of the API by method and path. `what` says with which methods:
+`look(role)` is a GET, `act(role)` a POST; an address that does both has both, joined by `|`.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+
+class Who(StrEnum):
+    """In order; HOST is a worker with its token, which no person is."""
+
+    ANYBODY = "anybody"
+    VIEWER = "viewer"
+    OPERATOR = "operator"
+    ADMIN = "admin"
+    HOST = "host"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Who may GET and who may POST; None: nobody, it answers 405."""
+
+    get: Who | None = None
+    post: Who | None = None
+
+    def __or__(self, other: "Rule") -> "Rule":
+        return replace(self, get=self.get or other.get, post=self.post or other.post)
+
+
+def look(who: Who) -> Rule:
+    return Rule(get=who)
+
+
+def act(who: Who) -> Rule:
+    return Rule(post=who)
+
+
+PAGES: dict[str, Rule] = {
+    # people
+    "login": look(Who.ANYBODY) | act(Who.ANYBODY),
+    "logout": act(Who.ANYBODY),
+    "set_password": look(Who.ANYBODY) | act(Who.ANYBODY),  # the link itself is what lets in
+    "account": look(Who.VIEWER),
+    "change_password": act(Who.VIEWER),
+    "create_token": act(Who.VIEWER),
+    "revoke_token": act(Who.VIEWER),  # one's own; somebody else's is not found
+    "people": look(Who.ADMIN),
+    "add_person": act(Who.ADMIN),
+    "person": look(Who.ADMIN),
+    "change_role": act(Who.ADMIN),
+    "deactivate_person": act(Who.ADMIN),
+    "reactivate_person": act(Who.ADMIN),
+    "reset_password": act(Who.ADMIN),
+    "revoke_persons_token": act(Who.ADMIN),
+    "audit": look(Who.OPERATOR),
+    # search
+    "search": look(Who.VIEWER),
+    # overview
+    "overview": look(Who.VIEWER),
+    # hosts
+    "hosts": look(Who.VIEWER),
+    "add_host": look(Who.VIEWER),
+    "make_enrolment": act(Who.ADMIN),
+    "enrolment_state": look(Who.VIEWER),
+    "withdraw_enrolment": act(Who.ADMIN),
+    "host": look(Who.VIEWER),
+    "host_log": look(Who.VIEWER),
+    "host_manage": look(Who.VIEWER),
+    "host_rename": act(Who.OPERATOR),
+    "host_maintenance": act(Who.OPERATOR),
+    "host_maintenance_end": act(Who.OPERATOR),
+    "host_rotate": act(Who.ADMIN),
+    "host_revoke": act(Who.ADMIN),
+    "host_remove": act(Who.ADMIN),
+    "host_bring_back": act(Who.ADMIN),
+    # plans
+    "plans": look(Who.VIEWER),
+    "plan": look(Who.VIEWER),
+    "start_plan": act(Who.OPERATOR),
+    "new_plan": look(Who.VIEWER) | act(Who.OPERATOR),
+    "edit_plan": look(Who.VIEWER) | act(Who.OPERATOR),
+    "import_plan": look(Who.VIEWER) | act(Who.OPERATOR),
+    "preview_plan": act(Who.VIEWER),  # reads a form and touches nothing
+    "copy_plan": act(Who.OPERATOR),
+    "delete_plan": act(Who.OPERATOR),
+    "undelete_plan": act(Who.OPERATOR),
+    "plan_versions": look(Who.VIEWER),
+    "restore_plan": act(Who.OPERATOR),
+    "plan_yaml": look(Who.VIEWER),
+    "plan_job_file": look(Who.VIEWER),
+    # runs
+    "runs": look(Who.VIEWER),
+    "run": look(Who.VIEWER),
+    "run_live": look(Who.VIEWER),
+    "cancel_run": act(Who.OPERATOR),
+    "pause_run": act(Who.OPERATOR),
+    "resume_run": act(Who.OPERATOR),
+    "skip_trials": act(Who.OPERATOR),
+    "arm_run": act(Who.OPERATOR),
+    "run_again": act(Who.OPERATOR),
+    "add_note": act(Who.OPERATOR),
+    "delete_note": act(Who.OPERATOR),
+    "trial_fio_json": look(Who.VIEWER),
+    "queue": look(Who.VIEWER),
+    "move_run": act(Who.OPERATOR),
+    "run_invalid": act(Who.OPERATOR),
+    "run_valid": act(Who.OPERATOR),
+    "trial": look(Who.VIEWER),
+    "trial_invalid": act(Who.OPERATOR),
+    "trial_valid": act(Who.OPERATOR),
+    # results
+    "results": look(Who.VIEWER),
+    "results_columns": act(Who.VIEWER),  # one's own
+    "results_csv": look(Who.VIEWER),
+    # compare
+    "compare": look(Who.VIEWER),
+    "compare_csv": look(Who.VIEWER),
+    "saved_comparisons": look(Who.VIEWER),
+    "saved_comparison": look(Who.VIEWER),
+    "save_comparison": act(Who.OPERATOR),
+    "change_comparison": act(Who.OPERATOR),
+    "copy_comparison": act(Who.OPERATOR),
+    "delete_comparison": act(Who.OPERATOR),
+    "restore_comparison": act(Who.OPERATOR),
+    # workers
+    "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
+    "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
+    "worker-token": act(Who.HOST),
+    "worker-hello": act(Who.HOST),
+    "worker-report": act(Who.HOST),
+    # machines that look after this one
+    "healthz": look(Who.ANYBODY),
+    "healthz-live": look(Who.ANYBODY),
+    "metrics": look(Who.ANYBODY),  # on loopback, where the test's client is; elsewhere it takes a token
+    # the API's own description; it reads nothing that is sent, and answers any method alike
+    "api:openapi-json": look(Who.ANYBODY) | act(Who.ANYBODY),
+    "api:api-root": look(Who.ANYBODY) | act(Who.ANYBODY),
+}
+
+API: dict[str, Who] = {
+    # hosts
+    "GET hosts": Who.VIEWER,
+    "GET hosts/{slug}": Who.VIEWER,
+    "POST hosts/{slug}/rename": Who.OPERATOR,
+    "POST hosts/{slug}/maintenance": Who.OPERATOR,
+    "DELETE hosts/{slug}/maintenance": Who.OPERATOR,
+    "POST hosts/{slug}/rotate-token": Who.ADMIN,
+    "POST hosts/{slug}/revoke": Who.ADMIN,
+    "POST hosts/{slug}/bring-back": Who.ADMIN,
+    "DELETE hosts/{slug}": Who.ADMIN,
+    "GET hosts/{slug}/log": Who.VIEWER,
+    "GET enrolments": Who.ADMIN,
+    "POST enrolments": Who.ADMIN,
+    "DELETE enrolments/{reference}": Who.ADMIN,
+    "GET targets": Who.VIEWER,
+    # plans
+    "GET plans": Who.VIEWER,
+    "POST plans": Who.OPERATOR,
+    "GET plans/{slug}": Who.VIEWER,
+    "DELETE plans/{slug}": Who.OPERATOR,
+    "GET plans/{slug}/versions": Who.VIEWER,
+    "POST plans/{slug}/versions": Who.OPERATOR,
+    "POST plans/{slug}/versions/{number}/restore": Who.OPERATOR,
+    "GET plans/{slug}/differences": Who.VIEWER,
+    "POST plans/{slug}/copy": Who.OPERATOR,
+    "GET plans/{slug}/yaml": Who.VIEWER,
+    "GET plans/{slug}/job-file": Who.VIEWER,
+    "GET plans/{slug}/preview": Who.VIEWER,
+    "POST plans/{slug}/undelete": Who.OPERATOR,
+    "POST job-files": Who.OPERATOR,
+    # runs
+    "GET runs": Who.VIEWER,
+    "POST runs": Who.OPERATOR,
+    "GET runs/{number}": Who.VIEWER,
+    "POST runs/{number}/cancel": Who.OPERATOR,
+    "GET runs/{number}/trials": Who.VIEWER,
+    "POST runs/{number}/pause": Who.OPERATOR,
+    "POST runs/{number}/resume": Who.OPERATOR,
+    "POST runs/{number}/skip": Who.OPERATOR,
+    "POST runs/{number}/arm": Who.OPERATOR,
+    "POST runs/{number}/again": Who.OPERATOR,
+    "GET runs/{number}/notes": Who.VIEWER,
+    "POST runs/{number}/notes": Who.OPERATOR,
+    "DELETE runs/{number}/notes/{note_id}": Who.OPERATOR,
+    "GET queue": Who.VIEWER,
+    "POST queue/{number}": Who.OPERATOR,
+    # results
+    "GET results": Who.VIEWER,
+    "GET trials/{trial_id}": Who.VIEWER,
+    "POST trials/{trial_id}/invalid": Who.OPERATOR,
+    "DELETE trials/{trial_id}/invalid": Who.OPERATOR,
+    "POST runs/{number}/invalid": Who.OPERATOR,
+    "DELETE runs/{number}/invalid": Who.OPERATOR,
+    "GET trials/{trial_id}/samples": Who.VIEWER,
+    "GET trials/{trial_id}/job": Who.VIEWER,
+    # compare
+    "GET compare": Who.VIEWER,
+}

@@ -1,0 +1,67 @@
+"""Rows of everything that an address can name, and what stands for each parameter of an address."""
+
+from webapp.compare.services import save_comparison
+from webapp.core.models import ApiToken, Role, User
+from webapp.core.people import invite_user, password_link
+from webapp.core.services import create_api_token
+from webapp.hosts.models import EnrolmentToken, Target
+from webapp.hosts.services import issue_enrolment_token
+from webapp.hosts.wheel import worker_wheel
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
+
+ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
+ROLES = {ADMIN: Role.ADMIN, OPERATOR: Role.OPERATOR, VIEWER: Role.VIEWER}
+
+
+def make_people() -> dict[str, User]:
+    return {name: factories.make_user(name, role) for name, role in ROLES.items()}
+
+
+def make_samples() -> dict[str, object]:
+    """One of everything, with runs that are done, running and failed in parts; values by `area/parameter`."""
+    people = make_people()
+    host = factories.make_host()
+    factories.make_snapshot(host)
+    target, drive = factories.make_target(host), factories.make_drive(host)
+    issue_enrolment_token(by=people[ADMIN], slug="storage2")
+    enrolment = EnrolmentToken.objects.get()
+    version = factories.make_version()
+    done = factories.make_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
+    factories.finish_run(done)
+    _make_running(version, drive, people[OPERATOR])
+    create_api_token(user=people[VIEWER], name="nightly job")
+    token = ApiToken.objects.get()
+    invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
+    _, _, uidb64, link, _ = password_link(user=invited, by=people[ADMIN]).split("/")
+    return {
+        "people/pk": people[VIEWER].pk,
+        "people/token": token.pk,
+        "account/token": token.pk,
+        "set-password/uidb64": uidb64,
+        "set-password/token": link,
+        "worker/version": worker_wheel().version,
+        "worker/name": worker_wheel().filename,
+        "hosts/slug": host.slug,
+        "hosts/reference": enrolment.reference,
+        "enrolments/reference": enrolment.reference,
+        "plans/slug": version.plan.slug,
+        "plans/number": version.number,
+        "runs/number": done.number,
+        "runs/index": 0,
+        "runs/note_id": 1,
+        "queue/number": done.number,
+        "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
+        "trials/trial_id": done.trials.get(index=0).pk,
+    }
+
+
+def _make_running(version: PlanVersion, target: Target, by: User) -> Run:
+    """One trial done, one failed, one running."""
+    run = factories.make_run(version, [target], by=by, repeats=1)
+    first, second, third = run.trials.order_by("index")[:3]
+    factories.finish_trial(first)
+    factories.fail_trial(second)
+    factories.start_trial(third)
+    return run

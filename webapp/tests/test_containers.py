@@ -1,0 +1,87 @@
+"""docker-compose.yml and what belongs to it, as far as reading them tells; `make compose-check` runs them."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webapp.tests.system import ROOT
+
+COMPOSE = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+SECCOMP = json.loads((ROOT / "worker" / "deploy" / "seccomp.json").read_text())
+REFUSED_BY_1_29 = ("name", "include", "configs", "develop")
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_it_gives_a_container_nothing_it_does_not_need(name: str) -> None:
+    service = SERVICES[name]
+    assert not service.get("privileged")
+    assert service["cap_drop"] == ["ALL"]
+    assert "no-new-privileges:true" in service["security_opt"]
+    assert "SYS_ADMIN" not in service.get("cap_add", [])
+    assert not {"pid", "ipc", "network_mode", "userns_mode"} & service.keys()
+    assert not any("docker.sock" in volume for volume in service["volumes"])
+
+
+@pytest.mark.parametrize(
+    "path", ["webapp/deploy/Dockerfile", "webapp/deploy/redis/Dockerfile", "worker/deploy/Dockerfile"]
+)
+def test_it_runs_our_images_as_nobody_special(path: str) -> None:
+    (user,) = re.findall(r"^USER (\S+)", (ROOT / path).read_text(), re.M)
+    assert int(user.split(":")[0]) >= 10000
+
+
+def test_it_has_no_default_for_a_secret() -> None:
+    text = (ROOT / "docker-compose.yml").read_text()
+    for variable, default in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET)\w*)(:[-?])", text):
+        assert default == ":?", variable
+
+
+def test_it_keeps_to_what_two_generations_read() -> None:
+    assert not set(REFUSED_BY_1_29) & COMPOSE.keys()
+    for service in SERVICES.values():
+        assert all("required" not in how for how in service.get("depends_on", {}).values())
+        assert "start_interval" not in service.get("healthcheck", {})
+
+
+def test_its_seccomp_profile_opens_io_uring_and_nothing_dangerous() -> None:
+    assert SECCOMP["defaultAction"] == "SCMP_ACT_ERRNO"
+    free = {name for rule in SECCOMP["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW" and "args" not in rule
+            for name in rule["names"]}  # fmt: skip
+    assert {"io_uring_setup", "io_uring_enter", "io_uring_register", "read", "openat", "execve"} <= free
+    dangerous = {
+        "mount", "umount2", "pivot_root", "unshare", "setns", "ptrace", "bpf", "kexec_load", "init_module", "reboot",
+        "finit_module", "perf_event_open", "keyctl", "add_key", "userfaultfd", "process_vm_writev", "clone", "clone3",
+        "open_by_handle_at", "iopl", "ioperm", "swapon", "settimeofday", "clock_settime", "acct", "quotactl", "chroot",
+    }  # fmt: skip
+    assert not dangerous & free
+
+
+def test_it_writes_secrets_once_and_for_the_owner_alone(tmp_path: Path) -> None:
+    code = (
+        "import sys; sys.path.insert(0, 'webapp/deploy'); import compose, pathlib;"
+        f"compose.write_environment(pathlib.Path({str(tmp_path / '.env')!r}))"
+    )
+    argv = [sys.executable, "-c", code]
+    assert subprocess.run(argv, cwd=ROOT, check=False).returncode == 0
+    first = (tmp_path / ".env").read_text()
+    assert (tmp_path / ".env").stat().st_mode & 0o777 == 0o600
+    values = [line.partition("=")[2] for line in first.splitlines() if "=" in line]
+    assert len(set(values)) == 4
+    assert all(len(value) == 64 for value in values)
+    assert subprocess.run(argv, cwd=ROOT, capture_output=True, check=False).returncode != 0
+    assert (tmp_path / ".env").read_text() == first
+
+
+def test_its_check_says_so_and_fails_where_there_is_no_engine(tmp_path: Path) -> None:
+    argv = [sys.executable, "webapp/deploy/compose.py", "check"]
+    nowhere = {"PATH": "/usr/bin:/bin", "DOCKER_HOST": f"unix://{tmp_path}/none.sock", "HOME": str(tmp_path)}
+    done = subprocess.run(argv, cwd=ROOT, env=nowhere, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 3
+    assert "NOT made" in done.stderr

@@ -1,0 +1,100 @@
+"""Every page that there is, in Debian's Chromium, as an admin with real rows: accessible, within its limits, small."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+from pytest_django.live_server_helper import LiveServer
+
+from webapp.core.models import User
+from webapp.tests.samples import ADMIN, make_samples
+from webapp.tests.visits import AXE, NOT_LOGGED_IN, WATCH, Seen, html_pages, log_in, script_bytes, sideways, visit
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+MOST_SCRIPT_BYTES = 120_000
+THEMES = ("light", "dark")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    if not AXE.is_file():
+        pytest.fail("axe-core is not installed: run `.ci/setup --tests` first.")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def paths(live_server: LiveServer) -> dict[str, str]:
+    samples = make_samples()
+    return html_pages(samples, User.objects.get(username=ADMIN))
+
+
+def page_in(chromium: Browser, url: str, theme: str, name: str, width: int = 1440) -> Page:
+    """A fresh page as the one who would see it."""
+    context = chromium.new_context(
+        base_url=url, viewport={"width": width, "height": 900}, reduced_motion="reduce",
+        color_scheme="dark" if theme == "dark" else "light",
+    )  # fmt: skip
+    context.add_init_script(WATCH)
+    if name not in NOT_LOGGED_IN:
+        log_in(context, url, User.objects.get(username=ADMIN))
+    return context.new_page()
+
+
+def seen(chromium: Browser, url: str, theme: str, paths: dict[str, str]) -> dict[str, Seen]:
+    """All of them: those behind the log-in one after the other, the others each by themselves."""
+    inside = page_in(chromium, url, theme, "overview")
+    found = {}
+    for name, path in paths.items():
+        page = page_in(chromium, url, theme, name) if name in NOT_LOGGED_IN else inside
+        found[name] = visit(page, path)
+        if page is not inside:
+            page.context.close()
+    inside.context.close()
+    return found
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_it_is_accessible_and_within_its_policy(
+    chromium: Browser, live_server: LiveServer, paths: dict[str, str], theme: str
+) -> None:
+    assert {"login", "overview", "run", "people", "audit", "account"} <= set(paths)
+    all_seen = seen(chromium, live_server.url, theme, paths)
+    problems = [f"{name}: {what}" for name, one in all_seen.items() for what in one.problems]
+    assert not problems, "\n".join(problems)
+
+
+def test_it_loads_little_script(chromium: Browser, live_server: LiveServer, paths: dict[str, str]) -> None:
+    """Run with `-s` it shows the size of every page."""
+    page = page_in(chromium, live_server.url, "light", "overview")
+    sizes = {name: script_bytes(page, path) for name, path in paths.items() if name not in NOT_LOGGED_IN}
+    page.context.close()
+    for name, size in sorted(sizes.items(), key=lambda one: -one[1]):
+        print(f"{size / 1000:6.1f} kB  {name}")
+    assert {name: size for name, size in sizes.items() if size >= MOST_SCRIPT_BYTES} == {}
+
+
+def test_it_fits_a_narrow_screen(chromium: Browser, live_server: LiveServer, paths: dict[str, str]) -> None:
+    wide = {}
+    page = page_in(chromium, live_server.url, "light", "overview", width=390)
+    for name, path in paths.items():
+        page.goto(path, wait_until="load")
+        if (over := sideways(page)) > 0:
+            wide[name] = over
+    page.context.close()
+    assert wide == {}
+
+
+def test_it_would_see_what_the_policy_stops(chromium: Browser, live_server: LiveServer, paths: dict[str, str]) -> None:
+    page = page_in(chromium, live_server.url, "light", "runs")
+    page.goto("/runs/")
+    page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">x</p><img src=x onerror=y>')")
+    page.wait_for_function("window.stopped.length >= 2")
+    stopped = " ".join(page.evaluate("window.stopped"))
+    assert "style-src-attr" in stopped
+    assert "script-src-attr" in stopped
+    page.context.close()

@@ -1,0 +1,112 @@
+"""The server is killed in the middle of a trial that people look at: the chart has every second afterwards."""
+
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+from django.db import connections
+from playwright.sync_api import Page, expect, sync_playwright
+
+from webapp.plans.document import Part, PlanDocument
+from webapp.results.models import Sample
+from webapp.runs.models import Run, RunState
+from webapp.tests.people import PASSWORD, operator
+from webapp.tests.system import StorageHost, System
+
+pytestmark = [pytest.mark.pipeline, pytest.mark.browser]
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+
+OUTAGE_MS = 10_000
+PATIENCE_MS = 60_000
+HELD = """() => [...document.querySelectorAll("#seconds-table tr[data-sample]")].map((row) => row.dataset.sample)"""
+
+
+@pytest.fixture
+def page(system: System) -> Iterator[Page]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
+        yield browser.new_page(base_url=system.web.url, viewport={"width": 1440, "height": 900})
+        connections.close_all()  # the one that belongs to Playwright's event loop
+        browser.close()
+
+
+def open_run(page: Page, run: Run) -> None:
+    page.goto(f"/runs/{run.number}/")
+    page.get_by_label("Name").fill(operator().username)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    page.get_by_text("The same as a table").click()
+
+
+def stored(run: Run) -> list[str]:
+    rows = Sample.objects.filter(attempt__run=run).order_by("second").select_related("attempt__trial")
+    return [f"{row.attempt.trial.index}/{row.attempt.number}/{row.second}/{row.direction}" for row in rows]  # type: ignore[union-attr]
+
+
+def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage: StorageHost, page: Page) -> None:
+    factors = {"pattern": "randread", "iodepth": "1", "size": "16M", "runtime": "40s"}
+    document = PlanDocument(title="Catch up", parts=(Part(name="main", factors=factors),), repeats=1)
+    run = system.start_run(document, storage.target("scratch"))
+    open_run(page, run)
+    rows = page.locator("#seconds-table tr[data-sample]")
+    expect(rows.nth(2)).to_be_attached(timeout=PATIENCE_MS)
+
+    system.web.kill()
+    expect(page.locator("#page-problem")).to_contain_text("No live data", timeout=PATIENCE_MS)
+    before = rows.count()
+    page.wait_for_timeout(OUTAGE_MS)  # the outage itself
+    assert rows.count() == before
+    system.web.start()
+
+    expect(rows.nth(before + OUTAGE_MS // 1000)).to_be_attached(timeout=PATIENCE_MS)
+    expect(page.locator("#page-problem")).to_be_hidden()
+    held = sorted(page.evaluate(HELD), key=lambda name: int(name.split("/")[2]))
+    assert held == stored(run)[: len(held)], "a second is missing, doubled or of another trial"
+    assert [int(name.split("/")[2]) for name in held] == list(range(len(held)))
+
+    assert system.until_ended(run, limit_s=90).state == RunState.DONE
+    expect(page.locator("#run-count")).to_have_text("1 of 1 trials", timeout=PATIENCE_MS)
+    expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=PATIENCE_MS)  # it has reloaded
+    page.get_by_text("The same as a table").click()
+    expect(rows).to_have_count(len(stored(run)), timeout=PATIENCE_MS)
+
+
+def test_an_operator_pauses_skips_and_runs_again(system: System, storage: StorageHost, page: Page) -> None:
+    factors = {"pattern": "randread", "iodepth": "1", "size": "16M", "runtime": "60s"}
+    document = PlanDocument(title="Hands on", parts=(Part(name="main", factors=factors),), repeats=2)
+    run = system.start_run(document, storage.target("scratch"))
+    open_run(page, run)
+    expect(page.locator("#now-iops")).to_contain_text(re.compile(r"\d"), timeout=PATIENCE_MS)
+
+    page.get_by_role("button", name="Pause").click()
+    expect(page.get_by_text("Paused by operator")).to_be_visible(timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Skip this trial").click()
+    page.get_by_label("Why (optional)").fill("takes too long")
+    page.get_by_role("button", name="Skip trial 1").click()
+    expect(page.locator('[data-trial="0"]')).to_have_text("Cancelled", timeout=PATIENCE_MS)
+    expect(page.locator("#failures")).to_contain_text("Skipped by operator: takes too long")
+    system.until(lambda: not run.attempts.filter(ended_at=None).exists(), limit_s=30, what="the host is free")
+    assert run.trials.get(index=1).state == "planned"
+
+    page.goto("/queue/")
+    expect(page.get_by_text("Paused by operator")).to_be_visible()
+    page.get_by_role("link", name=f"Run {run.number}").click()
+    page.get_by_role("button", name="Go on").click()
+    expect(page.locator("#now-title")).to_have_text("Trial 2 of 2", timeout=PATIENCE_MS)
+    page.get_by_role("button", name="Cancel run").click()
+    expect(page.locator("#cancel-now")).to_contain_text("Trial 2 on storage1 is stopped.")
+    page.get_by_role("button", name=f"Cancel run {run.number}").click()
+    assert system.until_ended(run, limit_s=60).state == RunState.CANCELLED
+    expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=PATIENCE_MS)
+
+    page.get_by_role("button", name="Run again").click()
+    page.get_by_label("As before").check()
+    page.get_by_role("button", name="Start", exact=True).click()
+    page.wait_for_url(re.compile(rf"/runs/{run.number + 1}/$"))
+    again = Run.objects.get(number=run.number + 1)
+    assert (again.again_of, again.seed) == (run, run.seed)
+    system.until(lambda: again.attempts.exists(), limit_s=30, what="the new run begins")
+    page.get_by_role("button", name="Cancel run").first.click()
+    page.get_by_role("button", name=f"Cancel run {again.number}").click()
+    system.until_ended(again, limit_s=60)
