@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -167,7 +168,7 @@ def _start(seconds: int) -> "Run":
 
 def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list[tuple[float, str]]:
     """What the page's chart was drawn with, and when, until every second of the run is on it."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
@@ -179,7 +180,8 @@ def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list
         until, found = time.monotonic() + limit_s, list[tuple[float, str]]()
         while time.monotonic() < until:
             time.sleep(1)
-            found = [tuple(each) for each in page.evaluate("window.drawn ?? []")] or found
+            with suppress(Error):  # at the end of the run the page loads itself anew
+                found = [tuple(each) for each in page.evaluate("window.drawn ?? []")] or found
             if _ended(run):
                 break
         browser.close()
