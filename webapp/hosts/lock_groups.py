@@ -1,36 +1,68 @@
-"""Which targets must never be used at once: those that lie on the same device, on whichever host they are seen."""
+"""Which targets must never be used at once: those that share a drive, on whichever host they are seen.
 
-from collections.abc import Mapping
+Each target has the keys of all drives that it lies on: partitions have their disk's, arrays and volumes those of
+every member, a directory those of its file system. Targets that have a key in common are one lock group.
+"""
 
-from webapp.hosts.models import Host
+from collections.abc import Collection, Iterable, Mapping
+from pathlib import PurePath
+from uuid import UUID
+
+from webapp.hosts.models import Host, Target
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
 # Names that a drive or LUN carries itself, so they mean the same device on every host.
 WORLD_WIDE = ("wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
+LONGEST_KEY = 300
 
 
-def lock_group(host: Host, target: PolicyTarget, inventory: Inventory) -> str:
-    """The group's name: the world-wide id of the one device underneath, else a name within the host."""
+def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[str]:
+    """Sorted, at least one: world-wide names of drives, else names within the host."""
     devices = {device.name: device for device in inventory.block_devices}
-    found = devices.get(target.device)
-    if found is None:
+    found = [devices[name] for name in _under(target, inventory) if name in devices]
+    if not found:
         stable_id = target.stable_id if target.kind == "block" else f"{target.kind}:{target.device or target.path}"
-        return _named(host, stable_id)
-    return _named(host, _underlying(found, devices))
+        return [_named(host, stable_id)]
+    leaves = [leaf for device in found for leaf in _leaves(device, devices, depth=0)]
+    return sorted({_named(host, name) for leaf in leaves for name in _names(leaf)})
 
 
-def _underlying(device: BlockDevice, devices: Mapping[str, BlockDevice]) -> str:
-    """The stable id of what everything of `device` lies on; of itself where that is several devices."""
-    lowest = {leaf.stable_id for leaf in _leaves(device, devices, depth=0)}
-    return lowest.pop() if len(lowest) == 1 else device.stable_id
+def sharing(targets: Collection[Target]) -> dict[UUID, list[Target]]:
+    """Other targets, of any host, that share a drive with each of these; without those that share none. One query."""
+    keys = sorted({key for target in targets for key in target.lock_keys})
+    others = Target.objects.filter(in_policy=True, host__archived_at=None, lock_keys__has_any_keys=keys)
+    near = list(others.select_related("host")) if keys else []
+    found = {target.pk: _common(target, near) for target in targets}
+    return {pk: shared for pk, shared in found.items() if shared}
+
+
+def _common(target: Target, near: Iterable[Target]) -> list[Target]:
+    own = set(target.lock_keys)
+    return [other for other in near if other.pk != target.pk and own.intersection(other.lock_keys)]
+
+
+def _under(target: PolicyTarget, inventory: Inventory) -> tuple[str, ...]:
+    """Kernel names of what the target is or directly lies on: several for a file system over several devices."""
+    if target.device or target.kind == "block":
+        return (target.device,)
+    ways = [(point, each.devices) for each in inventory.file_systems for point in each.points]
+    on = [(point, names) for point, names in ways if PurePath(target.path).is_relative_to(point)]
+    return max(on, key=lambda way: len(way[0]))[1] if on else ()
 
 
 def _leaves(device: BlockDevice, devices: Mapping[str, BlockDevice], *, depth: int) -> list[BlockDevice]:
+    """What everything of the device lies on."""
     parents = [devices[name] for name in device.parents if name in devices]
     if not parents or depth > len(devices):
         return [device]
     return [leaf for parent in parents for leaf in _leaves(parent, devices, depth=depth + 1)]
 
 
-def _named(host: Host, stable_id: str) -> str:
-    return stable_id if stable_id.startswith(WORLD_WIDE) else f"{host.id}:{stable_id}"[:300]
+def _names(drive: BlockDevice) -> list[str]:
+    """Namespaces of one NVMe drive have ids of their own and share its serial number."""
+    whole = [f"nvme-drive:{drive.model}:{drive.serial}"] if drive.transport.startswith("nvme") and drive.serial else []
+    return [drive.stable_id, *whole]
+
+
+def _named(host: Host, name: str) -> str:
+    return (name if name.startswith(WORLD_WIDE) else f"{host.id}:{name}")[:LONGEST_KEY]

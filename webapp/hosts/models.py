@@ -114,8 +114,8 @@ class Target(models.Model):
     path = models.CharField(max_length=1024)
     stable_id = models.CharField(max_length=200)
     serial = models.CharField(max_length=100, blank=True)
-    # Targets that share a group are never used at once: one LUN seen by two hosts, one disk under two directories.
-    lock_group = models.CharField(max_length=300)
+    # Of every drive that it lies on. Targets with a key in common are never used at once: see `lock_groups`.
+    lock_keys = models.JSONField(default=list)
     model = models.CharField(max_length=200, blank=True)
     firmware = models.CharField(max_length=200, blank=True)
     device = models.CharField(max_length=200, blank=True)  # kernel name under it

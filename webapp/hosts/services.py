@@ -15,7 +15,7 @@ from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.keys import public_keys
-from webapp.hosts.lock_groups import lock_group
+from webapp.hosts.lock_groups import lock_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
@@ -25,7 +25,7 @@ from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
-    "kind", "path", "lock_group", "model", "firmware", "device", "opens", "size_bytes",
+    "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "settings_allowed", "present", "problem", "in_policy",
 ]  # fmt: skip
 
@@ -198,7 +198,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         path=target.path,
         stable_id=target.stable_id,
         serial=target.serial,
-        lock_group=lock_group(host, target, inventory),
+        lock_keys=lock_keys(host, target, inventory),
         model=target.model,
         firmware=target.firmware,
         device=target.device,

@@ -64,7 +64,7 @@ def _targets() -> list[Target]:
             made.append(
                 Target.objects.create(
                     host=host, slug=f"nvme{m}", kind="block", path=f"/dev/nvme{m}n1", stable_id=f"eui.{n}{m}",
-                    serial=f"S64G{n}{m}R800123", model=MODELS[(n + m) % len(MODELS)], lock_group=f"eui.{n}{m}",
+                    serial=f"S64G{n}{m}R800123", model=MODELS[(n + m) % len(MODELS)], lock_keys=[f"eui.{n}{m}"],
                     size_bytes=1_920_383_410_176,
                 )
             )  # fmt: skip

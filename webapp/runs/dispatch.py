@@ -22,6 +22,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState
+from webapp.runs.locks import free, keys_of, take_locks
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -32,7 +33,6 @@ from webapp.runs.models import (
     AttemptState,
     Run,
     RunState,
-    TargetLock,
     Trial,
     TrialState,
 )
@@ -108,13 +108,13 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
     run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
     trial = None if run is None else _next_trial(run, host_id)
-    if run is None or trial is None:
+    if run is None or trial is None or not free(keys := keys_of(trial)):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
         move_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
     attempt = _create(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
-    TargetLock.objects.create(lock_group=trial.target.lock_group, attempt=attempt)
+    take_locks(attempt, keys)
     move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 

@@ -7,6 +7,7 @@ from django.db import transaction
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
+from webapp.runs.locks import drop_locks
 from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
@@ -14,7 +15,6 @@ from webapp.runs.models import (
     AttemptState,
     Run,
     RunState,
-    TargetLock,
     Trial,
     TrialState,
 )
@@ -32,7 +32,7 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", message: 
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
     move_attempt(attempt, to, code=code, outcome=message)
-    TargetLock.objects.filter(attempt=attempt).delete()
+    drop_locks(attempt)
     if attempt.trial is not None:
         _end_trial(attempt.trial, attempt, to, code, message)
     elif attempt.run_id is not None and to is not AttemptState.LOST:

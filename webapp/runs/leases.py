@@ -17,13 +17,13 @@ from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
 from webapp.runs.ending import end_attempt
+from webapp.runs.locks import keys_of, take_locks
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     OPEN_RUN_STATES,
     Attempt,
     AttemptState,
-    TargetLock,
     TrialState,
 )
 from webapp.runs.orders import publish, to_publish_again, waiting_orders
@@ -96,7 +96,7 @@ def _reactivate(attempt: Attempt) -> None:
     move_attempt(attempt, state)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=new_lease())
     if attempt.trial is not None:
-        TargetLock.objects.create(lock_group=attempt.trial.target.lock_group, attempt=attempt)
+        take_locks(attempt, keys_of(attempt.trial))
         revive_trial(attempt.trial, TrialState(state.value), attempt=attempt)
 
 

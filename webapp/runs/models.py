@@ -209,9 +209,9 @@ class Attempt(models.Model):
 
 
 class TargetLock(models.Model):
-    """A lock group in use by an active attempt. Deleted when the attempt ends."""
+    """A drive in use by an active attempt. Deleted when the attempt ends."""
 
-    lock_group = models.CharField(max_length=300, primary_key=True)
+    lock_key = models.CharField(max_length=300, primary_key=True)  # of Target.lock_keys
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="locks")
 
 

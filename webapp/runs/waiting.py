@@ -5,7 +5,7 @@ before that the run times that the plan asks for; a trial that moves a fixed amo
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -19,6 +19,7 @@ from django.utils import timezone
 from webapp.hosts.models import Host, HostState
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, waits_for_arming
+from webapp.runs.locks import keys_of, wanting
 from webapp.runs.models import (
     ACTIVE_TRIAL_STATES,
     ENDED_TRIAL_STATES,
@@ -84,9 +85,9 @@ class _Known:
         self.loads = _loads()
         self.holding = _holding()
         self.locks = {
-            lock.lock_group: lock for lock in TargetLock.objects.select_related("attempt__run", "attempt__host")
+            lock.lock_key: lock for lock in TargetLock.objects.select_related("attempt__run", "attempt__host")
         }
-        self.groups = _lock_groups(list(self.locks))
+        self.wanted = _wanted_keys(list(self.locks))
         self.closing = _closing()
         for place in self.closing:
             self.loads.setdefault(place, Load(0, 0, 0.0))
@@ -143,15 +144,12 @@ def _closing() -> set[Place]:
     return {(run, host) for run, host in under_way.values_list("run_id", "host_id") if run is not None}
 
 
-def _lock_groups(taken: Sequence[str]) -> dict[Place, list[str]]:
+def _wanted_keys(taken: Sequence[str]) -> dict[Place, set[str]]:
     """Of the drives that are in use now, those that a run still wants on a host."""
-    wanted = Trial.objects.filter(run__state__in=OPEN_RUN_STATES, target__lock_group__in=taken).order_by()
-    found: dict[Place, list[str]] = defaultdict(list)
-    rows = (
-        wanted.exclude(state__in=ENDED_TRIAL_STATES).values_list("run_id", "host_id", "target__lock_group").distinct()
-    )
-    for run, host, group in rows:
-        found[run, host].append(group)
+    left = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
+    found: dict[Place, set[str]] = defaultdict(set)
+    for trial in wanting(left, taken).order_by().distinct("run", "host", "target").select_related("target"):
+        found[trial.run_id, trial.host_id] |= keys_of(trial).intersection(taken)
     return found
 
 
@@ -200,13 +198,13 @@ def _blocked(run: Run, host: Host, known: _Known) -> str:
         return f"paused by {run.paused_by.username}" if run.paused_by else "paused"
     if run.pk in known.unarmed:
         return "waits for arming: too much time passed since its serials were typed"
-    return _lock_trouble(host, known, known.groups.get((run.pk, host.pk), []))
+    return _lock_trouble(host, known, known.wanted.get((run.pk, host.pk), set()))
 
 
-def _lock_trouble(host: Host, known: _Known, groups: Sequence[str]) -> str:
+def _lock_trouble(host: Host, known: _Known, keys: Collection[str]) -> str:
     """Another host is at a drive that both see."""
-    for group in groups:
-        attempt = known.locks[group].attempt
+    for key in sorted(keys):
+        attempt = known.locks[key].attempt
         if attempt.host_id != host.pk and attempt.run is not None:
             return f"its drive is in use by run {attempt.run.number} on {attempt.host}"
     return ""

@@ -61,7 +61,7 @@ def a_target(host: Host | None = None, **changes: Any) -> Target:
     path = f"/srv/{slug}"
     fields = {
         "slug": slug, "kind": "directory", "path": path, "stable_id": f"dir:{path}", "size_bytes": 2**40,
-        "lock_group": f"{host.id}:{slug}", "settings_allowed": ["*"], "present": True,
+        "lock_keys": [f"{host.id}:{slug}"], "settings_allowed": ["*"], "present": True,
     }  # fmt: skip
     return Target.objects.create(host=host, **(fields | changes))
 
@@ -71,7 +71,7 @@ def a_drive(host: Host | None = None, **changes: Any) -> Target:
     number = next(_numbers)
     fields = {
         "slug": f"nvme{number}", "kind": "block", "path": f"/dev/nvme{number}n1", "stable_id": f"eui.{number:016x}",
-        "serial": f"SERIAL{number}", "lock_group": f"eui.{number:016x}", "destroy": True,
+        "serial": f"SERIAL{number}", "lock_keys": [f"eui.{number:016x}"], "destroy": True,
     }  # fmt: skip
     return a_target(host, **(fields | changes))
 

@@ -1,10 +1,14 @@
-"""What lies on one device shares a lock group, on one host and on several."""
+"""Targets that share a drive share a key, on one host and on several."""
 
 from collections.abc import Sequence
 
-from webapp.hosts.lock_groups import lock_group
+import pytest
+from msgspec.structs import replace
+
+from webapp.core.tests.factories import a_drive, a_host, a_target
+from webapp.hosts.lock_groups import lock_keys, sharing
 from webapp.hosts.models import Host
-from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
+from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget
 from worker.contract.tests.examples import HELLO
 from worker.contract.workload import TargetKind
 
@@ -33,37 +37,67 @@ def block(name: str, stable_id: str) -> PolicyTarget:
     return PolicyTarget(id="b", kind=TargetKind.BLOCK, path=f"/dev/{name}", stable_id=stable_id, device=name)
 
 
-def test_it_is_one_group_for_a_lun_that_two_hosts_see() -> None:
+def test_a_lun_that_two_hosts_see_is_one_drive() -> None:
     facts = inventory(device("sda", "wwn-0x5000"))
-    assert lock_group(A, block("sda", "wwn-0x5000"), facts) == lock_group(B, block("sda", "wwn-0x5000"), facts)
+    assert lock_keys(A, block("sda", "wwn-0x5000"), facts) == lock_keys(B, block("sda", "wwn-0x5000"), facts)
 
 
-def test_it_is_one_group_for_a_drive_its_partition_and_a_directory_on_it() -> None:
+def test_a_drive_its_partition_and_a_directory_on_it_are_one() -> None:
     facts = inventory(device("sda", "wwn-0x5000"), device("sda1", "wwn-0x5000-part1", ["sda"]))
-    groups = {
-        lock_group(A, block("sda", "wwn-0x5000"), facts),
-        lock_group(A, block("sda1", "wwn-0x5000-part1"), facts),
-        lock_group(A, directory("sda1"), facts),
-    }
-    assert groups == {"wwn-0x5000"}
+    for target in (block("sda", "wwn-0x5000"), block("sda1", "wwn-0x5000-part1"), directory("sda1")):
+        assert lock_keys(A, target, facts) == ["wwn-0x5000"]
 
 
-def test_it_is_one_group_for_two_paths_to_one_lun() -> None:
+def test_two_paths_to_one_lun_are_one() -> None:
     facts = inventory(device("sda", "wwn-1"), device("sdb", "wwn-1"), device("dm-0", "dm-mpath", ["sda", "sdb"]))
-    assert lock_group(A, block("dm-0", "dm-mpath"), facts) == "wwn-1"
+    assert lock_keys(A, block("dm-0", "dm-mpath"), facts) == ["wwn-1"]
 
 
-def test_it_is_the_arrays_own_group_over_several_drives() -> None:
-    facts = inventory(device("sda", "wwn-1"), device("sdb", "wwn-2"), device("md0", "md-uuid", ["sda", "sdb"]))
-    assert lock_group(A, directory("md0"), facts) == f"{A.id}:md-uuid"
+def test_a_volume_on_an_array_has_every_member() -> None:
+    facts = inventory(
+        device("sdb", "wwn-2"), device("sda", "wwn-1"), device("sda1", "wwn-1-part1", ["sda"]),
+        device("md0", "md-uuid", ["sda1", "sdb"]), device("dm-0", "dm-lv", ["md0"]),
+    )  # fmt: skip
+    for target in (block("dm-0", "dm-lv"), directory("md0")):
+        assert lock_keys(A, target, facts) == ["wwn-1", "wwn-2"]
 
 
-def test_it_keeps_hosts_apart_where_the_name_is_local() -> None:
+def test_a_directory_on_a_file_system_over_several_drives_has_every_one() -> None:
+    facts = inventory(device("sda", "wwn-1"), device("sdb", "wwn-2"), device("sdc", "wwn-3"))
+    root = FileSystem(kind="ext4", devices=("sdc",), points=("/",), options="rw")
+    btrfs = FileSystem(kind="btrfs", devices=("sda", "sdb"), points=("/mnt", "/srv"), options="rw")
+    other = FileSystem(kind="xfs", devices=("sdc",), points=("/srv/data",), options="rw")
+    facts = replace(facts, file_systems=(root, btrfs, other))
+    assert lock_keys(A, directory(""), facts) == ["wwn-1", "wwn-2"]
+
+
+def test_namespaces_of_one_nvme_drive_share_it() -> None:
+    first, second = (
+        replace(device(name, f"nvme-eui.{name}"), transport="nvme", model="MZ", serial="S1")
+        for name in ("nvme0n1", "nvme0n2")
+    )
+    ours = lock_keys(A, block("nvme0n1", "nvme-eui.nvme0n1"), inventory(first, second))
+    theirs = lock_keys(B, block("nvme0n2", "nvme-eui.nvme0n2"), inventory(first, second))
+    assert set(ours) & set(theirs) == {"nvme-drive:MZ:S1"}
+    assert ours != theirs
+
+
+def test_hosts_are_apart_where_the_name_is_local() -> None:
     facts = inventory(device("loop0", "loop:/var/tmp/x"))
-    assert lock_group(A, block("loop0", "loop:/var/tmp/x"), facts) != lock_group(B, block("loop0", "x"), facts)
-    assert lock_group(A, directory(""), facts) != lock_group(B, directory(""), facts)
+    assert lock_keys(A, block("loop0", "loop:/var/tmp/x"), facts) != lock_keys(B, block("loop0", "x"), facts)
+    assert lock_keys(A, directory(""), facts) != lock_keys(B, directory(""), facts)
 
 
 def test_it_survives_devices_that_name_each_other() -> None:
     facts = inventory(device("dm-0", "x", ["dm-1"]), device("dm-1", "y", ["dm-0"]))
-    assert lock_group(A, block("dm-0", "x"), facts)
+    assert lock_keys(A, block("dm-0", "x"), facts)
+
+
+@pytest.mark.django_db
+def test_it_says_who_shares_a_drive_with_whom() -> None:
+    array = a_drive(lock_keys=["wwn-1", "wwn-2"])
+    member = a_drive(a_host(), lock_keys=["wwn-2"])
+    a_drive(array.host, lock_keys=["wwn-1"], in_policy=False)
+    a_target(lock_keys=["wwn-3"])
+    assert sharing([array, member]) == {array.pk: [member], member.pk: [array]}
+    assert sharing([]) == {}

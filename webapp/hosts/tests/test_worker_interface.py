@@ -176,7 +176,7 @@ def test_it_keeps_what_a_host_says_of_itself() -> None:
     assert host.capabilities["fio_version"] == "fio-3.33"
     target = Target.objects.get()
     assert (target.slug, target.serial, target.destroy) == ("nvme0", "S4EWNX0R512345", True)
-    assert target.lock_group == "eui.0025385b71b0a2f1"
+    assert target.lock_keys == ["eui.0025385b71b0a2f1", "nvme-drive:SAMSUNG MZQLB960HAJR-00007:S4EWNX0R512345"]
 
 
 def test_it_keeps_the_same_inventory_once_and_every_change() -> None:

@@ -136,7 +136,7 @@ def make_players(count: int, *, running: bool) -> list[Player]:
     ]
     Host.objects.bulk_create(hosts)
     targets = [
-        Target(host=host, slug="drive", kind="block", path="/dev/null", stable_id=host.slug, lock_group=host.slug)
+        Target(host=host, slug="drive", kind="block", path="/dev/null", stable_id=host.slug, lock_keys=[host.slug])
         for host in hosts
     ]
     Target.objects.bulk_create(targets)

@@ -12,7 +12,7 @@ RULES = {
         where run_id = %(run)s and state <> 'done' and (reason_code = '' or reason = '')""",
     "lease held": """
         select kind, state, lease_until from runs_attempt where state in ('dispatched', 'accepted', 'running')""",
-    "drive locked": "select lock_group from runs_targetlock",
+    "drive locked": "select lock_key from runs_targetlock",
     "done trial without exactly one done attempt": """
         select t.index, count(a.id) from runs_trial t
         left join runs_attempt a on a.trial_id = t.id and a.state = 'done'

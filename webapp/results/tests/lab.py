@@ -30,7 +30,7 @@ def make_target(host: Host, slug: str = "scratch", kind: str = "directory", **gi
         "path": f"/srv/{slug}" if kind == "directory" else f"/dev/{slug}",
         "stable_id": f"x:{slug}",
         "serial": "SN1" if kind == "block" else "",
-        "lock_group": f"{host.slug}/{slug}",
+        "lock_keys": [f"{host.slug}/{slug}"],
         "size_bytes": 10 * 2**30,
         "present": True,
         "destroy": True,

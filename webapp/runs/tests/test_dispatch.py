@@ -158,7 +158,7 @@ def test_it_lets_one_of_two_dispatchers_win(caplog: pytest.LogCaptureFixture) ->
 
 def test_it_never_uses_a_drive_from_two_hosts_at_once() -> None:
     shared = "eui.shared"
-    targets = [a_drive(lock_group=shared, serial="S", stable_id=shared) for _ in range(2)]
+    targets = [a_drive(lock_keys=[shared], serial="S", stable_id=shared) for _ in range(2)]
     a_run(*targets, trials=4, pattern=Pattern.RANDREAD)
     seen = []
     for _ in range(12):
@@ -172,6 +172,17 @@ def test_it_never_uses_a_drive_from_two_hosts_at_once() -> None:
             say(close.host, close, (1, (ACCEPTED, DONE)))
     assert set(seen) == {target.host_id for target in targets}
     assert targets[0].trials.get(index=0).run.state == RunState.DONE
+
+
+def test_an_array_and_a_member_of_it_are_not_used_at_once() -> None:
+    array, member = a_drive(lock_keys=["wwn-1", "wwn-2"]), a_drive(lock_keys=["wwn-2"])
+    a_run(array, member, trials=1)
+    first = dispatch_host(array.host_id)
+    assert first
+    assert set(TargetLock.objects.values_list("lock_key", flat=True)) == {"wwn-1", "wwn-2"}
+    assert dispatch_host(member.host_id) is None
+    run_to_the_end(array.host, first)
+    assert dispatch_host(member.host_id)
 
 
 def test_it_runs_hosts_side_by_side_and_closes_each() -> None:
@@ -273,7 +284,7 @@ def test_it_releases_the_drive_when_a_trial_ends() -> None:
     a_run(target, trials=1)
     attempt = dispatch_host(target.host_id)
     assert attempt
-    assert TargetLock.objects.get().lock_group == target.lock_group
+    assert [TargetLock.objects.get().lock_key] == target.lock_keys
     run_to_the_end(target.host, attempt)
     assert not TargetLock.objects.exists()
     assert isinstance(attempt.pk, UUID)

@@ -115,11 +115,11 @@ def test_it_revives_what_a_greeting_host_still_has() -> None:
 
 def test_it_does_not_revive_what_uses_a_drive_that_another_host_has_now() -> None:
     shared = "eui.shared"
-    attempt = dispatched(a_drive(lock_group=shared, stable_id=shared, serial="S"))
+    attempt = dispatched(a_drive(lock_keys=[shared], stable_id=shared, serial="S"))
     say(attempt.host, attempt, (1, (ACCEPTED, STARTED)))
     let_lapse()
     expire_leases()
-    dispatched(a_drive(lock_group=shared, stable_id=shared, serial="S"))
+    dispatched(a_drive(lock_keys=[shared], stable_id=shared, serial="S"))
     reply = say(attempt.host, attempt)
     assert reply.refusal
     assert reply.refusal.code == "superseded"

@@ -9,6 +9,7 @@ import msgspec
 
 from webapp.core.models import AuditEntry
 from webapp.hosts.changes import changes
+from webapp.hosts.lock_groups import sharing
 from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, TargetLock
@@ -45,6 +46,15 @@ class Event:
     title: str
     by: str = ""
     sentences: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class TargetRow:
+    """A target of the host."""
+
+    target: Target
+    used_by: int | None  # number of the run that uses a drive of it now, on whichever host
+    shares: list[Target]  # other targets on the same drives, never used at the same time
 
 
 @dataclass(frozen=True)
@@ -119,10 +129,17 @@ def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:
     ]
 
 
-def users_of(host: Host) -> dict[str, int]:
-    """Lock group -> number of the run whose trial uses it now, on whichever host."""
-    groups = list(host.targets.values_list("lock_group", flat=True))
-    locks = TargetLock.objects.filter(lock_group__in=groups, attempt__state__in=ACTIVE_ATTEMPT_STATES)
-    return {
-        lock.lock_group: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run
-    }
+def target_rows(targets: Sequence[Target]) -> list[TargetRow]:
+    """A fixed number of queries, however many targets there are."""
+    used, shares = _users(targets), sharing(targets)
+    return [
+        TargetRow(target, next((used[key] for key in target.lock_keys if key in used), None), shares.get(target.pk, []))
+        for target in targets
+    ]
+
+
+def _users(targets: Sequence[Target]) -> dict[str, int]:
+    """Lock key -> number of the run whose trial uses the drive now, on whichever host."""
+    keys = {key for target in targets for key in target.lock_keys}
+    locks = TargetLock.objects.filter(lock_key__in=keys, attempt__state__in=ACTIVE_ATTEMPT_STATES)
+    return {lock.lock_key: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run}

@@ -96,7 +96,7 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     active, targets = active_attempt(host), list(host.targets.all())
     snapshots = list(host.snapshots.select_related("snapshot")[: detail.SNAPSHOTS_SHOWN])
     inventory = detail.read_inventory(snapshots[0] if snapshots else None)
-    users, newest = detail.users_of(host), worker_wheel().version
+    newest = worker_wheel().version
     return {
         "host": host,
         "presence": presence(host, active is not None),
@@ -104,7 +104,7 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "warnings": warnings(host, targets, newest_version=newest),
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
         "targets": targets,
-        "target_rows": [(target, users.get(target.lock_group)) for target in targets],
+        "target_rows": detail.target_rows(targets),
         "inventory": inventory,
         "tree": detail.tree(inventory) if inventory else [],
         "settings": detail.setting_rows(host, targets),

@@ -84,7 +84,7 @@ def make_snapshot(host: Host) -> HostSnapshot:
 def make_target(host: Host, slug: str = "scratch", **changes: Any) -> Target:
     fields: dict[str, Any] = {
         "kind": "directory", "path": f"/srv/{slug}", "stable_id": f"dir:/srv/{slug}",
-        "lock_group": f"{host.slug}/{slug}",
+        "lock_keys": [f"{host.slug}/{slug}"],
         "model": "SAMSUNG MZQL21T9HCJR", "device": "nvme0n1", "size_bytes": 900_000_000_000, "present": True,
     }  # fmt: skip
     return Target.objects.create(host=host, slug=slug, **(fields | changes))

@@ -98,9 +98,18 @@ def test_it_says_what_each_host_does_and_which_target_is_in_use(operator: Client
     target = factories.make_target(factories.make_host())
     run = factories.make_run(factories.make_version(), [target], repeats=1)
     attempt = factories.start_trial(run.trials.get(index=2))
-    TargetLock.objects.create(lock_group=target.lock_group, attempt=attempt)
+    TargetLock.objects.create(lock_key=target.lock_keys[0], attempt=attempt)
     assert "run 1</a>, trial 3 on scratch" in operator.get("/hosts/").content.decode()
     assert 'in use by <a href="/runs/1/">run 1</a>' in operator.get("/hosts/storage1/").content.decode()
+
+
+def test_it_says_which_targets_share_drives(operator: Client) -> None:
+    array = factories.make_target(factories.make_host(), lock_keys=["wwn-1", "wwn-2"])
+    factories.make_target(factories.make_host("storage2"), "member", lock_keys=["wwn-2"])
+    assert "shares drives with storage2/member: never used at once" in operator.get("/hosts/storage1/").content.decode()
+    array.lock_keys = ["wwn-1"]
+    array.save()
+    assert "shares drives" not in operator.get("/hosts/storage1/").content.decode()
 
 
 def test_it_tells_the_history_of_a_host(operator: Client) -> None:

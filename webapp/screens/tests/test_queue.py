@@ -90,11 +90,11 @@ def test_it_says_that_nothing_goes_on_on_a_host(
 
 
 def test_it_names_the_run_that_uses_the_drive_on_another_host(runs: list[Run], target: Target) -> None:
-    other = factories.make_target(factories.make_host("storage2"), lock_group=target.lock_group)
+    other = factories.make_target(factories.make_host("storage2"), lock_keys=target.lock_keys)
     version = runs[0].version
     waiting = factories.make_run(version, [other], repeats=1, state="queued", queue_place=9, started_at=None)
     attempt = runs[0].attempts.get(state="running")
-    TargetLock.objects.create(lock_group=target.lock_group, attempt=attempt)
+    TargetLock.objects.create(lock_key=target.lock_keys[0], attempt=attempt)
     entry = next(entry for queue in queues() for entry in queue.entries if entry.run == waiting)
     assert entry.waits_for == "its drive is in use by run 1 on storage1"
 
