@@ -42,15 +42,17 @@ function warnBeforeLeaving(form: HTMLFormElement): void {
   });
 }
 
+/** One step after the other: while one is under way the fields take neither keys nor the pointer. */
 function takeSteps(form: HTMLFormElement, previewing: Previewing): (step: string, focus?: string) => Promise<void> {
-  return async (step, focus) => {
+  return async function take(step: string, focus?: string): Promise<void> {
     const fields = find("plan-fields", HTMLFieldSetElement);
-    if (!fields) return;
+    if (!fields || fields.inert) return;
     try {
       const made = steppedFields(form, step);
       fields.inert = true; // what is typed now would be lost
       fields.replaceChildren(...(await made).childNodes);
-      await previewing.now();
+      initPlanRows(form, (what) => void take(what));
+      void previewing.now();
     } catch (error) {
       showProblem(`Not done: ${error instanceof Error ? error.message : "unknown"}`);
     } finally {
@@ -65,10 +67,7 @@ export function initPlanForm(): void {
   if (!form) return;
   const previewing = startPreviewing(form);
   const step = takeSteps(form, previewing);
-  const move = (what: string, focus?: string): void => {
-    void step(what, focus).then(() => initPlanRows(form, move));
-  };
-  initPlanRows(form, move);
+  initPlanRows(form, (what) => void step(what));
   warnBeforeLeaving(form);
   form.addEventListener("input", (event) => {
     if (!(event.target instanceof Element && event.target.matches("[name^='add-']"))) previewing.later();
@@ -76,14 +75,14 @@ export function initPlanForm(): void {
   form.addEventListener("change", (event) => {
     // Another factor in a row has other choices and another hint: the server makes the row anew.
     if (event.target instanceof HTMLSelectElement && event.target.matches(".factor-name"))
-      move("refresh", event.target.id);
+      void step("refresh", event.target.id);
   });
   form.addEventListener("click", (event) => {
     const button = event.target instanceof Element ? event.target.closest("button") : null;
     if (button?.name !== "do" || button.closest("[data-trials] tbody")) return;
     event.preventDefault();
     if (button.hasAttribute("data-page")) void previewing.now(button.value);
-    else move(button.value, button.dataset.focus);
+    else void step(button.value, button.dataset.focus);
   });
   if (form.hasAttribute("data-unsaved")) void previewing.now();
 }

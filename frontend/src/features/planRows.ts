@@ -34,35 +34,64 @@ function initChoices(root: ParentNode): void {
 
 type Move = (step: string) => void;
 
-/** Rows are lifted by their grip only, so that text in the fields can still be selected. */
+/** The row of the block at this height, if the pointer is over the block's rows at all. */
+function rowAt(rows: readonly HTMLElement[], y: number): HTMLElement | undefined {
+  return rows.find((row) => {
+    const { top, bottom } = row.getBoundingClientRect();
+    return top <= y && y < bottom;
+  });
+}
+
+/**
+ * Rows are lifted by their grip only, so that text in the fields can still be selected. The grip keeps the pointer
+ * until it is let go, and only the rows that are there then decide: what the server puts in meanwhile moves nothing.
+ */
 function initDragging(root: ParentNode, move: Move): void {
   for (const block of root.querySelectorAll<HTMLElement>("[data-block]")) {
-    let lifted: HTMLElement | null = null;
-    const rows = (): HTMLElement[] => [...block.querySelectorAll<HTMLElement>("[data-row]")];
-    for (const row of rows()) {
+    const rows = [...block.querySelectorAll<HTMLElement>("[data-row]")];
+    for (const row of rows) {
       const grip = row.querySelector<HTMLElement>(".grip");
-      grip?.addEventListener("pointerdown", () => {
-        row.draggable = true;
-      });
-      row.addEventListener("dragstart", () => {
-        lifted = row;
-        row.classList.add("is-lifted");
-      });
-      row.addEventListener("dragend", () => {
-        row.draggable = false;
-        row.classList.remove("is-lifted");
-        lifted = null;
-      });
-      row.addEventListener("dragover", (event) => {
-        if (lifted && lifted !== row) event.preventDefault();
-      });
-      row.addEventListener("drop", (event) => {
-        if (!lifted || lifted === row) return;
-        event.preventDefault();
-        move(`move:${block.dataset.block}:${lifted.dataset.row}:${row.dataset.row}`);
+      grip?.addEventListener("pointerdown", (event) => {
+        if (event.button !== 0 || !event.isPrimary) return;
+        event.preventDefault(); // no text is selected meanwhile
+        drag(block.dataset.block ?? "", row, rows, grip, event.pointerId, move);
       });
     }
   }
+}
+
+function drag(
+  block: string,
+  row: HTMLElement,
+  rows: readonly HTMLElement[],
+  grip: HTMLElement,
+  pointer: number,
+  move: Move,
+): void {
+  const ended = new AbortController();
+  const listen = { signal: ended.signal };
+  const mark = (over: HTMLElement | undefined): void => {
+    for (const each of rows) each.classList.toggle("is-over", each === over && each !== row);
+  };
+  const end = (): void => {
+    ended.abort();
+    row.classList.remove("is-lifted");
+    mark(undefined);
+  };
+  row.classList.add("is-lifted");
+  grip.setPointerCapture(pointer);
+  grip.addEventListener("pointermove", (event) => mark(rowAt(rows, event.clientY)), listen);
+  grip.addEventListener(
+    "pointerup",
+    (event) => {
+      const over = rowAt(rows, event.clientY);
+      end();
+      if (over && over !== row && row.isConnected) move(`move:${block}:${row.dataset.row}:${over.dataset.row}`);
+    },
+    listen,
+  );
+  grip.addEventListener("lostpointercapture", end, listen);
+  document.addEventListener("keydown", (event) => event.key === "Escape" && end(), listen);
 }
 
 /** To be called again whenever the server's rows were put in anew. */

@@ -26,6 +26,7 @@ PATIENCE_MS = 15_000
 def chromium() -> Iterator[Browser]:
     if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
         pytest.fail("The front end is not built: run `.ci/setup` first.")
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
         yield browser

@@ -122,6 +122,22 @@ def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -
     assert read(PlanVersion.objects.get(number=2).document).sequence[-3:] == ("block_size", "pattern", "iodepth")
 
 
+def test_a_row_that_was_put_in_anew_under_the_pointer_is_not_moved(page: Page, target: Target) -> None:
+    factories.make_version()
+    page.goto("/plans/first-look/edit/")
+    names = page.locator("[data-block='0'] .factor-name")
+    page.locator("[data-block='0'] [data-row='0'] .grip").hover()
+    page.mouse.down()
+    expect(page.locator("[data-block='0'] [data-row='0']")).to_have_class(re.compile("is-lifted"))
+    page.get_by_role("button", name="Move Queue depth up").first.press("Enter")
+    expect(names.nth(1)).to_have_value("iodepth")
+    page.locator("[data-block='0'] [data-row='2']").hover()
+    page.mouse.up()
+    page.get_by_role("button", name="Move Block size up").first.press("Enter")
+    expect(names.nth(1)).to_have_value("block_size")
+    assert names.evaluate_all("all => all.map(each => each.value)") == ["pattern", "block_size", "iodepth"]
+
+
 def test_it_warns_before_what_was_typed_is_left(page: Page, target: Target) -> None:
     asked: list[str] = []
 
