@@ -10,9 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from worker.contract.base import Message
-
-KIB = 1024
-MIB = 1024 * KIB
+from worker.contract.workload import KIB, MIB
 
 
 class Raid(StrEnum):

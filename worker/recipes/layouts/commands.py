@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from worker.contract.layouts import MIB, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
+from worker.contract.workload import KIB, MIB
 from worker.recipes.layouts.geometry import (
-    KIB,
     PARTITION_START_BYTES,
     lvm_alignment_bytes,
     md_data_start_bytes,

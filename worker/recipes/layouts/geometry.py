@@ -11,9 +11,9 @@ from enum import StrEnum
 
 import msgspec
 
-from worker.contract.layouts import MIB, BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.workload import KIB, MIB
 
-KIB = 1024
 PARTITION_START_BYTES = MIB  # where sfdisk begins the first partition
 LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: the earliest that data begins by default
 F2FS_SEGMENT_BYTES = 2 * MIB  # f2fs writes its log in segments of 2 MiB
