@@ -14,11 +14,12 @@ from pathlib import Path
 
 from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
 from worker.inventory import sysfs, usage
-from worker.journal import Journal, LayoutRecord
+from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import ours, steps
 from worker.layouts.steps import LayoutFailed
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Step
+from worker.settings.subjects import find
 from worker.tools import ask
 
 log = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ UNMOUNT_LIMIT_S = 10.0
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     """Raises LayoutFailed (layout_gone, layout_foreign, layout_held, layout_refused); then the journal keeps it."""
     layout = layouts.parse(record.line)
-    drives = tuple(_drive(each.stable_id, each.serial) for each in record.drives)
+    drives = tuple(_drive(known) for known in record.drives)
     demolition = _Demolition(layout, drives, Names(record.key), record, state)
     demolition.run()
     if record.mount_point:
@@ -51,12 +52,13 @@ def take_down_all(*, state: Path, journal: Journal, run: str | None = None) -> l
     return left
 
 
-def _drive(stable_id: str, serial: str) -> Drive:
+def _drive(known: LayoutDrive) -> Drive:
     """Where the drive is now: its kernel name may be another since a reboot."""
-    for name in sysfs.names():
-        if sysfs.stable_id(name) == stable_id and sysfs.serial(name) == serial:
-            return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
-    raise LayoutFailed("layout_gone", f"{stable_id} ({serial or 'no serial'}) is not there: plug it in again.")
+    name = find(known.stable_id, known.path.rpartition("/")[2])
+    if name is None or sysfs.serial(name) != known.serial:
+        words = f"{known.stable_id} ({known.serial or 'no serial'})"
+        raise LayoutFailed("layout_gone", f"{words} is not there: plug it in again.")
+    return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
 
 
 class _Demolition:
