@@ -18,7 +18,7 @@ from worker.guard import GuardRefused
 from worker.inventory import sysfs
 from worker.journal import Journal
 from worker.recipes import layouts
-from worker.recipes.layouts import Alignment, Drive, LayoutError, Step
+from worker.recipes.layouts import Alignment, Drive, LayoutError, Removal, Step
 
 UNKNOWN_DRIVE_BYTES = 10**12  # stands in where a drive is not there: only a share's partition depends on it
 BY_HAND = "by-hand"
@@ -34,7 +34,7 @@ class Shown(msgspec.Struct, frozen=True):
     width_bytes: int | None
     alignment: tuple[Alignment, ...]
     build: tuple[Step, ...]
-    take_down: tuple[Step, ...]
+    take_down: tuple[Removal, ...]
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

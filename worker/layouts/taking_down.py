@@ -9,16 +9,18 @@ import errno
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
+import msgspec
+
+from worker.contract.layouts import Layout
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import ours, steps
 from worker.layouts.steps import LayoutFailed
 from worker.recipes import layouts
-from worker.recipes.layouts import Drive, Names, Step
+from worker.recipes.layouts import Drive, Names, Part, Removal
 from worker.settings.subjects import find
 from worker.tools import ask
 
@@ -74,79 +76,62 @@ class _Demolition:
         self._state = state
 
     def run(self) -> None:
-        legs = layouts.leg_paths(self._layout, self._drives, self._names)
-        self._unmount()
-        if self._layout.stripe is not Stripe.NONE:
-            self._wipe(layouts.top_path(self._layout, self._drives, self._names))
-        self._remove_group()
-        self._stop(self._names.md_stripe, self._layout.stripe is Stripe.MD)
-        for number, leg in enumerate(legs):
-            self._wipe(leg)
-            self._stop(self._names.md(number), self._layout.raid is not Raid.NONE)
-        for path in self._parts():
-            self._wipe(path)
-        self._forget_partitions()
+        removers: dict[Part, Callable[[Removal], None]] = {
+            Part.MOUNT: self._unmount,
+            Part.SIGNATURES: self._wipe,
+            Part.GROUP: self._remove_group,
+            Part.ARRAY: self._stop,
+            Part.PARTITIONS: self._forget,
+        }
+        key, point = self._names.key, self._record.mount_point
+        for step in layouts.tear_down_steps(self._layout, self._drives, key=key, mount_point=point):
+            removers[step.part](step)
         self._verify()
 
-    def _parts(self) -> Iterator[str]:
-        """Partitions before their drives."""
-        for leg in layouts.members(self._layout, self._drives):
-            yield from leg
-        yield from (drive.path for drive in self._drives)
-
-    def _unmount(self) -> None:
-        if self._layout.file_system is FileSystem.NONE:
-            return
+    def _unmount(self, step: Removal) -> None:
         until = time.monotonic() + UNMOUNT_LIMIT_S
-        while os.path.ismount(self._record.mount_point):
+        while os.path.ismount(step.of):
             try:
-                self._step("unmount", "umount", self._record.mount_point)
+                self._do(step)
             except LayoutFailed as error:
                 if time.monotonic() > until:
                     raise LayoutFailed("layout_held", error.message) from error
                 time.sleep(0.2)
 
-    def _remove_group(self) -> None:
-        if self._layout.stripe is Stripe.LVM and self._group_exists():
-            self._step("remove the volume group", "vgremove", "--yes", "--force", self._names.group)
-
-    def _group_exists(self) -> bool:
-        said = ask("vgs", "--noheadings", "--options", "vg_name")
-        return self._names.group in said.out.split()
-
-    def _stop(self, path: str, used: bool) -> None:
-        """Under its own name, or under the one it was found by after a reboot."""
-        if not used:
+    def _wipe(self, step: Removal) -> None:
+        if not Path(step.of).exists():
             return
-        name = path.rpartition("/")[2]
-        for device in (path, *_arrays_called(name)):
-            if Path(device).exists():
-                self._step(f"stop {name}", "mdadm", "--stop", device)
-                return
-
-    def _wipe(self, path: str) -> None:
-        if not Path(path).exists():
-            return
-        content = ours.look(path)
-        if not ours.is_ours(content, self._names, path):
+        content = ours.look(step.of)
+        if not ours.is_ours(content, self._names, step.of):
             raise LayoutFailed(
                 "layout_foreign",
-                f"{path} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
+                f"{step.of} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
                 "use. It is left as it is.",
             )
         if not content.blank:
-            self._step(f"wipe {path}", "wipefs", "--all", "--quiet", path)
+            self._do(step)
 
-    def _step(self, words: str, *argv: str) -> None:
-        log.info("Layout %s: %s: %s", self._names.key, words, " ".join(argv))
-        steps.run(Step(words, argv), state=self._state, key=self._names.key)
-        steps.settle(state=self._state, key=self._names.key)
+    def _remove_group(self, step: Removal) -> None:
+        said = ask("vgs", "--noheadings", "--options", "vg_name")
+        if step.of in said.out.split():
+            self._do(step)
 
-    def _forget_partitions(self) -> None:
+    def _stop(self, step: Removal) -> None:
+        """Under its own name, or under the one it was found by after a reboot."""
+        for device in (step.of, *_arrays_called(step.of.rpartition("/")[2])):
+            if Path(device).exists():
+                self._do(msgspec.structs.replace(step, argv=(*step.argv[:-1], device)))
+                return
+
+    def _forget(self, step: Removal) -> None:
         """Their table is gone; the kernel may not have looked."""
-        for drive in self._drives:
-            if sysfs.partitions(drive.path.rpartition("/")[2]):
-                self._step(f"forget the partitions of {drive.path}", "partx", "--delete", drive.path)
+        if sysfs.partitions(step.of.rpartition("/")[2]):
+            self._do(step)
+
+    def _do(self, step: Removal) -> None:
+        log.info("Layout %s: %s: %s", self._names.key, step.words, " ".join(step.argv))
+        steps.run(step, state=self._state, key=self._names.key)
+        steps.settle(state=self._state, key=self._names.key)
 
     def _verify(self) -> None:
         """Blank, and held by nobody: what a drive must be before it is forgotten."""

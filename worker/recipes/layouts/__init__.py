@@ -8,11 +8,11 @@ from worker.recipes.layouts.commands import (
     leg_paths,
     members,
     part_path,
-    tear_down_steps,
     top_path,
 )
 from worker.recipes.layouts.geometry import Alignment, Verdict, alignment, capacity_share, whole_width_bytes
 from worker.recipes.layouts.problems import problems
+from worker.recipes.layouts.removal import Part, Removal, tear_down_steps
 from worker.recipes.layouts.text import LayoutError, parse, sweep, write
 
 __all__ = [
@@ -20,6 +20,8 @@ __all__ = [
     "Drive",
     "LayoutError",
     "Names",
+    "Part",
+    "Removal",
     "Step",
     "Verdict",
     "alignment",

@@ -1,4 +1,4 @@
-"""The exact commands that build a layout on given drives, and those that take it down again. Pure: nothing is run here.
+"""The exact commands that build a layout on given drives. Pure: nothing is run here.
 
 Choices that a number depends on:
 - Nothing is discarded while building (`-K`, nodiscard): a purge is a step of its own, so the drives' state is known.
@@ -222,33 +222,3 @@ def _ext4_options(layout: Layout) -> str:
 def _mount(layout: Layout, top: str, mount_point: str) -> Step:
     options = ",".join(("nodev", "nosuid", "noexec", *layout.mount_options))
     return Step(f"mount on {mount_point}", ("mount", "-t", str(layout.file_system), "-o", options, top, mount_point))
-
-
-# ---- taking down, from the top
-
-
-def tear_down_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str) -> tuple[Step, ...]:
-    """Back to blank drives. Each step may find that its part is not there (after a crash in mid-building)."""
-    names = Names(key)
-    steps: list[Step] = []
-    if layout.file_system is not FileSystem.NONE:
-        steps.append(Step("unmount", ("umount", mount_point)))
-    legs = leg_paths(layout, drives, names)
-    if layout.stripe is Stripe.LVM:
-        steps.append(Step("remove the volume group", ("vgremove", "--yes", "--force", names.group)))
-        steps.append(Step("remove LVM labels", ("pvremove", "--yes", "--force", *legs)))
-    if layout.stripe is Stripe.MD:
-        steps.append(Step("stop the md stripe", ("mdadm", "--stop", names.md_stripe)))
-        steps.append(Step("remove its superblocks", ("mdadm", "--zero-superblock", *legs)))
-    if layout.raid is not Raid.NONE:
-        for number, leg in enumerate(members(layout, drives)):
-            steps.append(Step(f"stop leg {number}", ("mdadm", "--stop", names.md(number))))
-            steps.append(Step("remove its superblocks", ("mdadm", "--zero-superblock", *leg)))
-    steps += [Step(f"wipe {path}", ("wipefs", "--all", "--quiet", path)) for path in _wiped(layout, drives)]
-    return tuple(steps)
-
-
-def _wiped(layout: Layout, drives: tuple[Drive, ...]) -> tuple[str, ...]:
-    """Partitions before the drives they lie on."""
-    parts = tuple(part_path(drive.path) for drive in drives) if layout.share_percent < 100 else ()
-    return (*parts, *(drive.path for drive in drives))

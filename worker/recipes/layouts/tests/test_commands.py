@@ -62,7 +62,22 @@ def test_it_takes_down_from_the_top_and_leaves_blank_drives() -> None:
     assert words[0] == "umount /mnt/t1"
     assert words.index("mdadm --stop /dev/md/sweetspot-t1-s") < words.index("mdadm --stop /dev/md/sweetspot-t1-0")
     wiped = [line.rpartition(" ")[2] for line in words if line.startswith("wipefs")]
-    assert wiped == [f"/dev/sd{d}1" for d in "bcde"] + [f"/dev/sd{d}" for d in "bcde"]
+    arrays = [f"/dev/md/sweetspot-t1-{leg}" for leg in ("s", 0, 1)]
+    assert wiped == [*arrays, *(f"/dev/sd{d}1" for d in "bcde"), *(f"/dev/sd{d}" for d in "bcde")]
+    assert words[-4:] == [f"partx --delete /dev/sd{d}" for d in "bcde"]
+
+
+def test_it_takes_down_lvm_in_the_order_in_which_it_lies() -> None:
+    steps = tear_down_steps(parse("2 legs of single / lvm stripe 64k / ext4"), drives(2), key="t1", mount_point="/m")
+    assert [(step.part.value, step.of) for step in steps] == [
+        ("mount", "/m"),
+        ("signatures", "/dev/sweetspot-t1/data"),
+        ("volume group", "sweetspot-t1"),
+        ("signatures", "/dev/sdb"),
+        ("signatures", "/dev/sdc"),
+        ("partitions", "/dev/sdb"),
+        ("partitions", "/dev/sdc"),
+    ]
 
 
 def test_it_refuses_another_number_of_drives() -> None:
