@@ -1,4 +1,4 @@
-"""Loaded by `make test`: a Redis database for each pytest process, and the counts for the closing line."""
+"""Loaded by `make test`: a Redis database for each pytest process, and how each test ended for the closing lines."""
 
 import json
 import os
@@ -7,8 +7,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-COUNTS_VARIABLE = "SWEETSPOT_TEST_COUNTS"
-COUNTED = ("passed", "failed", "error", "skipped")
+OUTCOMES_VARIABLE = "SWEETSPOT_TEST_OUTCOMES"
 
 
 def _own_redis_database() -> None:
@@ -28,8 +27,17 @@ hypothesis.settings.load_profile("shared machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    path = os.environ.get(COUNTS_VARIABLE)
+    path = os.environ.get(OUTCOMES_VARIABLE)
     if path and "PYTEST_XDIST_WORKER" not in os.environ:  # its processes end with a summary of their own part
-        counts = {name: len(terminalreporter.stats.get(name, [])) for name in COUNTED}
         with Path(path).open("a") as file:
-            file.write(json.dumps(counts) + "\n")
+            file.write(json.dumps(_outcomes(terminalreporter.stats)) + "\n")
+
+
+def _outcomes(stats: dict[str, list[pytest.TestReport | pytest.CollectReport]]) -> dict[str, object]:
+    bad = [report for name in ("failed", "error") for report in stats.get(name, [])]
+    return {
+        "passed": [report.nodeid for report in stats.get("passed", [])],
+        "skipped": [report.nodeid for report in stats.get("skipped", [])],
+        "failed": {report.nodeid: report.longreprtext for report in bad if isinstance(report, pytest.TestReport)},
+        "broken": [report.nodeid for report in bad if not isinstance(report, pytest.TestReport)],
+    }

@@ -5,34 +5,39 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from webapp.local import node, processes, services, stack
+from webapp.local import node, outcomes, processes, services, stack
 from webapp.local.console import say, step
+from webapp.local.outcomes import Outcomes
 from webapp.local.processes import Record
-from webapp.local.pytest_plugin import COUNTED, COUNTS_VARIABLE
+from webapp.local.pytest_plugin import OUTCOMES_VARIABLE
 from webapp.local.state import CLONE, State, default_state
 
 PYTEST = (sys.executable, "-m", "pytest", "-p", "webapp.local.pytest_plugin")
-NO_TESTS = 5  # pytest's exit status when it found none
-PARALLEL = ("-n", "2", "--dist", "loadfile", "-m", "not pipeline")
-# What starts the whole system or measures speed has the machine to itself.
-ALONE = ("-m", "pipeline")
+TESTS_FAILED, NO_TESTS = 1, 5  # pytest's exit statuses for what is no trouble of its own
+PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("side by side", ("-n", "2", "--dist", "loadfile", "-m", "not pipeline")),
+    # They wait for fio more than they compute.
+    ("whole systems, three at a time", ("-n", "3", "--dist", "loadfile", "-m", "pipeline and not alone")),
+    # What measures speed or harms everything has the machine to itself.
+    ("one at a time", ("-m", "alone")),
+)
+PASSED_AGAIN = CLONE / ".build" / "passed-only-again.txt"
 
 
 def main(arguments: str) -> int:
-    """Run Vitest and pytest, or pytest alone with `arguments`; the exit status of what failed."""
+    """Run Vitest and pytest, or pytest alone with `arguments`; 0 where everything passed."""
     _sweep()
     with _stores() as state:
         env = _environment(state)
         if arguments:
-            return _run([*PYTEST, *shlex.split(arguments)], env)
-        statuses = [_vitest(env), _pytest("side by side", PARALLEL, env), _pytest("one at a time", ALONE, env)]
-        say(_closing_line(state))
-    return next((status for status in statuses if status), 0)
+            return subprocess.run([*PYTEST, *shlex.split(arguments)], cwd=CLONE, env=env, check=False).returncode
+        front_end = _vitest(env, state.root / "vitest.json")
+        return close(Suite(CLONE, env, state.root), PARTS, front_end, PASSED_AGAIN)
 
 
 @contextmanager
@@ -65,27 +70,76 @@ def _sweep() -> None:
 
 def _environment(state: State) -> dict[str, str]:
     """No address of a web tier: there is none, and tests that start one give it its own."""
-    env = {**services.environment(state), COUNTS_VARIABLE: str(state.root / "counts")}
+    env = services.environment(state)
     del env["SWEETSPOT_PUBLIC_URL"]
     return env
 
 
-def _vitest(env: dict[str, str]) -> int:
+@dataclass(frozen=True)
+class Suite:
+    """Where pytest is called, with which environment; `notes` is a folder for what it writes down."""
+
+    folder: Path
+    env: Mapping[str, str]
+    notes: Path
+
+    def run(self, *options: str) -> Outcomes:
+        path = self.notes / "outcomes"
+        path.unlink(missing_ok=True)
+        env = {**self.env, OUTCOMES_VARIABLE: str(path)}
+        status = subprocess.run([*PYTEST, *options], cwd=self.folder, env=env, check=False).returncode
+        told = outcomes.read(path)
+        if status in (0, NO_TESTS) or (status == TESTS_FAILED and told.failed):
+            return told
+        return told + Outcomes(broken=(f"pytest {shlex.join(options)} ended with status {status}",))
+
+    def passed_again(self, test: str) -> bool:
+        say(f"Once more, alone: {test}")
+        return test in self.run(test).passed
+
+
+def close(suite: Suite, parts: Sequence[tuple[str, tuple[str, ...]]], others: Outcomes, note: Path) -> int:
+    """Run the parts, give a few failures a second try, say how it all ended; 0 where everything passed.
+
+    `others`: how tests ended that are not pytest's. `note` is written where a test passed only when run again.
+    """
+    ended = others
+    for how, options in parts:
+        say(f"Server and worker (pytest, {how}):")
+        ended += suite.run(*options)
+    again = [test for test in outcomes.worth_another_try(ended) if suite.passed_again(test)]
+    note.unlink(missing_ok=True)
+    if again:
+        _tell(again, ended, note)
+    ended = ended.mended(again)
+    for line in (*(f"failed: {test}" for test in ended.failed), *ended.broken, ended.closing_line):
+        say(line)
+    return 0 if ended.good else 1
+
+
+def _tell(again: Sequence[str], ended: Outcomes, note: Path) -> None:
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text("\n\n".join(f"{test}\n{ended.failed[test]}" for test in again) + "\n")
+    say(f"passed only when run again alone: {', '.join(again)}")
+    say(f"What they said at first: {note}")
+
+
+def _vitest(env: Mapping[str, str], report: Path) -> Outcomes:
+    """The front end's own tests; none of them waits for anything, so none gets a second try."""
     say("Front end (Vitest):")
-    return _run(node.command("vitest/vitest.mjs", "run"), env, folder=node.FRONTEND)
+    argv = node.command("vitest/vitest.mjs", "run", "--reporter=default", "--reporter=json", f"--outputFile={report}")
+    status = subprocess.run(argv, cwd=node.FRONTEND, env=env, check=False).returncode
+    broken = (f"Vitest ended with status {status}",) if status else ()
+    tests = json.loads(report.read_text())["testResults"] if report.exists() else []
+    return _of_vitest(tests) + Outcomes(broken=broken)
 
 
-def _pytest(how: str, options: tuple[str, ...], env: dict[str, str]) -> int:
-    say(f"Server and worker (pytest, {how}):")
-    status = _run([*PYTEST, *options], env)
-    return 0 if status == NO_TESTS else status
-
-
-def _run(argv: list[str], env: dict[str, str], *, folder: Path = CLONE) -> int:
-    return subprocess.run(argv, cwd=folder, env=env, check=False).returncode
-
-
-def _closing_line(state: State) -> str:
-    counts = [json.loads(line) for line in state.read("counts").splitlines()]
-    total = {name: sum(part[name] for part in counts) for name in COUNTED}
-    return f"{total['passed']} passed, {total['failed'] + total['error']} failed, {total['skipped']} skipped"
+def _of_vitest(files: Sequence[Mapping[str, object]]) -> Outcomes:
+    """From its JSON: per file a name and its tests (assertionResults) with fullName, status and failureMessages."""
+    by_status: dict[str, dict[str, str]] = {"passed": {}, "failed": {}}
+    for file in files:
+        for test in file["assertionResults"]:  # type: ignore[attr-defined]
+            said = by_status.setdefault(test["status"], {})
+            said[f"{file['name']} > {test['fullName']}"] = "\n".join(test["failureMessages"])
+    skipped = (name for status in by_status.keys() - {"passed", "failed"} for name in by_status[status])
+    return Outcomes(frozenset(by_status["passed"]), frozenset(skipped), by_status["failed"])

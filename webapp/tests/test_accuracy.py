@@ -14,6 +14,7 @@ from webapp.tests.system import System
 
 pytestmark = [
     pytest.mark.pipeline,
+    pytest.mark.alone,
     pytest.mark.root,
     pytest.mark.skipif(os.geteuid() != 0, reason="loop devices and throttles need root"),
 ]

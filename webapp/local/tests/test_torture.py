@@ -102,10 +102,11 @@ def test_its_witness_sees_a_missing_second(ended_run: Run) -> None:
 
 
 @pytest.mark.pipeline
+@pytest.mark.alone
 @pytest.mark.root
 @pytest.mark.skipif(os.getuid() != 0, reason="takes root")
 def test_it_survives_a_short_campaign_of_a_fixed_and_a_fresh_seed() -> None:
-    options = ["--faults", "3", "--seed", FIXED_SEED, "--seed", "fresh", "--hosts", "2", "--longest", "4", "--no-calm"]
+    options = ["--faults", "2", "--seed", FIXED_SEED, "--seed", "fresh", "--hosts", "2", "--longest", "3", "--no-calm"]
     done = subprocess.run(
         [sys.executable, "-m", "webapp.local.torture", *options],
         cwd=CLONE, capture_output=True, text=True, timeout=CAMPAIGN_LIMIT_S, check=False,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FAULTS_PER_ROUND = (3, 5)
-BEGIN_WITHIN_S = 9.0  # of a round's start: the time that its run takes where nothing happens
+BEGIN_WITHIN_S = 7.0  # of a round's start: the time that its run takes where nothing happens
 LONG_EVERY = 12  # one fault in so many is held for up to LONGEST_S
 LONGEST_S, USUAL_S, SHORTEST_S = 60.0, 8.0, 1.0
 

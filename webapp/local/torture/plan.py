@@ -18,7 +18,7 @@ DOCUMENT = PlanDocument(
                 "pattern": "randread",
                 "scheduler": "none, mq-deadline",
                 "read_ahead_kb": "128, 512",
-                "nr_requests": "32, 64",
+                "nr_requests": "64",
             },
         ),
         Part(name="files", on=("directory",), factors={"pattern": "randread, randwrite", "size": "8m"}),
