@@ -2,10 +2,13 @@
 
 import warnings
 from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from celery import Celery
 from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging
+from redis.credentials import CredentialProvider
 
 from worker.config import Enrolment
 from worker.contract.orders import queue_name
@@ -38,11 +41,38 @@ class _Conf:
     timezone = "UTC"
 
 
-def make_app(enrolment: Enrolment, take_order: Callable[[str], None]) -> Celery:
-    """The app that consumes this host's queue and hands every order's text to `take_order`."""
+class Credentials(CredentialProvider):
+    """User and password in the broker as the enrolment has them now: asked at every log-in."""
+
+    def __init__(self, enrolment: Callable[[], Enrolment]) -> None:
+        self._enrolment = enrolment
+
+    def get_credentials(self) -> tuple[str, str]:
+        parts = urlsplit(self._enrolment().broker_url)
+        return unquote(parts.username or ""), unquote(parts.password or "")
+
+
+class _App(Celery):  # type: ignore[misc]
+    """Comes back with the new password where the old one ended while it was connected or waited for the broker."""
+
+    credentials: Credentials
+
+    def connection_for_read(self, url: str | None = None, **options: Any) -> Any:
+        connection = super().connection_for_read(url, **options)
+        connection.credential_provider = self.credentials
+        return connection
+
+
+def make_app(enrolled: Callable[[], Enrolment], take_order: Callable[[str], None]) -> Celery:
+    """The app that consumes this host's queue and hands every order's text to `take_order`.
+
+    `enrolled` gives the enrolment as it is at that moment: the password in it may change.
+    """
+    enrolment = enrolled()
     queue = queue_name(enrolment.host)
     # No fixups: where DJANGO_SETTINGS_MODULE is set, Celery's would load Django into the worker.
-    app = Celery("sweetspot-worker", broker=enrolment.broker_url, set_as_current=False, fixups=set())
+    app = _App("sweetspot-worker", broker=enrolment.broker_url, set_as_current=False, fixups=set())
+    app.credentials = Credentials(enrolled)
     app.config_from_object(_Conf)
     app.conf.task_default_queue = queue
     app.conf.task_queues = {queue: {"exchange": queue, "exchange_type": "direct", "routing_key": queue}}

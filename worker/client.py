@@ -10,7 +10,7 @@ import msgspec
 import urllib3
 
 from worker import __version__
-from worker.contract.base import ContractError, Message, decode, encode
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD, ContractError, Message, decode, encode
 from worker.contract.reports import (
     Enrol,
     EnrolReply,
@@ -57,6 +57,7 @@ class Client:
         self, server: str, token: str = "", *, ca_file: str = "", answer_limit_s: float = ANSWER_LIMIT_S
     ) -> None:
         self._base = server.rstrip("/") + PREFIX
+        self.contract = CONTRACT_VERSION
         self._headers = {"Content-Type": "application/json", "User-Agent": f"sweetspot-worker/{__version__}"}
         if token:
             self.use_token(token)
@@ -75,8 +76,12 @@ class Client:
         """From the next exchange on. One that is under way with the old token is repeated if that was too late."""
         self._headers = {**self._headers, "Authorization": f"Bearer {token}"}
 
+    def speak(self, version: int) -> None:
+        """The contract version that the server agreed to, from the next exchange on; the nearest that we know."""
+        self.contract = min(max(version, OLDEST_UNDERSTOOD), CONTRACT_VERSION)
+
     def new_token(self) -> TokenReply:
-        return self._post("token", encode(TokenRequest()), TokenReply)
+        return self._post("token", encode(TokenRequest(version=self.contract)), TokenReply)
 
     def enrol(self, message: Enrol) -> EnrolReply:
         return self._post("enrol", encode(message), EnrolReply)

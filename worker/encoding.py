@@ -20,14 +20,19 @@ def encode_item(item: Item) -> bytes:
 
 
 def encode_report(
-    batches: Sequence[Spooled], active: Sequence[str], *, spool_bytes: int = 0, log: WorkerLog | None = None
+    batches: Sequence[Spooled],
+    active: Sequence[str],
+    *,
+    spool_bytes: int = 0,
+    log: WorkerLog | None = None,
+    version: int = CONTRACT_VERSION,
 ) -> bytes:
-    """A contract Report around batches that are JSON text already."""
+    """A contract Report around batches that are JSON text already, in the version that the server speaks."""
     body = {
         "batches": [msgspec.Raw(batch.body) for batch in batches],
         "active": list(active),
         "spool_bytes": spool_bytes,
         "log": log,
-        "version": CONTRACT_VERSION,
+        "version": version,
     }
     return _encoder.encode(body)

@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from worker import __version__, inventory, policy
 from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
-from worker.config import Enrolment, Paths
+from worker.config import ConfigError, Paths, check_broker_url
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import DriveHealth, PolicyTarget
 from worker.contract.reports import Hello, HelloReply
 from worker.inventory import health
 from worker.keys import Keeper, read_keys
-from worker.log import hide
+from worker.log import hide_access
 
 log = logging.getLogger(__name__)
 
@@ -35,16 +35,16 @@ class Greeter:
     """Sends Hello and keeps what the server answers: its clock and the keys to trust."""
 
     def __init__(
-        self, paths: Paths, enrolment: Enrolment, client: Client, *, unfinished: Callable[[], tuple[str, ...]]
+        self, paths: Paths, keeper: Keeper, client: Client, *, unfinished: Callable[[], tuple[str, ...]]
     ) -> None:
         self._quiet = threading.Lock()
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus ours, when it was last heard
         self._server_zero = time.time() - time.monotonic()  # the server's clock when our monotonic one was 0
-        self.public_keys = read_keys(enrolment.public_keys)
+        self.public_keys = read_keys(keeper.enrolment.public_keys)
         self.token_due = threading.Event()  # the server wants this host to fetch a new token
         self._paths = paths
-        self._keeper = Keeper(paths, enrolment)
+        self._keeper = keeper
         self._client = client
         self._unfinished = unfinished
         self._greeted_at = -EVERY_S
@@ -114,6 +114,9 @@ class Greeter:
             log.info("The server says: %s", reply.message)
         if reply.token_due:
             self.token_due.set()
+        self._client.speak(reply.contract)
+        if reply.contract != self._keeper.enrolment.contract:
+            self._keeper.change(contract=reply.contract)
         if reply.public_keys and reply.public_keys != self._keeper.enrolment.public_keys:
             self.public_keys = read_keys(reply.public_keys)
             self._keeper.change(public_keys=reply.public_keys)
@@ -150,21 +153,23 @@ class Greeter:
             log.exception("Looking at this host failed.")
 
     def renew_token(self) -> None:
-        """Fetch a new host token, keep it, use it: in this order, so that a token on our disk always opens.
+        """Fetch a new host token and broker password, keep them, use them: in this order, so that those on our disk
+        always open.
 
         Done while a trial runs, too: it takes no look at the hardware. What fails is tried again.
         """
         try:
-            token = self._client.new_token().host_token
-            hide(token)
-            self._keeper.change(host_token=token)
+            reply = self._client.new_token()
+            hide_access(host_token=reply.host_token, broker_url=reply.broker_url)
+            check_broker_url(reply.broker_url)
+            self._keeper.change(host_token=reply.host_token, broker_url=reply.broker_url)
         except Refused as error:
             self.token_due.clear()  # an answer that was late: the token is new already
             log.info("No new token: %s", error)
-        except (Unreachable, OSError) as error:
+        except (Unreachable, ConfigError, OSError) as error:
             log.warning("The new host token could not be fetched or kept, the old one still opens: %s", error)
         else:
-            self._client.use_token(token)
+            self._client.use_token(reply.host_token)
             self.token_due.clear()
             self._greeted_at = -EVERY_S  # say so soon: the first use ends the old one
             log.info("This host has a new token.")

@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from urllib.parse import urlsplit
 
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
@@ -72,6 +73,12 @@ def hide(secret: str) -> None:
     """From now on the server gets no line with this text in it: it is written as “…”."""
     if len(secret) >= 8:
         _hidden.add(secret)
+
+
+def hide_access(*, host_token: str, broker_url: str) -> None:
+    """A host's token and its password in the broker."""
+    for secret in (host_token, urlsplit(broker_url).password or "", broker_url):
+        hide(secret)
 
 
 class Shipping(logging.Handler):

@@ -208,7 +208,9 @@ class Reporter:
             return
         self._next_at = time.monotonic() + EXCHANGE_EVERY_S
         try:
-            body = encode_report(batches, active, spool_bytes=self._beyond(batches), log=lines)
+            body = encode_report(
+                batches, active, spool_bytes=self._beyond(batches), log=lines, version=self._client.contract
+            )
             reply = self._client.report(body)
         except Unreachable as error:
             self._say_trouble(str(error))

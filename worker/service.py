@@ -5,7 +5,6 @@ import os
 import signal
 import time
 from types import FrameType
-from urllib.parse import urlsplit
 
 from celery.signals import worker_shutting_down
 
@@ -17,7 +16,8 @@ from worker.executor import IDLE_RESTORE_S, Executor
 from worker.files import CompleteFiles
 from worker.hello import Greeter
 from worker.journal import Journal
-from worker.log import Shipping, hide, ship
+from worker.keys import Keeper
+from worker.log import Shipping, hide_access, ship
 from worker.reporter import Reporter
 from worker.spool import Spool
 from worker.trial import Bench
@@ -36,10 +36,12 @@ class Service:
     def __init__(self, paths: Paths, enrolment: Enrolment) -> None:
         self._enrolment = enrolment
         self._client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
+        self._client.speak(enrolment.contract)
         self._spool = Spool(paths.spool)
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
-        self._greeter = Greeter(paths, enrolment, self._client, unfinished=self._unfinished)
+        self._keeper = Keeper(paths, enrolment)
+        self._greeter = Greeter(paths, self._keeper, self._client, unfinished=self._unfinished)
         self._greeter.token_due = self._reporter.token_due
         bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
@@ -79,7 +81,7 @@ class Service:
 
     def _consume(self) -> None:
         """Celery ends at the first message that is not Celery's. The trial thread is not Celery's: it goes on."""
-        code = consume(make_app(self._enrolment, self._executor.take), self._enrolment)
+        code = consume(make_app(lambda: self._keeper.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
             log.error("The order queue held something that is no order, or broke (Celery ended, %d). Again.", code)
             time.sleep(CONSUME_AGAIN_S)
@@ -109,8 +111,7 @@ class Service:
 
 def _shipped_log(enrolment: Enrolment) -> Shipping:
     """The log goes to the server as well, without the secrets that this host was given."""
-    for secret in (enrolment.host_token, urlsplit(enrolment.broker_url).password or "", enrolment.broker_url):
-        hide(secret)
+    hide_access(host_token=enrolment.host_token, broker_url=enrolment.broker_url)
     return ship()
 
 

@@ -1,6 +1,7 @@
 """Each host's own user in the broker, confined to the host's queue and what kombu keeps beside it.
 
     admit ──► password to the host, once; SHA-256 to the database and, after the commit, to Redis
+    offer_next ──► another password opens as well ──► settle: it alone does, and who came in with the old one is out
     forget ──► the user is gone, and its connections with it
     reconcile ──► Redis is made what the database says (after a restart without its file, a restore, a replacement)
 
@@ -13,7 +14,7 @@ The commands are those that MONITOR shows of kombu's Redis transport; Redis 6.2 
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass
 from functools import partial
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -49,25 +50,42 @@ class Changes:
 def admit(*, host: Host) -> str:
     """Give the host a new password; returns the broker's URL with it, for the host alone. Call in a transaction."""
     plain, digest = new_token()
-    Host.objects.filter(pk=host.pk).update(broker_hash=digest)
-    transaction.on_commit(partial(_now_or_later, partial(_apply, {user_name(host.pk): _rules(host.pk, digest)}, ())))
+    Host.objects.filter(pk=host.pk).update(broker_hash=digest, next_broker_hash="")
+    _after_commit({user_name(host.pk): _rules(host.pk, {digest})})
     return _url_for(user_name(host.pk), plain)
+
+
+def offer_next(*, host: Host) -> str:
+    """A second password beside the host's own, until `settle`; returns the URL with it. Call in a transaction."""
+    plain, digest = new_token()
+    Host.objects.filter(pk=host.pk).update(next_broker_hash=digest)
+    known = Host.objects.values_list("broker_hash", flat=True).get(pk=host.pk)
+    _after_commit({user_name(host.pk): _rules(host.pk, {known, digest} - {""})})
+    return _url_for(user_name(host.pk), plain)
+
+
+def settle(*, host: Host) -> None:
+    """The host has the next password on its disk: the old one ends, with its connections. Call in a transaction."""
+    if not host.next_broker_hash:
+        return
+    Host.objects.filter(pk=host.pk).update(broker_hash=host.next_broker_hash, next_broker_hash="")
+    name = user_name(host.pk)
+    _after_commit({name: _rules(host.pk, {host.next_broker_hash})}, (name,))
 
 
 def forget(*, host: Host) -> None:
     """Take the host's user away; what it has connected is cut off. Call in a transaction."""
-    name = user_name(host.pk)
-    Host.objects.filter(pk=host.pk).update(broker_hash="")
-    transaction.on_commit(partial(_now_or_later, partial(_apply, {}, (name,))))
+    Host.objects.filter(pk=host.pk).update(broker_hash="", next_broker_hash="")
+    _after_commit({}, (user_name(host.pk),))
 
 
 def reconcile(*, rewrite: bool = False) -> Changes:
     """Make Redis's users what the database says; `rewrite` all of them, e.g. after an update. Raises RedisError."""
     present = _present()  # before the database: who enrols in between is then made twice and never removed
     wanted = dict(_wanted())
-    rules = {user_name(pk): _rules(pk, digest) for pk, digest in wanted.items()}
-    hashes = {user_name(pk): digest for pk, digest in wanted.items()}
-    made = {name: rule for name, rule in rules.items() if rewrite or f"#{hashes[name]}" not in present.get(name, "")}
+    rules = {user_name(pk): _rules(pk, digests) for pk, digests in wanted.items()}
+    hashes = {user_name(pk): digests for pk, digests in wanted.items()}
+    made = {name: rule for name, rule in rules.items() if rewrite or hashes[name] != _hashes(present.get(name, ""))}
     stale = tuple(sorted(present.keys() - rules.keys()))
     if made or stale:
         _apply(made, stale)
@@ -105,10 +123,16 @@ def _prefix() -> str:
     return f"host.{database}."
 
 
-def _rules(host_id: UUID, digest: str) -> tuple[str, ...]:
+def _rules(host_id: UUID, digests: Set[str]) -> tuple[str, ...]:
     queue = queue_name(str(host_id))
     keys = (queue, f"{queue}:*", f"_kombu.binding.{queue}", f"_kombu.binding_permanent.{queue}")
-    return ("reset", "on", f"#{digest}", "resetchannels", "-@all", *(f"~{key}" for key in keys), *_COMMANDS)
+    passwords = (f"#{digest}" for digest in sorted(digests))
+    return ("reset", "on", *passwords, "resetchannels", "-@all", *(f"~{key}" for key in keys), *_COMMANDS)
+
+
+def _hashes(rule: str) -> set[str]:
+    """SHA-256 of each password that a user's line opens to."""
+    return {word.removeprefix("#") for word in rule.split() if word.startswith("#")}
 
 
 def _url_for(name: str, password: str) -> str:
@@ -116,9 +140,10 @@ def _url_for(name: str, password: str) -> str:
     return urlunsplit(parts._replace(netloc=f"{quote(name)}:{quote(password)}@{parts.netloc}"))
 
 
-def _wanted() -> Iterable[tuple[UUID, str]]:
+def _wanted() -> Iterator[tuple[UUID, set[str]]]:
     hosts = Host.objects.exclude(broker_hash="").exclude(state=HostState.REVOKED)
-    return hosts.values_list("pk", "broker_hash")
+    for pk, *digests in hosts.values_list("pk", "broker_hash", "next_broker_hash"):
+        yield pk, set(digests) - {""}
 
 
 def _present() -> dict[str, str]:
@@ -134,11 +159,14 @@ def _lines(client: redis.Redis) -> dict[str, str]:
 
 
 def _apply(made: dict[str, tuple[str, ...]], removed: tuple[str, ...]) -> None:
+    """Remove, then make: a user in both is new, and its old connections are cut off. At one moment for Redis."""
     with redis_client() as client:
-        for name, rules in made.items():
-            client.execute_command("ACL SETUSER", name, *rules)  # type: ignore[no-untyped-call]
-        if removed:
-            client.execute_command("ACL DELUSER", *removed)  # type: ignore[no-untyped-call]
+        with client.pipeline(transaction=True) as steps:
+            if removed:
+                steps.execute_command("ACL DELUSER", *removed)  # type: ignore[no-untyped-call]
+            for name, rules in made.items():
+                steps.execute_command("ACL SETUSER", name, *rules)  # type: ignore[no-untyped-call]
+            steps.execute()
         if not _save(client):
             log.warning("Redis did not keep its users on disk (ACL SAVE); after its restart they are put back.")
 
@@ -149,6 +177,10 @@ def _save(client: redis.Redis) -> bool:
     except redis.ResponseError:
         return False
     return True
+
+
+def _after_commit(made: dict[str, tuple[str, ...]], removed: tuple[str, ...] = ()) -> None:
+    transaction.on_commit(partial(_now_or_later, partial(_apply, made, removed)))
 
 
 def _now_or_later(change: Callable[[], None]) -> None:

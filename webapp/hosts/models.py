@@ -40,6 +40,7 @@ class Host(models.Model):
     settings_allowed = models.JSONField(default=list)  # names of kernel-wide settings that its policy lets change
     spool_bytes = models.BigIntegerField(default=0)  # that waited on its disk when it reported last
     broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its password in the broker; "" has no user
+    next_broker_hash = models.CharField(max_length=64, blank=True)  # of the password that came with the next token
     trusted_keys = models.JSONField(default=list)  # ids of the server keys that it said it trusts
     policy_problem = models.CharField(max_length=2000, blank=True)  # why its policy file allows nothing, in words
     clock_ahead_s = models.FloatField(null=True)  # its clock minus ours at the last greeting, transfer included

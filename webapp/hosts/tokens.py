@@ -1,10 +1,10 @@
-"""A host's own token, and how it is changed while the host works.
+"""A host's own token and its password in the broker, and how both are changed while the host works.
 
     asked for ──► a reply says `token_due` ──► the host fetches the next one ──► it uses it: the old one is dead
                                                    │  lost on the way, or the worker died:
                                                    └─ the old one still opens, it fetches another
 
-At every moment at least one token that the host has on its disk opens.
+At every moment at least one token and one password that the host has on its disk open.
 """
 
 from django.db import transaction
@@ -15,7 +15,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
+from webapp.hosts import broker
 from webapp.hosts.models import Host, HostState
+from worker.contract.reports import TokenReply
 
 
 def authenticate_host(token: str) -> Host | None:
@@ -34,6 +36,7 @@ def _promote(host: Host) -> None:
     waiting = Host.objects.filter(pk=host.pk, next_token_hash=host.next_token_hash)
     changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
     if waiting.update(**changes) == 1:
+        broker.settle(host=host)
         audit(by=None, action="host.token_renewed", subject=host.slug)
     host.token_hash, host.next_token_hash, host.rotation_requested_at = str(host.next_token_hash), None, None
 
@@ -53,10 +56,11 @@ def request_rotation(*, host: Host, by: User | None) -> bool:
     return True
 
 
-def next_token(*, host: Host) -> str:
-    """The plain next token of a host that is asked to change it. Raises Refusal token_not_due."""
+@transaction.atomic
+def next_token(*, host: Host) -> TokenReply:
+    """The next token of a host that is asked to change it, and its next password. Raises Refusal token_not_due."""
     plain, token_hash = new_token()
     due = Host.objects.filter(pk=host.pk, rotation_requested_at__isnull=False)
     if due.update(next_token_hash=token_hash) != 1:
         raise Refusal("token_not_due", "No new token is due for this host.")
-    return plain
+    return TokenReply(host_token=plain, broker_url=broker.offer_next(host=host))

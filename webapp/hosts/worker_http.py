@@ -9,6 +9,7 @@ from django.http import HttpRequest, HttpResponse
 from django.http.request import UnreadablePostError
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
+from msgspec.structs import replace
 
 from webapp.core.errors import Refusal
 from webapp.core.logs import about, bind
@@ -49,7 +50,7 @@ def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
 
 def _answered(request: HttpRequest, answer: Answer) -> HttpResponse:
     try:
-        return _json(200, answer(request))
+        return _json(200, _in_its_version(request, answer(request)))
     except NotAuthenticated:
         message = "This host token is not known here, or was revoked. Enrol the host again."
         return _json(401, Problem(code="not_authenticated", message=message))
@@ -72,7 +73,9 @@ def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
         body = request.read(limit + 1)
     except UnreadablePostError as error:
         raise ContractError(f"{kind.__name__} broke off before its end.") from error
-    return decode(body, kind, limit=limit)
+    message = decode(body, kind, limit=limit)
+    request.contract_version = message.version  # type: ignore[attr-defined]
+    return message
 
 
 def announced_bytes(request: HttpRequest) -> int:
@@ -94,6 +97,12 @@ def host_of(request: HttpRequest) -> Host:
         raise NotAuthenticated
     bind(host=host.slug)
     return host
+
+
+def _in_its_version(request: HttpRequest, reply: Message) -> Message:
+    """A worker is answered in the contract version that it asked in: one behind this server understands it."""
+    spoken = getattr(request, "contract_version", None)
+    return reply if spoken in (None, reply.version) else replace(reply, version=spoken)  # type: ignore[attr-defined]
 
 
 def _json(status: int, message: Message) -> HttpResponse:

@@ -18,4 +18,4 @@ def enrol(request: HttpRequest) -> EnrolReply:
 def token(request: HttpRequest) -> TokenReply:
     host = host_of(request)
     read_message(request, TokenRequest, limit=MAX_ENROL_BYTES)
-    return TokenReply(host_token=next_token(host=host))
+    return next_token(host=host)

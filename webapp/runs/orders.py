@@ -72,6 +72,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         "attempt": str(attempt.pk),
         "issued_at": now,
         "expires_at": now + settings.ORDER_EXPIRES_SECONDS,
+        "version": attempt.host.contract,
     }
     if attempt.kind == AttemptKind.INVENTORY:
         return InventoryOrder(**head)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import UUID
 
 from django.conf import settings
 from django.db import connection
@@ -91,10 +92,11 @@ class Web:
             "SWEETSPOT_DEBUG": "0",
         }
         self._process: Process | None = None
+        self.program = [sys.executable, "-m"]  # what runs a Python module
 
     def start(self) -> None:
         command = [
-            sys.executable, "-m", "gunicorn", "webapp.wsgi", "--bind", f"127.0.0.1:{self._port}",
+            *self.program, "gunicorn", "webapp.wsgi", "--bind", f"127.0.0.1:{self._port}",
             "--worker-class", "gthread", "--threads", "8", "--log-level", "warning",
         ]  # fmt: skip
         self._process = Process(command, self._log, self.environment)
@@ -126,17 +128,17 @@ class StorageHost:
         self._policy.chmod(0o600)
         self._log = folder / f"{slug}.log"
         self._web = web
-        self._wrap = wrap
+        self.wrap = wrap
         self.process: Process | None = None
         self.enrolment_token = ""
 
-    def _command(self, *arguments: str) -> list[str]:
+    def command(self, *arguments: str) -> list[str]:
         base = [sys.executable, "-m", "worker", "--state", str(self._state), "--policy", str(self._policy)]
-        return self._wrap([*base, *arguments])
+        return self.wrap([*base, *arguments])
 
     def run(self, *arguments: str) -> str:
         done = subprocess.run(
-            self._command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+            self.command(*arguments), cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
         )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -145,9 +147,12 @@ class StorageHost:
         self.enrolment_token = issue_enrolment_token(by=None, slug=self.slug)
         self.run("enrol", "--server", self._web.url, "--token", self.enrolment_token)
 
+    def launch(self) -> None:
+        self.process = Process(self.command("start"), self._log, dict(os.environ))
+
     def start(self) -> None:
         since = time.time()
-        self.process = Process(self._command("start"), self._log, dict(os.environ))
+        self.launch()
         await_true(lambda: self._greeted(since), limit_s=START_LIMIT_S, what=f"{self.slug} says hello")
 
     def ensure_running(self) -> None:
@@ -173,6 +178,10 @@ class StorageHost:
         """What the worker keeps of its enrolment, secrets and all."""
         facts: dict[str, Any] = json.loads((self._state / "worker.json").read_text())
         return facts
+
+    @property
+    def host_id(self) -> UUID:
+        return UUID(self.enrolment["host"])
 
     def greet(self) -> None:
         """A changed policy file makes it say hello at once, and not within a minute."""

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import redis
 
 from webapp.hosts.lifecycle import begin_maintenance, end_maintenance, rename_host
 from webapp.hosts.models import Host, WorkerLogLine
@@ -30,19 +31,35 @@ def token_on_disk(system: System, slug: str) -> str:
     return str(json.loads((Path(system.folder) / slug / "worker.json").read_text())["host_token"])
 
 
-def test_it_changes_the_token_while_a_trial_streams_and_loses_nothing(system: System, storage: StorageHost) -> None:
+def opens(broker_url: str) -> bool:
+    try:
+        with redis.Redis.from_url(broker_url, socket_timeout=3) as client:
+            return bool(client.ping())
+    except redis.AuthenticationError:
+        return False
+
+
+def test_it_changes_token_and_password_while_a_trial_streams_and_loses_nothing(
+    system: System, storage: StorageHost
+) -> None:
+    """The trials after the first are ordered through the broker with the new password; nobody starts the worker."""
     before, old = token_on_disk(system, storage.slug), storage.host.token_hash
-    run = system.start_run(plan("Rotate"), storage.target("scratch"))
+    old_url = storage.enrolment["broker_url"]
+    run = system.start_run(plan("Rotate", repeats=2), storage.target("scratch"))
     system.until(lambda: seconds_there(run), limit_s=30, what="the trial streams")
     assert request_rotation(host=storage.host, by=None)
     system.until(lambda: storage.host.token_hash != old, limit_s=15, what="the new token was used")
     assert Attempt.objects.get(run=run, kind="trial").state == AttemptState.RUNNING
+    assert not opens(old_url)
+    assert opens(storage.enrolment["broker_url"])
     assert storage.host.next_token_hash is None
     assert token_on_disk(system, storage.slug) != before
     assert system.until_ended(run, limit_s=60).state == RunState.DONE
-    leg = LegRun.objects.get(attempt__run=run)
-    seconds = list(Sample.objects.filter(attempt__run=run).order_by("second").values_list("second", flat=True))
-    assert seconds == list(range(leg.samples_sent)), "a second is missing"
+    legs = list(LegRun.objects.filter(attempt__run=run))
+    assert len(legs) == 2
+    for leg in legs:
+        seconds = Sample.objects.filter(attempt=leg.attempt).order_by("second").values_list("second", flat=True)
+        assert list(seconds) == list(range(leg.samples_sent)), "a second is missing"
     storage.stop()
     storage.start()  # with the token from its disk
     assert before not in storage.log

@@ -16,6 +16,7 @@ from worker.config import ConfigError, Enrolment, Paths, load_enrolment, prepare
 from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
 from worker.hello import Greeter
+from worker.keys import Keeper
 from worker.spool import RESERVE_BYTES, Spool
 
 SKEW_LIMIT_S = 5.0
@@ -147,7 +148,7 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
     """A real hello: proves address, certificate, token and contract in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
-    greeter = Greeter(paths, enrolment, client, unfinished=spool.unconfirmed)
+    greeter = Greeter(paths, Keeper(paths, enrolment), client, unfinished=spool.unconfirmed)
     try:
         greeter.greet()
     except Refused as error:

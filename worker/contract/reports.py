@@ -279,10 +279,17 @@ class TokenRequest(Message, frozen=True, kw_only=True):
 
 
 class TokenReply(Message, frozen=True, kw_only=True):
-    """The old token opens until this one was used once; asked again, there is another and this one is dead."""
+    """The next token, and the broker's URL with the host's next password there. Its text leaves both out.
+
+    The old ones open until this token was used once; asked again, there are others and these are dead.
+    """
 
     host_token: Annotated[str, Meta(min_length=20, max_length=200)]
+    broker_url: Text
     version: int = CONTRACT_VERSION
+
+    def __repr__(self) -> str:
+        return "TokenReply()"
 
 
 class Enrol(Message, frozen=True, kw_only=True):

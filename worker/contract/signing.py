@@ -44,6 +44,7 @@ def seal(order: AnyOrder, private_key: bytes) -> str:
         key_id=key_id(key.public_key().public_bytes_raw()),
         order=text.decode(),
         signature=base64.b64encode(key.sign(text)).decode(),
+        version=order.version,
     )
     return encode(envelope).decode()
 

@@ -147,7 +147,7 @@ class Peer:
         if not self.token_due:
             raise Denied(400, "token_not_due", "No new token is due for this host.")
         self.next_token = f"the-next-token-{len(self.hellos)}-{time.monotonic_ns()}"
-        return TokenReply(host_token=self.next_token)
+        return TokenReply(host_token=self.next_token, broker_url=self.broker_url)
 
     def _report(self, report: Report) -> ReportReply:
         self.posts += 1

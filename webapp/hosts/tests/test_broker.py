@@ -9,12 +9,13 @@ from django.conf import settings
 from django.core.management import call_command
 
 from webapp.core.redis_client import redis_client
-from webapp.core.tests.factories import a_host, a_user
+from webapp.core.tests.factories import a_host, a_host_with_token, a_user
 from webapp.core.tokens import hash_token
 from webapp.hosts import broker
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
 from webapp.hosts.tasks import keep_broker
+from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
 from worker.contract.orders import queue_name
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -136,6 +137,44 @@ def test_it_lets_an_earlier_password_open_nothing() -> None:
     assert second.ping()
     with pytest.raises(redis.AuthenticationError):
         first.ping()
+
+
+def test_it_changes_the_password_with_the_token_and_never_leaves_the_host_outside() -> None:
+    host, _ = a_host_with_token()
+    old = client(broker.admit(host=host))
+    assert old.ping()
+    request_rotation(host=host, by=None)
+    lost = client(next_token(host=host).broker_url)  # the answer with it did not come
+    reply = next_token(host=host)
+    new = client(reply.broker_url)
+    assert (old.ping(), new.ping()) == (True, True)
+    with pytest.raises(redis.AuthenticationError):
+        lost.ping()
+    assert broker.reconcile() == broker.Changes((), ())
+    with redis_client() as server:
+        server.acl_deluser(broker.user_name(host.pk))
+    assert broker.reconcile().made == (broker.user_name(host.pk),)
+    assert old.ping()
+
+    assert authenticate_host(reply.host_token) == host  # its first use
+    with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
+        old.ping()  # it was connected
+    with pytest.raises(redis.AuthenticationError):
+        old.ping()
+    assert new.ping()
+    assert broker.reconcile() == broker.Changes((), ())
+
+
+def test_it_forgets_a_password_that_was_offered_when_the_host_is_revoked() -> None:
+    host, _ = a_host_with_token()
+    broker.admit(host=host)
+    request_rotation(host=host, by=None)
+    offered = client(next_token(host=host).broker_url)
+    assert offered.ping()
+    revoke_host(host=host, by=None)
+    keep_broker()
+    with pytest.raises((redis.AuthenticationError, redis.ConnectionError)):
+        offered.ping()
 
 
 def test_it_cuts_off_a_revoked_host_at_once() -> None:

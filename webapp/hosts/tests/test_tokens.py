@@ -20,8 +20,8 @@ def test_it_keeps_the_old_token_until_the_new_one_was_used() -> None:
     host, old = a_host_with_token()
     assert request_rotation(host=host, by=None)
     assert not request_rotation(host=host, by=None)
-    first = next_token(host=host)
-    second = next_token(host=host)  # the answer with the first was lost
+    first = next_token(host=host).host_token
+    second = next_token(host=host).host_token  # the answer with the first was lost
     assert authenticate_host(old) == host
     assert authenticate_host(first) is None
     assert authenticate_host(second) == host
@@ -61,7 +61,7 @@ def test_it_knows_a_host_by_one_query() -> None:
 def test_it_changes_no_token_of_a_revoked_host() -> None:
     host, _ = a_host_with_token()
     request_rotation(host=host, by=None)
-    handed_out = next_token(host=host)
+    handed_out = next_token(host=host).host_token
     revoke_host(host=host, by=None)
     assert authenticate_host(handed_out) is None
     with pytest.raises(Refusal, match="revoked"):

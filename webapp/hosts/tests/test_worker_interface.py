@@ -16,12 +16,13 @@ from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, say
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.services import issue_enrolment_token
+from webapp.hosts.tokens import request_rotation
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt
 from webapp.runs.tests.test_dispatch import at_once
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, Message, encode
-from worker.contract.reports import Enrol, EnrolReply, HelloReply, Problem, Report, ReportReply
+from worker.contract.reports import Enrol, EnrolReply, HelloReply, Problem, Report, ReportReply, TokenRequest
 from worker.contract.tests.examples import HELLO
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -293,3 +294,19 @@ def test_it_answers_a_report_after_writing_down_that_the_host_was_heard() -> Non
 def test_it_hears_hosts_in_maintenance() -> None:
     _, token = a_host_with_token(state=HostState.MAINTENANCE)
     assert post("report", Report(), token).status_code == 200
+
+
+# ---- versions of the contract
+
+
+def test_it_answers_in_the_version_that_it_was_asked_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("worker.contract.base.CONTRACT_VERSION", 2)
+    host, token = a_host_with_token()
+    for version in (1, 2):
+        reply = post("report", Report(version=version, active=("nothing",)), token)
+        assert json.loads(reply.content)["version"] == version
+    request_rotation(host=host, by=None)
+    assert json.loads(post("token", TokenRequest(version=2), token).content)["version"] == 2
+    refused = post("report", Report(version=3), token)
+    assert (refused.status_code, problem(refused).code) == (426, "version_mismatch")
+    assert "understands 1 to 2" in problem(refused).message

@@ -1,5 +1,6 @@
 """Who gets which order, with the real broker: races, a broker that is away, an emptied Redis."""
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -33,7 +34,7 @@ from webapp.runs.orders import armed_serials
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import dispatch_all, tick
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
-from worker.contract.signing import WrongOrder
+from worker.contract.signing import WrongOrder, seal
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -288,3 +289,14 @@ def test_it_releases_the_drive_when_a_trial_ends() -> None:
     run_to_the_end(target.host, attempt)
     assert not TargetLock.objects.exists()
     assert isinstance(attempt.pk, UUID)
+
+
+def test_it_orders_in_the_version_that_the_host_agreed_to() -> None:
+    target = a_target()
+    a_run(target)
+    dispatch_host(target.host_id)
+    attempt = Attempt.objects.select_related("host").get()
+    assert orders.order_for(attempt).version == 1
+    attempt.host.contract = 2
+    order = orders.order_for(attempt)
+    assert (order.version, json.loads(seal(order, bytes(32)))["version"]) == (2, 2)

@@ -94,7 +94,10 @@ def rotate(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         if not request_rotation(host=host, by=by):
             return f"{host} is asked for a new token already; it takes it when it is next heard."
-        return f"{host} fetches a new token when it is next heard; until it was used once the old one stays good."
+        return (
+            f"{host} fetches a new token when it is next heard; until it was used once the old one stays good. "
+            "Its password in the broker changes with it."
+        )
 
     return _act(request, slug, "rotate", do)
 

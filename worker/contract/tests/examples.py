@@ -284,7 +284,10 @@ WORKER_LOG = WorkerLog(
     ),
 )
 TOKEN_REQUEST = TokenRequest()
-TOKEN_REPLY = TokenReply(host_token="the-next-one-kept-by-the-worker-as-well")
+TOKEN_REPLY = TokenReply(
+    host_token="the-next-one-kept-by-the-worker-as-well",
+    broker_url="rediss://host.0.0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11:the-next-one-of-these@broker.example:6379/0",
+)
 ENROL = Enrol(
     token="one-time-token-from-the-browser",
     hostname="storage1",
