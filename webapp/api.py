@@ -4,18 +4,50 @@
 There is no page of documentation here: Swagger's would be fetched from somebody else's server.
 """
 
+from typing import Any
+
 from django.urls import URLPattern, URLResolver, path
 from ninja import NinjaAPI
+from ninja.openapi.schema import OpenAPISchema
 
 from webapp.compare.api import router as compare_router
-from webapp.core.api import AUTH, add_error_handlers
+from webapp.core.api import AUTH, Problem, add_error_handlers
 from webapp.hosts.api import router as hosts_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
 
-api = NinjaAPI(
+# What any operation may answer beside its own; the body is always a Problem.
+ERRORS = {
+    "400": "The request cannot be read.",
+    "401": "No log-in and no API token that opens.",
+    "403": "Your role may not do this.",
+    "404": "There is no such thing.",
+    "409": "Not as things are now.",
+    "422": "The request says something that cannot be.",
+}
+
+
+class Api(NinjaAPI):
+    """With the answers to what went wrong in its description: django-ninja describes only those that went well."""
+
+    def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
+        schema = super().get_openapi_schema(**options)
+        components = schema["components"]
+        components["schemas"]["Problem"] = Problem.model_json_schema()
+        body = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        components["responses"] = {
+            f"Error{status}": {"description": words, "content": body} for status, words in ERRORS.items()
+        }
+        errors = {status: {"$ref": f"#/components/responses/Error{status}"} for status in ERRORS}
+        for methods in schema["paths"].values():
+            for operation in methods.values():
+                operation["responses"] |= errors
+        return schema
+
+
+api = Api(
     title="Sweetspot",
     version="1",
     description="A storage benchmark lab. Values are in bytes/s, ns and IOPS; errors are {code, message}.",

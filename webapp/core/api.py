@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from django.core.exceptions import ObjectDoesNotExist
+from django.db import DataError
 from django.db.models import Q
 from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
@@ -97,6 +98,8 @@ def add_error_handlers(api: NinjaAPI) -> None:
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
         Http404: lambda _: (404, "not_found", "There is no such thing."),
         ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
+        # e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+        DataError: lambda error: (422, "request_refused", f"The request holds what cannot be kept: {error}"),
     }
     for kind, describe in handlers.items():
         api.add_exception_handler(kind, _handler(api, describe))
