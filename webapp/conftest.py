@@ -1,10 +1,14 @@
-"""For all server tests: a queue of their own in the real Redis."""
+"""For all server tests: a queue of their own in the real Redis, and passwords that cost nothing to make."""
 
 from collections.abc import Iterator
 
 import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
 from webapp.celery import app
+
+# Half a second a password is for those who guess. A server started by a test reads the number from the hash.
+PBKDF2PasswordHasher.iterations = 1000
 
 
 @pytest.fixture
