@@ -19,8 +19,9 @@ from pathlib import Path
 import msgspec
 
 from worker import engines, guard, inventory, policy, process, recipes
+from worker.beside import Beside, KernelWatch, every_source
 from worker.contract.orders import TrialOrder
-from worker.contract.reports import Finished, Item, LegResult, Observed, Outcome, Phase, Sample
+from worker.contract.reports import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
 from worker.contract.workload import Leg
 from worker.control import Control
 from worker.files import CompleteFiles
@@ -63,18 +64,24 @@ class Trial:
         self._bench = bench
         self._emit = emit
         self._control = control
+        self._kernel = KernelWatch()
 
     def run(self) -> Finished:
         """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
-        try:
-            with ExitStack() as held:
-                self._steps(held)
-            return finished(Outcome.DONE)
-        except _Stopped:
-            return self._stopped()
-        except EXPECTED as error:
-            log.warning("The trial failed: %s: %s", error.code, error)
-            return self._stopped() if self._control.reason else finished(Outcome.FAILED, error.code, in_words(error))
+        with self._kernel:
+            try:
+                with ExitStack() as held:
+                    self._steps(held)
+                return finished(Outcome.DONE)
+            except _Stopped:
+                return self._stopped()
+            except EXPECTED as error:
+                log.warning("The trial failed: %s: %s", error.code, error)
+                return (
+                    self._stopped() if self._control.reason else finished(Outcome.FAILED, error.code, in_words(error))
+                )
+            finally:
+                self._tell_kernel_log()
 
     def _stopped(self) -> Finished:
         reason = self._control.reason
@@ -182,32 +189,36 @@ class Trial:
     # ---- the measured part
 
     def _run_legs(self, places: Mapping[int, Place]) -> None:
-        """All legs at once, a thread each but for the first. One that fails stops the others."""
-        others = [
-            threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
-            for leg in self._order.legs[1:]
-        ]
-        for thread in others:
-            thread.start()
-        self._run_leg(self._order.legs[0], places[self._order.legs[0].number])
-        for thread in others:
-            thread.join()
+        """All legs at once, a thread each but for the first, which reads the sensors too. One that fails stops all."""
+        first, *rest = self._order.legs
+        with Beside(every_source(place.device for place in places.values()), self._kernel) as beside:
+            others = [
+                threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
+                for leg in rest
+            ]
+            for thread in others:
+                thread.start()
+            self._run_leg(first, places[first.number], beside)
+            for thread in others:
+                thread.join()
         if self._control.reason:
             raise _Stopped
 
-    def _run_leg(self, leg: Leg, place: Place) -> None:
+    def _run_leg(self, leg: Leg, place: Place, beside: Beside | None = None) -> None:
         """Never raises: what goes wrong becomes the reason why the whole trial stops."""
         try:
-            self._emit(self._measure(leg, place))
+            self._emit(self._measure(leg, place, beside))
         except EXPECTED as error:
             self._control.fail(error.code, self._leg_words(leg, in_words(error)))
         except Exception as error:
             log.exception("Leg %d met a fault of the worker.", leg.number)
             self._control.fail("internal_error", self._leg_words(leg, in_words(error)))
 
-    def _measure(self, leg: Leg, place: Place) -> LegResult:
+    def _measure(self, leg: Leg, place: Place, beside: Beside | None) -> LegResult:
         def on_sample(sample: Sample) -> None:
             self._emit(sample)
+            if beside:
+                self._tell_kernel_log()
 
         with self._scope(str(leg.number)) as scope:
             return engines.run_leg(
@@ -219,7 +230,12 @@ class Trial:
                 total_limit_s=self._order.total_limit_s,
                 on_started=self._emit,
                 on_sample=on_sample,
+                beside=beside,
             )
+
+    def _tell_kernel_log(self) -> None:
+        if lines := self._kernel.lines():
+            self._emit(KernelLog(lines=lines))
 
     def _leg_words(self, leg: Leg, words: str) -> str:
         return words if len(self._order.legs) == 1 else f"Leg {leg.number}: {words}"

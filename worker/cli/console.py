@@ -9,6 +9,7 @@ from worker.contract.reports import (
     DirectionResult,
     Finished,
     Item,
+    KernelLog,
     LegResult,
     LegStarted,
     Outcome,
@@ -33,6 +34,7 @@ class Console:
             SettingRestored: commands.restored_line,
             LegStarted: lambda item: f"leg {item.leg}: fio runs at {self._targets.get(item.leg, '?')}",
             Sample: _sample,
+            KernelLog: lambda item: "\n".join(f"kernel: {line.text}" for line in item.lines),
             Finished: self._finished,
         }
 

@@ -91,11 +91,39 @@ class Observed(Message, tag="observed", frozen=True, kw_only=True):
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
 
 
+class SensorKind(StrEnum):
+    """What a value beside the I/O is, and in which unit."""
+
+    CPU_USER = "cpu_user"  # percent of one core's time over the interval, as all of cpu_
+    CPU_SYSTEM = "cpu_system"
+    CPU_IRQ = "cpu_irq"  # hard and soft interrupts
+    CPU_IOWAIT = "cpu_iowait"
+    CPU_STEAL = "cpu_steal"  # taken by a hypervisor
+    INTERRUPTS = "interrupts"  # a second
+    TEMPERATURE = "temperature"  # °C
+    POWER = "power"  # W
+    MEMORY = "memory"  # bytes
+    UTILISATION = "utilisation"  # percent of the time with I/O in flight, of a device under the target
+    QUEUE_DEPTH = "queue_depth"  # time-weighted mean of the same
+
+
+MOST_SENSORS = 2048
+
+
+class Sensor(Message, frozen=True, kw_only=True):
+    """One thing that is read beside the I/O; `name` tells those of a kind apart: cpu3, sdb, package-0, dirty."""
+
+    kind: SensorKind
+    name: Label
+
+
 class LegStarted(Message, tag="leg_started", frozen=True, kw_only=True):
     at: float
     leg: LegNumber
     job_text: LongText
     command: tuple[Text, ...]
+    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first leg
+    kernel_log: bool = False  # whether the kernel's log is read during the attempt
 
 
 class DirectionSample(Message, frozen=True, kw_only=True):
@@ -132,6 +160,23 @@ class Sample(Message, tag="sample", frozen=True, kw_only=True):
     interval_ms: Annotated[int, Meta(ge=1)]
     directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
     device: DeviceSample | None = None
+    # A value for each sensor of the leg's start, over the same interval; null where there is none in it.
+    beside: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
+
+
+class KernelLine(Message, frozen=True, kw_only=True):
+    """A line of the kernel's log about trouble with storage."""
+
+    sequence: Count  # the kernel's own number of it, since its start
+    at: float
+    level: Annotated[int, Meta(ge=0, le=7)]  # as syslog's: 3 error, 4 warning, 6 information
+    text: Text
+
+
+class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):
+    """What the kernel said during the attempt, as it says it. A line that comes twice is kept once."""
+
+    lines: Annotated[tuple[KernelLine, ...], Meta(min_length=1, max_length=200)]
 
 
 class DirectionResult(Message, frozen=True, kw_only=True):
@@ -162,7 +207,6 @@ class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
     sys_cpu_percent: Number
     device: DeviceSample | None = None  # over the whole leg
     samples: Count = 0  # how many were sent, so a gap would be seen
-    kernel_log: Annotated[tuple[Text, ...], Meta(max_length=200)] = ()
 
 
 class Finished(Message, tag="finished", frozen=True, kw_only=True):
@@ -174,7 +218,18 @@ class Finished(Message, tag="finished", frozen=True, kw_only=True):
     message: LongText = ""
 
 
-Item = Accepted | Phase | SettingRecord | SettingRestored | Observed | LegStarted | Sample | LegResult | Finished
+Item = (
+    Accepted
+    | Phase
+    | SettingRecord
+    | SettingRestored
+    | Observed
+    | LegStarted
+    | Sample
+    | KernelLog
+    | LegResult
+    | Finished
+)
 
 
 class LogLevel(StrEnum):

@@ -29,6 +29,8 @@ from worker.contract.reports import (
     Finished,
     Hello,
     HelloReply,
+    KernelLine,
+    KernelLog,
     LatencyKind,
     LegResult,
     LegStarted,
@@ -42,6 +44,8 @@ from worker.contract.reports import (
     Report,
     ReportReply,
     Sample,
+    Sensor,
+    SensorKind,
     SettingRecord,
     SettingRestored,
     TokenReply,
@@ -107,6 +111,7 @@ SAMPLE = Sample(
         ),
     ),
     device=DEVICE,
+    beside=(23.5, 41, 3.5, 0, 61250, 38.9, None),
 )
 LEG_RESULT = LegResult(
     leg=0,
@@ -145,8 +150,26 @@ ITEMS = (
         at=AT, name="scheduler", device="nvme0n1", value="mq-deadline", observed="mq-deadline", restored=True
     ),
     Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
-    LegStarted(at=AT, leg=0, job_text="[leg0]\nfilename=/dev/nvme0n1\n", command=("fio", "-")),
+    LegStarted(
+        at=AT,
+        leg=0,
+        job_text="[leg0]\nfilename=/dev/nvme0n1\n",
+        command=("fio", "-"),
+        sensors=(
+            Sensor(kind=SensorKind.CPU_USER, name="cpu0"),
+            Sensor(kind=SensorKind.CPU_SYSTEM, name="cpu0"),
+            Sensor(kind=SensorKind.CPU_IRQ, name="cpu0"),
+            Sensor(kind=SensorKind.CPU_IOWAIT, name="cpu0"),
+            Sensor(kind=SensorKind.INTERRUPTS, name="nvme 0000:41:00.0"),
+            Sensor(kind=SensorKind.TEMPERATURE, name="nvme0n1"),
+            Sensor(kind=SensorKind.POWER, name="server (IPMI)"),
+        ),
+        kernel_log=True,
+    ),
     SAMPLE,
+    KernelLog(
+        lines=(KernelLine(sequence=1417, at=AT + 1, level=4, text="nvme nvme0: I/O 12 QID 3 timeout, aborting"),)
+    ),
     LEG_RESULT,
     Finished(at=AT + 61, outcome=Outcome.DONE),
 )

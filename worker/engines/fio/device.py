@@ -31,8 +31,15 @@ def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
     except OSError:
         pass  # no queue of its own: a partition
     try:
-        fields = [int(word) for word in (sys_block / device / "stat").read_text().split()]
+        return counters_in((sys_block / device / "stat").read_bytes())
     except OSError:
+        return None
+
+
+def counters_in(stat: bytes) -> Counters | None:
+    """From the content of a `stat` that was read now; None where there is none: the device is gone."""
+    fields = [int(word) for word in stat.split()]
+    if len(fields) < 11:
         return None
     return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10])
 

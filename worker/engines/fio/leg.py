@@ -8,8 +8,9 @@ is either what a run with a runtime holds back for it, or a short rest.
 import threading
 import time
 from collections.abc import Callable
+from typing import Protocol
 
-from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample
+from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample, Sensor
 from worker.contract.workload import Engine, Leg
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_between
@@ -17,7 +18,6 @@ from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.stream import Dump
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import Ended, Limits, watch
-from worker.engines.kernel_log import KernelLog
 from worker.engines.probe import check_features
 from worker.engines.room import check_room
 from worker.place import Place
@@ -26,6 +26,17 @@ from worker.recipes import Recipe, RecipeError, opening, render
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
+
+
+class Beside(Protocol):
+    """What else is read for every sample: values in the order of the sensors."""
+
+    sensors: tuple[Sensor, ...]
+    kernel_log: bool
+
+    def restart(self) -> None: ...
+
+    def take(self) -> tuple[float | None, ...]: ...
 
 
 def run_leg(
@@ -38,36 +49,49 @@ def run_leg(
     total_limit_s: float,
     on_started: Callable[[LegStarted], None],
     on_sample: Callable[[Sample], None],
+    beside: Beside | None = None,
 ) -> LegResult:
-    """Run the leg's job at its place. Raises LegFailed; then nothing of fio is left running."""
+    """Run the leg's job at its place. Raises LegFailed; then nothing of fio is left running.
+
+    `beside` is read at the same moments as the device's counters.
+    """
     check_room(leg, place)
     check_features(leg.workload, place.device)
     recipe = recipe_at(leg, place, render)
-    with KernelLog(place.device) as kernel_log:
-        started_at = time.time()
-        child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
-        on_started(LegStarted(at=started_at, leg=leg.number, job_text=recipe.job_text, command=recipe.command))
-        sampler = Sampler(leg, place.device, on_sample)
-        ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
-        ended_at = time.time()
-        final = final_dump(ended, leg, place)
-        _refuse_wrong_latency(final, ended, leg)
-        sampler.finish(final)
-        return LegResult(
-            leg=leg.number,
-            started_at=started_at,
-            ended_at=ended_at,
-            fio_version=final.version,
-            exit_code=ended.exit_code,
-            fio_json=final.text,
-            stderr=ended.stderr[-STDERR_KEPT:],
-            directions=results_of(final, sampler.kind),
-            usr_cpu_percent=final.jobs[0].usr_cpu,
-            sys_cpu_percent=final.jobs[0].sys_cpu,
-            device=sampler.whole(),
-            samples=sampler.count,
-            kernel_log=kernel_log.lines(),
-        )
+    started_at = time.time()
+    child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
+    on_started(_leg_started(started_at, leg, recipe, beside))
+    sampler = Sampler(leg, place.device, on_sample, beside)
+    ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
+    ended_at = time.time()
+    final = final_dump(ended, leg, place)
+    _refuse_wrong_latency(final, ended, leg)
+    sampler.finish(final)
+    return LegResult(
+        leg=leg.number,
+        started_at=started_at,
+        ended_at=ended_at,
+        fio_version=final.version,
+        exit_code=ended.exit_code,
+        fio_json=final.text,
+        stderr=ended.stderr[-STDERR_KEPT:],
+        directions=results_of(final, sampler.kind),
+        usr_cpu_percent=final.jobs[0].usr_cpu,
+        sys_cpu_percent=final.jobs[0].sys_cpu,
+        device=sampler.whole(),
+        samples=sampler.count,
+    )
+
+
+def _leg_started(at: float, leg: Leg, recipe: Recipe, beside: Beside | None) -> LegStarted:
+    return LegStarted(
+        at=at,
+        leg=leg.number,
+        job_text=recipe.job_text,
+        command=recipe.command,
+        sensors=beside.sensors if beside else (),
+        kernel_log=beside.kernel_log if beside else False,
+    )
 
 
 def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Recipe:
@@ -81,7 +105,9 @@ def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Reci
 class Sampler:
     """Turns dumps into samples, with the device's counters over the same interval."""
 
-    def __init__(self, leg: Leg, device: str, on_sample: Callable[[Sample], None]) -> None:
+    def __init__(
+        self, leg: Leg, device: str, on_sample: Callable[[Sample], None], beside: Beside | None = None
+    ) -> None:
         work = leg.workload
         polled = work.engine is Engine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
@@ -89,10 +115,13 @@ class Sampler:
         self._leg = leg
         self._device = device
         self._on_sample = on_sample
+        self._beside = beside
         self._differ = Differ(
             self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
         )
         self._first = self._before = read_counters(device)
+        if beside:
+            beside.restart()
 
     def take(self, dump: Dump) -> None:
         self._emit(self._differ.feed(dump))
@@ -116,6 +145,7 @@ class Sampler:
             interval_ms=interval.duration_ms,
             directions=interval.directions,
             device=sample_between(self._device, self._before, after),
+            beside=self._beside.take() if self._beside else (),
         )
         self.count += 1
         self._before = after
@@ -125,6 +155,8 @@ class Sampler:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
         if self.count == 0 and self._leg.workload.ramp_s and self._differ.ramping:
             self._first = self._before = now
+            if self._beside:
+                self._beside.restart()
 
 
 def final_dump(ended: Ended, leg: Leg, place: Place) -> Dump:

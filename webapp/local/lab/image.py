@@ -1,0 +1,110 @@
+"""The guest's disk, kernel and initial ramdisk, made once from Debian's packages with this machine's own sources."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from webapp.local.console import Trouble, step
+
+HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
+GUEST_PACKAGES = (
+    "linux-image-amd64", "initramfs-tools", "systemd-sysv", "udev", "dbus", "kmod", "openssh-server", "iproute2",
+    "ifupdown", "procps", "util-linux", "fdisk", "pciutils", "nvme-cli", "smartmontools", "sg3-utils", "hdparm", "mdadm",
+    "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "jfsutils", "btrfs-progs", "f2fs-tools", "fio", "irqbalance", "python3",
+)  # fmt: skip
+ROOT_BYTES = 4 * 2**30
+LABEL = "sweetspotlab"
+ADDRESS, GATEWAY = "10.0.2.15/24", "10.0.2.2"  # of QEMU's user network
+SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
+HOOKS = (
+    # only what its root disk needs: the drives' own modules are loaded once it runs
+    'mkdir -p "$1/etc/initramfs-tools/conf.d" && printf "MODULES=list\\nCOMPRESS=lz4\\n" >"$1/etc/initramfs-tools/conf.d/lab"'
+    ' && printf "virtio_pci\\nvirtio_blk\\next4\\n" >"$1/etc/initramfs-tools/modules"',
+)
+
+
+def needed_programs() -> None:
+    """Install what is missing on this machine; without the right to, raise Trouble that names it."""
+    missing = [name for name in HOST_PACKAGES if not _installed(name)]
+    if not missing:
+        return
+    if os.getuid() != 0:
+        raise Trouble(f"The lab needs these packages: apt-get install --no-install-recommends {' '.join(missing)}")
+    with step(f"installing {', '.join(missing)}"):
+        _run(("apt-get", "update", "-qq"))
+        _run(("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing))
+
+
+def build(directory: Path) -> None:
+    """Make `root.img`, `vmlinuz`, `initrd.img` and the key in the directory, unless they are there."""
+    if (directory / "root.img").exists():
+        return
+    needed_programs()
+    directory.mkdir(parents=True, exist_ok=True)
+    tree = directory / "tree"
+    with step("the guest's disk from Debian's packages"):
+        shutil.rmtree(tree, ignore_errors=True)
+        if not (directory / "key").exists():
+            _run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(directory / "key")))
+        try:
+            _run(_bootstrap(directory, tree))
+            _pack(directory, tree)
+        finally:
+            shutil.rmtree(tree, ignore_errors=True)
+
+
+def _bootstrap(directory: Path, tree: Path) -> Sequence[str]:
+    sources = next((each for each in SOURCES if each.exists() and each.stat().st_size), None)
+    if sources is None:
+        raise Trouble(f"This machine has no package sources: {' and '.join(map(str, SOURCES))} are missing.")
+    leave_out = [f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale", "info")]
+    return (
+        "mmdebstrap", "--variant=minbase", f"--include={','.join(GUEST_PACKAGES)}", *leave_out,
+        "--aptopt=Apt::Install-Recommends false", *(f"--essential-hook={hook}" for hook in HOOKS),
+        *(f"--customize-hook={hook}" for hook in _customize(directory)), "bookworm", str(tree), str(sources),
+    )  # fmt: skip
+
+
+def _customize(directory: Path) -> Sequence[str]:
+    network = f"auto lo eth0\\niface lo inet loopback\\niface eth0 inet static\\n address {ADDRESS}\\n gateway {GATEWAY}\\n"
+    timers = "apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer irqbalance.service mdmonitor.service"
+    return (
+        'echo storage1 >"$1/etc/hostname"',
+        f'printf "LABEL={LABEL} / ext4 rw,noatime 0 1\\n" >"$1/etc/fstab"',
+        f'printf "{network}" >"$1/etc/network/interfaces"',
+        f'mkdir -p -m 700 "$1/root/.ssh" && cp "{directory}/key.pub" "$1/root/.ssh/authorized_keys"',
+        'sed -i "s/^#*UseDNS.*/UseDNS no/" "$1/etc/ssh/sshd_config"',
+        f'chroot "$1" systemctl mask {timers} >/dev/null 2>&1 || true',  # nothing but ours touches the drives
+        'printf "AUTO -all\\n" >"$1/etc/mdadm/mdadm.conf"',  # arrays are assembled by the tests alone
+    )
+
+
+def _pack(directory: Path, tree: Path) -> None:
+    for pattern, name in (("vmlinuz-*", "vmlinuz"), ("initrd.img-*", "initrd.img")):
+        found = sorted((tree / "boot").glob(pattern))
+        if not found:
+            raise Trouble(f"The guest's packages brought no {pattern}.")
+        shutil.move(found[-1], directory / name)
+    unfinished = directory / "root.img.part"
+    with unfinished.open("wb") as file:
+        file.truncate(ROOT_BYTES)
+    _run(("mke2fs", "-q", "-t", "ext4", "-L", LABEL, "-d", str(tree), str(unfinished)))
+    unfinished.rename(directory / "root.img")
+
+
+def _installed(package: str) -> bool:
+    said = subprocess.run(
+        ("dpkg-query", "-W", "-f", "${db:Status-Status}", package), capture_output=True, text=True, check=False
+    )
+    return said.stdout == "installed"
+
+
+def _run(command: Sequence[str]) -> None:
+    """Run to its end. Raises Trouble with its last words."""
+    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
+    if done.returncode:
+        words = (done.stderr or done.stdout).strip().splitlines()[-12:]
+        raise Trouble(f"{command[0]} ended with exit status {done.returncode}:\n" + "\n".join(words))

@@ -1,0 +1,67 @@
+"""What every source of readings is, and a file of the kernel's that stays open to be read again and again."""
+
+import os
+from pathlib import Path
+from typing import Protocol
+
+from worker.contract.reports import Sensor
+
+FIRST_BYTES = 16 * 1024
+
+
+class Source(Protocol):
+    """A few sensors that are read together. Only sensors that are there are named."""
+
+    @property
+    def sensors(self) -> tuple[Sensor, ...]: ...
+
+    def restart(self) -> None:
+        """What is counted, is counted from now on."""
+
+    def read(self) -> list[float | None]:
+        """A value for each sensor since the last read or restart; None where there is none now."""
+
+    def close(self) -> None: ...
+
+
+class OpenFile:
+    """A file of procfs or sysfs. Opening one costs several times what reading it does."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises OSError."""
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._room = bytearray(FIRST_BYTES)
+
+    def read(self) -> bytes:
+        """The whole content as it is now, in one read so that it is of one moment; b"" where it cannot be read."""
+        try:
+            while (length := os.preadv(self._fd, [self._room], 0)) == len(self._room):
+                self._room = bytearray(2 * len(self._room))
+        except OSError:
+            return b""
+        return bytes(self._room[:length])
+
+    def number(self) -> int | None:
+        found = self.read().strip()
+        return int(found) if found.removeprefix(b"-").isdigit() else None
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def opened(path: Path) -> OpenFile | None:
+    """None where it is missing or not to be read, or reads as nothing (a sensor whose hardware says no)."""
+    try:
+        file = OpenFile(path)
+    except OSError:
+        return None
+    if file.read():
+        return file
+    file.close()
+    return None
+
+
+def short(value: float) -> float:
+    """One decimal, and none where it is 0: most shares are, and each is sent every second."""
+    rounded = round(value, 1)
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,60 @@
+"""All sources of readings under one roof. Adding one: a module beside this one, and a line in `every_source`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from worker.beside.energy import Energy
+from worker.beside.kernel_log import KernelWatch
+from worker.beside.members import Members
+from worker.beside.memory import WaitingMemory
+from worker.beside.proc_stat import PROC, ProcStat
+from worker.beside.slow import DEV, SlowSensors
+from worker.beside.source import Source
+from worker.beside.temperatures import CpuTemperatures
+from worker.contract.reports import MOST_SENSORS
+from worker.inventory import sysfs
+from worker.inventory.sysfs import SYS
+
+
+def every_source(devices: Iterable[str], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV) -> tuple[Source, ...]:
+    """Whatever this host has for targets on these block devices, opened."""
+    targets = [name for name in dict.fromkeys(devices) if sysfs.exists(name, sys)]
+    below = dict.fromkeys(member for name in targets for member in sysfs.below(name, sys))
+    drives = [name for name in dict.fromkeys([*targets, *below]) if not sysfs.parents(name, sys)]
+    return (
+        Members([name for name in below if name not in targets], sys),
+        WaitingMemory(proc),
+        CpuTemperatures(sys),
+        SlowSensors(drives, sys, dev),
+        Energy(sys),
+        ProcStat(drives, proc, sys),
+    )
+
+
+class Beside:
+    """Readings of one attempt: `sensors` are named once, `take` gives their values in the same order.
+
+    Not for several threads: the leg that comes first takes them.
+    """
+
+    def __init__(self, sources: Sequence[Source], kernel: KernelWatch) -> None:
+        self._sources = sources
+        self.kernel_log = kernel.readable
+        self.sensors = tuple(sensor for source in sources for sensor in source.sensors)[:MOST_SENSORS]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source in self._sources:
+            source.close()
+
+    def restart(self) -> None:
+        """Rates are counted from now on."""
+        for source in self._sources:
+            source.restart()
+
+    def take(self) -> tuple[float | None, ...]:
+        """The values since the last time, a None for each sensor that has none now."""
+        return tuple(value for source in self._sources for value in source.read())[:MOST_SENSORS]
