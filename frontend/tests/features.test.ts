@@ -12,6 +12,7 @@ test("a finished cell shows the chosen metric of each direction", () => {
     state_label: "Done",
     reason: "",
     invalid: "",
+    kernel_lines: 0,
     values: [value, { ...value, iops: 10 }],
   };
   expect(cellText(cell, "iops")).toBe("45.7k / 10.0");
@@ -19,7 +20,15 @@ test("a finished cell shows the chosen metric of each direction", () => {
 });
 
 test("a cell that has no numbers says its state, a planned one nothing", () => {
-  const cell = { trial: 0, state: "failed", state_label: "Failed", reason: "no engine", invalid: "", values: [] };
+  const cell = {
+    trial: 0,
+    state: "failed",
+    state_label: "Failed",
+    reason: "no engine",
+    invalid: "",
+    kernel_lines: 0,
+    values: [],
+  };
   expect(cellText(cell, "iops")).toBe("Failed");
   expect(cellText({ ...cell, state: "planned" }, "iops")).toBe("");
 });

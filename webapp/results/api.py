@@ -15,13 +15,14 @@ from ninja.pagination import paginate
 from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
 from webapp.results.filters import read_filter
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.selectors import (
     configuration_of,
     current_attempt,
     filtered,
     fio_json,
     results_of,
+    sensors_of,
     series,
     trial_with,
 )
@@ -78,6 +79,7 @@ class ResultOut(Schema):
     p999_ns: int | None
     invalid: bool
     why_invalid: str
+    kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile
 
     @staticmethod
     def resolve_trial(result: Result) -> UUID:
@@ -124,6 +126,15 @@ class SettingOut(Schema):
     note: str
 
 
+class KernelLineOut(Schema):
+    """Trouble with storage, as the kernel's log has it; `level` as syslog's, 3 an error, 4 a warning."""
+
+    sequence: int
+    at: datetime
+    level: int
+    text: str
+
+
 class TrialDetail(TrialOut):
     """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there."""
 
@@ -132,6 +143,11 @@ class TrialDetail(TrialOut):
     settings: list[SettingOut]
     configuration: dict[str, str]
     results: list[ResultOut]
+    kernel_log: list[KernelLineOut]
+
+    @staticmethod
+    def resolve_kernel_log(trial: Trial) -> list[KernelLine]:
+        return list(KernelLine.objects.filter(attempt=current_attempt(trial)).order_by("sequence"))
 
     @staticmethod
     def resolve_attempts(trial: Trial) -> list[Attempt]:
@@ -166,6 +182,14 @@ class SampleOut(Schema):
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
+    beside: list[float | None] | None  # in the order of the series' `sensors`; in one direction of a second only
+
+
+class SensorOut(Schema):
+    """What one value of `beside` is: see SensorKind in docs/message-contract.md for units."""
+
+    kind: str
+    name: str
 
 
 class SeriesOut(Schema):
@@ -173,6 +197,7 @@ class SeriesOut(Schema):
 
     attempt: UUID | None
     state: str
+    sensors: list[SensorOut]
     samples: list[SampleOut]
     more: bool
 
@@ -187,7 +212,6 @@ class JobOut(Schema):
     exit_code: int | None
     fio_json: str
     stderr: str
-    kernel_log: list[str]
 
 
 @router.get("/results", response=list[ResultOut], openapi_extra={"parameters": FILTERS})
@@ -253,10 +277,16 @@ def samples(
     """The seconds of the newest try, in whole: a second's directions and legs are never torn apart."""
     attempt = current_attempt(trial_with(str(trial_id)))
     if attempt is None:
-        return {"attempt": None, "state": "planned", "samples": [], "more": False}
+        return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
     found = list(series(attempt, after=after)[: limit + 1])
     more = len(found) > limit
-    return {"attempt": attempt.pk, "state": attempt.state, "samples": _whole(found) if more else found, "more": more}
+    return {
+        "attempt": attempt.pk,
+        "state": attempt.state,
+        "sensors": [{"kind": kind, "name": name} for kind, name in sensors_of(attempt)],
+        "samples": _whole(found) if more else found,
+        "more": more,
+    }
 
 
 def _whole(found: list[Sample]) -> list[Sample]:

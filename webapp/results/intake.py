@@ -15,7 +15,7 @@ COLUMNS = (
     ("attempt_id", "uuid"), ("leg", "int2"), ("second", "int4"), ("direction", "varchar"), ("at", "timestamptz"),
     ("interval_ms", "int4"), ("ios", "int8"), ("bytes", "int8"), ("runtime_ms", "int4"), ("p50_ns", "int8"),
     ("p99_ns", "int8"), ("p999_ns", "int8"), ("latency", "bytea"), ("utilisation_percent", "float8"),
-    ("queue_depth", "float8"),
+    ("queue_depth", "float8"), ("beside", "float4[]"),
 )  # fmt: skip
 _COPY = f"copy {Sample._meta.db_table} ({', '.join(name for name, _ in COLUMNS)}) from stdin (format binary)"
 _VALUES = attrgetter(*(name for name, _ in COLUMNS))

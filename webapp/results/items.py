@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from webapp.results.intake import BadItem, Intake, moment
-from webapp.results.models import Configuration, LegRun
+from webapp.results.models import Configuration, KernelLine, LegRun
 from webapp.results.models import Sample as SampleRow
 from webapp.results.packing import pack
 from webapp.results.services import keep_results
@@ -21,6 +21,7 @@ from worker.contract.reports import (
     DirectionSample,
     Finished,
     Item,
+    KernelLog,
     LegResult,
     LegStarted,
     Observed,
@@ -94,6 +95,8 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
         leg=item.leg,
         job_text=item.job_text,
         command=list(item.command),
+        sensors=[(sensor.kind.value, sensor.name) for sensor in item.sensors],
+        kernel_log_read=item.kernel_log,
         configuration_id=intake.attempt.configuration_digest or None,
         started_at=moment(item.at),
     )
@@ -104,7 +107,10 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
 
 def _sample(intake: Intake, item: Sample) -> None:
     intake.require_leg(item.leg, "sample")
-    intake.samples += [_sample_row(intake, item, direction) for direction in item.directions]
+    rows = [_sample_row(intake, item, direction) for direction in item.directions]
+    if rows and item.beside:
+        rows[0].beside = list(item.beside)
+    intake.samples += rows
 
 
 def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> SampleRow:
@@ -127,6 +133,14 @@ def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> Sam
     )
 
 
+def _kernel_log(intake: Intake, item: KernelLog) -> None:
+    said = [
+        KernelLine(attempt=intake.attempt, sequence=line.sequence, at=moment(line.at), level=line.level, text=line.text)
+        for line in item.lines
+    ]
+    KernelLine.objects.bulk_create(said, ignore_conflicts=True)
+
+
 def _leg_result(intake: Intake, item: LegResult) -> None:
     intake.require_leg(item.leg, "result")
     unfinished = LegRun.objects.filter(attempt=intake.attempt, leg=item.leg, ended_at=None)
@@ -142,7 +156,6 @@ def _leg_result(intake: Intake, item: LegResult) -> None:
         sys_cpu_percent=item.sys_cpu_percent,
         device=msgspec.to_builtins(item.device),
         samples_sent=item.samples,
-        kernel_log=list(item.kernel_log),
     )
     if changed != 1:
         raise BadItem(f"A second result of leg {item.leg}.")
@@ -175,6 +188,7 @@ _HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
     Observed: _observed,
     LegStarted: _leg_started,
     Sample: _sample,
+    KernelLog: _kernel_log,
     LegResult: _leg_result,
     Finished: _finished,
 }

@@ -1,12 +1,20 @@
 """What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
 
 from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
 
 from webapp.hosts.models import Host, Target
 from webapp.runs.models import Attempt, Run, Trial
+
+
+class Real(models.FloatField):  # type: ignore[type-arg]
+    """PostgreSQL's float of four bytes: seven digits are more than a sensor has."""
+
+    def db_type(self, connection: object) -> str:  # noqa: ARG002 - the framework names it
+        return "real"
 
 
 class Configuration(models.Model):
@@ -35,7 +43,8 @@ class LegRun(models.Model):
     sys_cpu_percent = models.FloatField(null=True)
     device = models.JSONField(null=True)  # contract.reports.DeviceSample over the whole leg
     samples_sent = models.PositiveIntegerField(default=0)
-    kernel_log = models.JSONField(default=list)
+    sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `beside`
+    kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "leg"], name="legrun_once")]
@@ -60,6 +69,18 @@ class Sample(models.Model):
     latency = models.BinaryField()  # results.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
+    beside = ArrayField(Real(null=True), null=True)  # in the order of the leg's sensors, with its first direction
+
+
+class KernelLine(models.Model):
+    """What the kernel's log said about trouble with storage while an attempt was under way."""
+
+    pk = models.CompositePrimaryKey("attempt_id", "sequence")
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="kernel_lines")
+    sequence = models.BigIntegerField()  # the kernel's own number of it
+    at = models.DateTimeField()
+    level = models.PositiveSmallIntegerField()  # syslog's: 3 error, 4 warning
+    text = models.TextField()
 
 
 class Result(models.Model):
@@ -90,6 +111,7 @@ class Result(models.Model):
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # results.packing: the whole histogram
+    kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 
     @property

@@ -32,11 +32,15 @@ with taken as (
     returning a.id, h.id as host_id, h.last_seen_at, h.spool_bytes
 ), kept as (
     insert into results_sample (attempt_id, leg, second, direction, at, interval_ms, ios, bytes, runtime_ms,
-                                p50_ns, p99_ns, p999_ns, latency, utilisation_percent, queue_depth)
-    select taken.id, %(leg)s, v.* from taken, unnest(
+                                p50_ns, p99_ns, p999_ns, latency, utilisation_percent, queue_depth, beside)
+    select taken.id, %(leg)s, second, direction, at, interval_ms, ios, bytes, runtime_ms, p50_ns, p99_ns, p999_ns,
+           latency, utilisation, depth, beside::float4[]
+    from taken, unnest(
         %(second)s::int[], %(direction)s::text[], %(at)s::timestamptz[], %(interval_ms)s::int[], %(ios)s::int8[],
         %(bytes)s::int8[], %(runtime_ms)s::int[], %(p50_ns)s::int8[], %(p99_ns)s::int8[], %(p999_ns)s::int8[],
-        %(latency)s::bytea[], %(utilisation)s::float8[], %(depth)s::float8[]) v
+        %(latency)s::bytea[], %(utilisation)s::float8[], %(depth)s::float8[], %(beside)s::text[]
+    ) v (second, direction, at, interval_ms, ios, bytes, runtime_ms, p50_ns, p99_ns, p999_ns,
+         latency, utilisation, depth, beside)
 )
 select host_id, last_seen_at, spool_bytes from taken
 """
@@ -100,5 +104,11 @@ def _columns(batches: Sequence[Batch]) -> dict[str, list[object]]:
         "p999_ns": [direction.p999_ns for _, direction in rows],
         "latency": [pack(direction.latency) for _, direction in rows],
         "utilisation": [sample.device.utilisation_percent if sample.device else None for sample, _ in rows],
+        "beside": [_array(sample.beside) if direction is sample.directions[0] else None for sample, direction in rows],
         "depth": [sample.device.queue_depth if sample.device else None for sample, _ in rows],
     }
+
+
+def _array(values: Sequence[float | None]) -> str | None:
+    """As PostgreSQL writes an array: arrays of several lengths cannot be one parameter."""
+    return f"{{{','.join('NULL' if value is None else repr(value) for value in values)}}}" if values else None

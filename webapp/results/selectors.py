@@ -1,14 +1,15 @@
 """Reads of what was measured."""
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Count, Q, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.results.filters import ResultFilter
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.runs.models import Attempt, Trial
 
 # A result row is written in the transaction that ends its trial as done, and a trial that is done stays so.
@@ -100,6 +101,18 @@ def series(attempt: Attempt, *, after: int = -1) -> QuerySet[Sample]:
     """Seconds of an attempt that come after second `after`, in order; histograms are left in the database."""
     samples = Sample.objects.filter(attempt=attempt, second__gt=after).defer("latency")
     return samples.order_by("second", "leg", "direction")
+
+
+def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
+    """Kind and name of what was read beside the I/O, in the order of the values of its samples."""
+    found = LegRun.objects.filter(attempt=attempt).exclude(sensors=[]).values_list("sensors", flat=True).first()
+    return [(kind, name) for kind, name in found or []]
+
+
+def kernel_lines_of(trials: Iterable[Trial]) -> Mapping[UUID, int]:
+    """How many lines about trouble with storage the kernel's log has of each trial that has any, all its tries."""
+    said = KernelLine.objects.filter(attempt__trial__in=trials).order_by().values_list("attempt__trial")
+    return {trial: lines for trial, lines in said.annotate(Count("sequence")) if trial is not None}
 
 
 def fio_json(leg: LegRun) -> str:

@@ -16,8 +16,9 @@ def keep_results(attempt: Attempt) -> list[Result]:
     unfinished = [leg.leg for leg in legs if leg.ended_at is None]
     if not legs or unfinished:
         raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
+    said = attempt.kernel_lines.count()
     rows = [
-        _result(attempt, leg, direction)
+        _result(attempt, leg, direction, said)
         for leg in legs
         for direction in msgspec.json.decode(bytes(leg.directions), type=tuple[DirectionResult, ...])
     ]
@@ -27,7 +28,7 @@ def keep_results(attempt: Attempt) -> list[Result]:
     return Result.objects.bulk_create(rows)
 
 
-def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
+def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lines: int) -> Result:
     trial = attempt.trial
     assert trial is not None
     assert leg.ended_at is not None
@@ -56,4 +57,5 @@ def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
         p99_ns=supported_percentile(measured.latency, 99.0),
         p999_ns=supported_percentile(measured.latency, 99.9),
         latency=pack(measured.latency),
+        kernel_lines=kernel_lines,
     )

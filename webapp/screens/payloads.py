@@ -26,6 +26,23 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
+    beside: tuple[float | None, ...]  # in the order of the attempt's sensors; empty in all but one direction
+
+
+class LiveSensor(Payload, frozen=True, kw_only=True):
+    """One line beside the I/O: the panel it belongs to, and its name there."""
+
+    panel: str  # a SensorKind, or cpu for what was made of all cores
+    name: str
+
+
+class LiveSensors(Payload, frozen=True, kw_only=True):
+    """What an attempt's `beside` values are of."""
+
+    host: str
+    trial: int
+    attempt: int
+    sensors: tuple[LiveSensor, ...]
 
 
 class LiveValue(Payload, frozen=True, kw_only=True):
@@ -46,6 +63,7 @@ class LiveCell(Payload, frozen=True, kw_only=True):
     state_label: str
     reason: str
     invalid: str  # why its results are not to be trusted; "" where they are
+    kernel_lines: int  # about trouble with storage, in the kernel's log meanwhile
     values: tuple[LiveValue, ...]
 
 
@@ -77,5 +95,6 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     now: tuple[LiveNow, ...]
     cells: tuple[LiveCell, ...]
     samples: tuple[LiveSample, ...]
+    sensors: tuple[LiveSensors, ...]  # of the attempts that the samples are of
     cursor: str  # to be sent back as it is
     more: bool

@@ -34,6 +34,7 @@ function initRun(): void {
   const take = (run: LiveRun): void => {
     grid.apply(run.cells);
     paintNow(run);
+    store.addSensors(run.sensors);
     if (store.add(run.samples) > 0 || run.ended) chart?.draw();
   };
   take(first);

@@ -4,13 +4,14 @@ import { SecondsChart } from "../features/secondsChart";
 import { find, readJson } from "../lib/dom";
 import { SampleStore } from "../lib/samples";
 import { list } from "../lib/schema";
-import { liveSample } from "../payloads/live";
+import { liveSample, liveSensors } from "../payloads/live";
 
 function initTrial(): void {
   const root = find("seconds", HTMLElement);
   const samples = readJson("trial-samples", list(liveSample));
   if (!root || !samples) return;
   const store = new SampleStore();
+  store.addSensors(readJson("trial-sensors", list(liveSensors)) ?? []);
   store.add(samples);
   new SecondsChart(root, store).draw();
 }

@@ -26,6 +26,7 @@ export function cellText(cell: LiveCell, metric: Metric): string {
 export function cellTitle(cell: LiveCell): string {
   const said = [`Trial ${cell.trial + 1}: ${cell.state_label}`, cell.reason];
   if (cell.invalid) said.push(`Invalid: ${cell.invalid}`);
+  if (cell.kernel_lines) said.push(`Kernel log: ${cell.kernel_lines} line${cell.kernel_lines === 1 ? "" : "s"}`);
   return said.filter((text) => text !== "").join(". ");
 }
 
@@ -64,7 +65,7 @@ export function initRunGrid(): Grid {
     const place = table.querySelector<HTMLTableCellElement>(`[data-trial="${cell.trial}"]`);
     const link = place?.querySelector("a");
     if (!place || !link) return;
-    place.className = `trial state-${cell.state}${cell.invalid ? " is-invalid" : ""}`;
+    place.className = `trial state-${cell.state}${cell.invalid ? " is-invalid" : ""}${cell.kernel_lines ? " is-troubled" : ""}`;
     link.textContent = cellText(cell, metric) || "·";
     link.title = cellTitle(cell);
     const row = place.closest("tr");

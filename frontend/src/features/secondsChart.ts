@@ -1,6 +1,6 @@
 /** Per-second charts on one time axis: IOPS, MB/s, latency percentiles, the device's queue and utilisation. */
 
-import type { ChartDataset, ChartOptions, ScatterDataPoint } from "chart.js";
+import type { ChartOptions, ScatterDataPoint } from "chart.js";
 import annotation, { type AnnotationOptions } from "chartjs-plugin-annotation";
 import zoom from "chartjs-plugin-zoom";
 import { tickText, timeTicks } from "../lib/axis";
@@ -10,7 +10,8 @@ import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
 import { points, type SampleStore } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
-import { type Line, PANELS, type Panel } from "./secondsPanels";
+import { BesidePanel } from "./secondsBeside";
+import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
 import { inWords, tableRow } from "./secondsText";
 
 Chart.register(annotation, zoom);
@@ -20,10 +21,10 @@ const RIGHT_WIDTH = 48;
 const MOST_BOUNDARIES = 80;
 const TABLE_ROWS = 300;
 
-type Series = ChartDataset<"line", ScatterDataPoint[]>;
-
 export class SecondsChart {
   private readonly charts: Chart<"line", ScatterDataPoint[]>[] = [];
+  private readonly beside = new BesidePanel();
+  private readonly panels = [...PANELS, this.beside.panel];
   private cursor: number | null = null;
   /** Seconds shown up to the newest; null shows all. */
   private windowS: number | null = null;
@@ -33,7 +34,8 @@ export class SecondsChart {
     private readonly root: HTMLElement,
     private readonly store: SampleStore,
   ) {
-    for (const panel of PANELS) this.addPanel(panel);
+    for (const panel of this.panels) this.addPanel(panel);
+    this.beside.onChoice = () => this.draw();
     this.listen();
   }
 
@@ -61,7 +63,11 @@ export class SecondsChart {
       scales: {
         x: {
           type: "linear",
-          ticks: { display: last, callback: (value) => clock(Number(value)), maxRotation: 0 },
+          ticks: {
+            display: last || panel.series !== undefined,
+            callback: (value) => clock(Number(value)),
+            maxRotation: 0,
+          },
           afterBuildTicks: (axis) => {
             axis.ticks = timeTicks(axis.min, axis.max, axis.width < 400 ? 4 : 8).map((value) => ({ value }));
           },
@@ -150,7 +156,8 @@ export class SecondsChart {
 
   private readOut(): void {
     const samples = this.cursor === null ? [] : this.store.at(this.cursor);
-    const text = samples.map(inWords).join("   ");
+    const beside = samples.map((sample) => this.beside.inWords(this.store, sample));
+    const text = [...samples.map(inWords), ...beside].filter((words) => words !== "").join("   ");
     setText(
       find("seconds-readout", HTMLElement),
       text || "Point at the chart, or use ← → on it, to read a second. Drag to zoom.",
@@ -182,8 +189,9 @@ export class SecondsChart {
     const begin = span.from - 1;
     const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
     const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 3) };
+    this.beside.paint(this.store);
     this.charts.forEach((chart) => {
-      const panel = PANELS.find((each) => each.id === chart.canvas.id);
+      const panel = this.panels.find((each) => each.id === chart.canvas.id);
       const options = given(chart as Chart);
       if (!panel || !options.scales?.x || !options.plugins) return;
       chart.data.datasets = this.series(panel, from);
@@ -197,6 +205,7 @@ export class SecondsChart {
   }
 
   private series(panel: Panel, from: number): Series[] {
+    if (panel.series) return panel.series(this.store, from);
     return this.store.hosts.flatMap((host, index) =>
       panel.lines.flatMap((line) => {
         if (line.ofDevice) return [dataset(line, this.store.deviceLine(host), "", index, from)];
@@ -221,7 +230,7 @@ export class SecondsChart {
       .flatMap((host) => this.store.directions(host).flatMap((direction) => [...this.store.line(host, direction)]))
       .sort((a, b) => b.at_s - a.at_s)
       .slice(0, TABLE_ROWS);
-    body.replaceChildren(...rows.map(tableRow));
+    body.replaceChildren(...rows.map((row) => tableRow(row, this.beside.inWords(this.store, row))));
   }
 }
 

@@ -1,7 +1,8 @@
 /** Which charts stand under one another, and what each draws. */
 
+import type { ChartDataset, ScatterDataPoint } from "chart.js";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
-import type { SampleField } from "../lib/samples";
+import type { SampleField, SampleStore } from "../lib/samples";
 
 export interface Line {
   readonly field: SampleField;
@@ -18,7 +19,11 @@ export interface Panel {
   readonly lines: readonly Line[];
   readonly tick: (value: number) => string;
   readonly log?: boolean;
+  /** Lines that are known only when there are values. */
+  readonly series?: (store: SampleStore, from: number) => Series[];
 }
+
+export type Series = ChartDataset<"line", ScatterDataPoint[]>;
 
 export const PANELS: readonly Panel[] = [
   { id: "seconds-iops", lines: [{ field: "iops", label: "IOPS" }], tick: iops },

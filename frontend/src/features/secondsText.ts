@@ -17,7 +17,7 @@ export function inWords(sample: LiveSample): string {
   return parts.join(" · ");
 }
 
-export function tableRow(sample: LiveSample): HTMLTableRowElement {
+export function tableRow(sample: LiveSample, beside: string): HTMLTableRowElement {
   const row = document.createElement("tr");
   row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.second}/${sample.direction}`;
   const cells = [
@@ -31,6 +31,7 @@ export function tableRow(sample: LiveSample): HTMLTableRowElement {
     latency(sample.p999_ns),
     sample.queue_depth === null ? "–" : significant(sample.queue_depth),
     percent(sample.utilisation_percent),
+    beside || "–",
   ];
   for (const text of cells) row.insertCell().textContent = text;
   return row;

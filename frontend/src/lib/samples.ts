@@ -1,6 +1,6 @@
 /** The seconds of a run as they arrive: unique, in order, in lines that break where nothing was measured. */
 
-import type { LiveSample } from "../payloads/live";
+import type { LiveSample, LiveSensors } from "../payloads/live";
 
 export interface Point {
   readonly x: number;
@@ -22,9 +22,27 @@ function identity(sample: LiveSample): string {
   return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.leg}/${sample.second}/${sample.direction}`;
 }
 
+function attemptOf(of: { host: string; trial: number; attempt: number }): string {
+  return `${of.host}/${of.trial}/${of.attempt}`;
+}
+
+/** At its place in time; nearly always the last. */
+function insertInto(lines: Map<string, LiveSample[]>, name: string, sample: LiveSample): void {
+  const line = lines.get(name) ?? [];
+  if (line.length === 0) lines.set(name, line);
+  let at = line.length;
+  while (at > 0 && (line[at - 1]?.at_s ?? 0) > sample.at_s) at -= 1;
+  line.splice(at, 0, sample);
+}
+
 export class SampleStore {
   private readonly known = new Set<string>();
   private readonly lines = new Map<string, LiveSample[]>();
+  /** Seconds with values beside the I/O, by host, and which sensors have told any. */
+  private readonly read = new Map<string, LiveSample[]>();
+  private readonly heard = new Set<string>();
+  /** Of each attempt: where a sensor's value stands among those of a second, by panel and name. */
+  private readonly places = new Map<string, ReadonlyMap<string, number>>();
 
   /** Takes what is new; the same second twice is one second. Returns how many were new. */
   add(samples: readonly LiveSample[]): number {
@@ -39,13 +57,49 @@ export class SampleStore {
     return added;
   }
 
+  /** Takes the names of what attempts' values beside the I/O are of. */
+  addSensors(attempts: readonly LiveSensors[]): void {
+    for (const each of attempts) {
+      const places = each.sensors.map(({ panel, name }, place): [string, number] => [`${panel}\t${name}`, place]);
+      this.places.set(attemptOf(each), new Map(places));
+    }
+  }
+
+  /** Names of a panel's sensors that have told anything on a host, in the order in which they were named. */
+  sensors(host: string, panel: string): string[] {
+    const names = new Set<string>();
+    for (const [attempt, places] of this.places) {
+      if (!attempt.startsWith(`${host}/`)) continue;
+      for (const key of places.keys()) if (key.startsWith(`${panel}\t`)) names.add(key.slice(panel.length + 1));
+    }
+    return [...names].filter((name) => this.heard.has(`${host}\t${panel}\t${name}`));
+  }
+
+  /** Names and values of a panel's sensors in the second of one sample. */
+  told(sample: LiveSample, panel: string): [string, number][] {
+    const places = this.places.get(attemptOf(sample)) ?? new Map<string, number>();
+    return [...places].flatMap(([key, place]): [string, number][] => {
+      const value = sample.beside[place] ?? null;
+      return key.startsWith(`${panel}\t`) && value !== null ? [[key.slice(panel.length + 1), value]] : [];
+    });
+  }
+
+  /** Every second of a host with what one sensor told in it. */
+  readings(host: string, panel: string, name: string): { sample: LiveSample; value: number | null }[] {
+    return (this.read.get(host) ?? []).map((sample) => {
+      const place = this.places.get(attemptOf(sample))?.get(`${panel}\t${name}`) ?? -1;
+      return { sample, value: sample.beside[place] ?? null };
+    });
+  }
+
   private insert(sample: LiveSample): void {
     const name = `${sample.host}\t${sample.direction}`;
-    const line = this.lines.get(name) ?? [];
-    if (line.length === 0) this.lines.set(name, line);
-    let at = line.length;
-    while (at > 0 && (line[at - 1]?.at_s ?? 0) > sample.at_s) at -= 1;
-    line.splice(at, 0, sample);
+    insertInto(this.lines, name, sample);
+    if (sample.beside.length === 0) return;
+    insertInto(this.read, sample.host, sample);
+    for (const [key, place] of this.places.get(attemptOf(sample)) ?? []) {
+      if ((sample.beside[place] ?? null) !== null) this.heard.add(`${sample.host}\t${key}`);
+    }
   }
 
   get hosts(): string[] {
@@ -134,6 +188,19 @@ export function points(line: readonly LiveSample[], field: SampleField, from: nu
     if (sample.at_s < from) continue;
     if (last && breaks(last, sample)) made.push({ x: last.at_s + 0.01, y: null });
     made.push({ x: sample.at_s, y: sample[field] });
+    last = sample;
+  }
+  return made;
+}
+
+/** The same of one sensor beside the I/O. One that tells something only now and then is a line all the same. */
+export function besidePoints(readings: ReturnType<SampleStore["readings"]>, from: number): Point[] {
+  const made: Point[] = [];
+  let last: LiveSample | undefined;
+  for (const { sample, value } of readings) {
+    if (sample.at_s < from) continue;
+    if (last && breaks(last, sample)) made.push({ x: last.at_s + 0.01, y: null });
+    if (value !== null) made.push({ x: sample.at_s, y: value });
     last = sample;
   }
   return made;

@@ -17,6 +17,14 @@ export const liveSample = struct({
   p999_ns: nullable(number),
   queue_depth: nullable(number),
   utilisation_percent: nullable(number),
+  beside: list(nullable(number)),
+});
+
+export const liveSensors = struct({
+  host: string,
+  trial: number,
+  attempt: number,
+  sensors: list(struct({ panel: string, name: string })),
 });
 
 export const liveValue = struct({
@@ -33,6 +41,7 @@ export const liveCell = struct({
   state_label: string,
   reason: string,
   invalid: string,
+  kernel_lines: number,
   values: list(liveValue),
 });
 
@@ -60,11 +69,13 @@ export const liveRun = struct({
   now: list(liveNow),
   cells: list(liveCell),
   samples: list(liveSample),
+  sensors: list(liveSensors),
   cursor: string,
   more: boolean,
 });
 
 export type LiveRun = Checked<typeof liveRun>;
 export type LiveSample = Checked<typeof liveSample>;
+export type LiveSensors = Checked<typeof liveSensors>;
 export type LiveCell = Checked<typeof liveCell>;
 export type LiveValue = Checked<typeof liveValue>;

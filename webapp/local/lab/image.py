@@ -11,8 +11,9 @@ from webapp.local.console import Trouble, step
 HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
 GUEST_PACKAGES = (
     "linux-image-amd64", "initramfs-tools", "systemd-sysv", "udev", "dbus", "kmod", "openssh-server", "iproute2",
-    "ifupdown", "procps", "util-linux", "fdisk", "pciutils", "nvme-cli", "smartmontools", "sg3-utils", "hdparm", "mdadm",
-    "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "jfsutils", "btrfs-progs", "f2fs-tools", "fio", "irqbalance", "python3",
+    "ifupdown", "procps", "util-linux", "fdisk", "pciutils", "nvme-cli", "smartmontools", "sg3-utils", "hdparm",
+    "mdadm", "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "jfsutils", "btrfs-progs", "f2fs-tools", "fio",
+    "irqbalance", "python3",
 )  # fmt: skip
 ROOT_BYTES = 4 * 2**30
 LABEL = "sweetspotlab"
@@ -20,8 +21,9 @@ ADDRESS, GATEWAY = "10.0.2.15/24", "10.0.2.2"  # of QEMU's user network
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 HOOKS = (
     # only what its root disk needs: the drives' own modules are loaded once it runs
-    'mkdir -p "$1/etc/initramfs-tools/conf.d" && printf "MODULES=list\\nCOMPRESS=lz4\\n" >"$1/etc/initramfs-tools/conf.d/lab"'
-    ' && printf "virtio_pci\\nvirtio_blk\\next4\\n" >"$1/etc/initramfs-tools/modules"',
+    'cd "$1/etc" && mkdir -p initramfs-tools/conf.d'
+    ' && printf "MODULES=list\\nCOMPRESS=lz4\\n" >initramfs-tools/conf.d/lab'
+    ' && printf "virtio_pci\\nvirtio_blk\\next4\\n" >initramfs-tools/modules',
 )
 
 
@@ -68,8 +70,12 @@ def _bootstrap(directory: Path, tree: Path) -> Sequence[str]:
 
 
 def _customize(directory: Path) -> Sequence[str]:
-    network = f"auto lo eth0\\niface lo inet loopback\\niface eth0 inet static\\n address {ADDRESS}\\n gateway {GATEWAY}\\n"
-    timers = "apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer irqbalance.service mdmonitor.service"
+    network = (
+        f"auto lo eth0\\niface lo inet loopback\\niface eth0 inet static\\n address {ADDRESS}\\n gateway {GATEWAY}\\n"
+    )
+    timers = (
+        "apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer irqbalance.service mdmonitor.service"
+    )
     return (
         'echo storage1 >"$1/etc/hostname"',
         f'printf "LABEL={LABEL} / ext4 rw,noatime 0 1\\n" >"$1/etc/fstab"',

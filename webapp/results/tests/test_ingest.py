@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
+from msgspec.structs import replace
 
 from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.core.tests.worker import (
@@ -29,14 +30,28 @@ from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tests.test_dispatch import at_once
-from worker.contract.reports import Batch, Item, Observed, Phase, Report, SettingRecord, SettingRestored
+from worker.contract.reports import (
+    Batch,
+    Direction,
+    Item,
+    KernelLine,
+    KernelLog,
+    LegStarted,
+    Observed,
+    Phase,
+    Report,
+    Sensor,
+    SensorKind,
+    SettingRecord,
+    SettingRestored,
+)
 from worker.contract.tests.examples import AT, BINS, SAMPLE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED)
 SAMPLE_COLUMNS = (
     "attempt_id", "second", "leg", "direction", "at", "interval_ms", "ios", "bytes", "runtime_ms",
-    "p50_ns", "p99_ns", "p999_ns", "latency", "utilisation_percent", "queue_depth",
+    "p50_ns", "p99_ns", "p999_ns", "latency", "utilisation_percent", "queue_depth", "beside",
 )  # fmt: skip
 
 
@@ -328,3 +343,41 @@ def test_it_sends_a_close_run_order_again_that_was_broken_off(attempt: Attempt, 
     assert Run.objects.get().state == RunState.CLOSING
     say(again.host, again, (1, (ACCEPTED, DONE)))
     assert Run.objects.get().state == RunState.DONE
+
+
+def with_sensors(*names: str) -> LegStarted:
+    return replace(STARTED, sensors=tuple(Sensor(kind=SensorKind.TEMPERATURE, name=name) for name in names))
+
+
+@pytest.mark.parametrize("more", [(), (Phase(at=AT, name="run"),)], ids=["quickly", "at length"])
+def test_it_keeps_what_the_host_did_beside_the_io(attempt: Attempt, more: tuple[Item, ...]) -> None:
+    say(attempt.host, attempt, (1, (ACCEPTED, with_sensors("sda", "sdb"))))
+    both = (*SAMPLE.directions, replace(SAMPLE.directions[0], direction=Direction.WRITE))
+    said = (replace(sample(0), directions=both, beside=(31.5, None)), replace(sample(1), beside=()))
+    say(attempt.host, attempt, (2, (*said, *more)))
+    assert LegRun.objects.get().sensors == [["temperature", "sda"], ["temperature", "sdb"]]
+    kept = Sample.objects.order_by("second", "direction").values_list("second", "direction", "beside")
+    assert list(kept) == [(0, "read", [31.5, None]), (0, "write", None), (1, "read", None)]
+
+
+def test_many_seconds_at_once_keep_it_too(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, (ACCEPTED, with_sensors("sda", "sdb"))))
+    say(attempt.host, attempt, (2, tuple(replace(sample(second), beside=(second, None)) for second in range(150))))
+    assert Sample.objects.get(second=149).beside == [149, None]
+
+
+def test_a_line_of_the_kernels_log_is_kept_once_and_warns_beside_the_result(attempt: Attempt) -> None:
+    line = KernelLine(sequence=7, at=AT, level=3, text="ata1: hard resetting link")
+    say(attempt.host, attempt, (1, (*BEGUN, KernelLog(lines=(line,)))), (2, (sample(),)))
+    another = replace(line, sequence=8, text="ata1.00: failed command: READ DMA")
+    say(attempt.host, attempt, (3, (KernelLog(lines=(line, another)), RESULT, DONE)))
+    assert state(attempt) == ("done", "done")
+    assert [(kept.sequence, kept.level) for kept in attempt.kernel_lines.order_by("sequence")] == [(7, 3), (8, 3)]
+    assert Result.objects.get().kernel_lines == 2
+
+
+def test_a_line_of_a_failed_attempt_is_kept(attempt: Attempt) -> None:
+    line = KernelLine(sequence=7, at=AT, level=3, text="sd 0:0:0:0: rejecting I/O to offline device")
+    say(attempt.host, attempt, (1, (*BEGUN, KernelLog(lines=(line,)), failed())))
+    assert state(attempt) == ("failed", "failed")
+    assert attempt.kernel_lines.get().text == line.text

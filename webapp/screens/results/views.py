@@ -60,6 +60,7 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
         "left_out": left_out_as_invalid(asked),
         "columns": [(column, _sort_of(column, sort)) for column in columns],
         "rows": [(result, [(column, column.text(result)) for column in columns]) for result in shown.rows],
+        "troubled": sum(result.kernel_lines > 0 for result in shown.rows),
         "page": shown,
         "count": _count_in_words(asked, sort, shown),
         "sort": str(sort),

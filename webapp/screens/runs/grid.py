@@ -17,6 +17,7 @@ class GridCell:
     title: str
     text: str  # IOPS by direction, or the state in words
     invalid: bool
+    troubled: bool  # the kernel's log told of trouble with storage
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,10 @@ def _cell(cell: LiveCell) -> GridCell:
     """As `features/runGrid.ts` shows it with IOPS chosen."""
     title = f"Trial {cell.trial + 1}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
     title += f". Invalid: {cell.invalid}" if cell.invalid else ""
-    return GridCell(cell.trial, cell.state, title, _text(cell), bool(cell.invalid))
+    title += (
+        f". Kernel log: {cell.kernel_lines} line{'' if cell.kernel_lines == 1 else 's'}" if cell.kernel_lines else ""
+    )
+    return GridCell(cell.trial, cell.state, title, _text(cell), bool(cell.invalid), cell.kernel_lines > 0)
 
 
 def _text(cell: LiveCell) -> str:

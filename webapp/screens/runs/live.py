@@ -11,7 +11,7 @@ Samples carry the worker's time. Where its clock is wrong by more than a report 
 the least offset seen between sending and receipt corrects it on the axis.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
@@ -20,11 +20,13 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from webapp.results.models import Result, Sample
+from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial
 from webapp.runs.phases import doing
 from webapp.runs.selectors import progress
 from webapp.screens import points
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
+from webapp.screens.runs.beside import Lines, lines_of, live_sensors
 
 SAMPLES_AT_ONCE = 3_000
 SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
@@ -77,6 +79,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
     moves_until = _moves_until(run)
     rows, more = _new_samples(run, cursor) if with_samples else ([], False)
     state = progress(run)
+    lines = lines_of(rows)
     return LiveRun(
         number=run.number,
         state=run.state,
@@ -91,7 +94,8 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         seconds_left=state.seconds_left,
         now=_now(run),
         cells=_cells(run, cursor),
-        samples=live_samples(rows, run.started_at or run.created_at),
+        samples=live_samples(rows, run.started_at or run.created_at, lines),
+        sensors=live_sensors(rows, lines),
         cursor=Cursor(moves_until, _positions(cursor, rows)).write(),
         more=more,
     )
@@ -172,9 +176,9 @@ def _moves_until(run: Run) -> datetime:
     return max(half_minute, last) if last else half_minute
 
 
-def live_samples(rows: Iterable[Sample], began: datetime) -> tuple[LiveSample, ...]:
+def live_samples(rows: Iterable[Sample], began: datetime, lines: Mapping[UUID, Lines]) -> tuple[LiveSample, ...]:
     """Rows as the charts want them, times since `began`; rates by fio's own runtime of the interval."""
-    return tuple(_live_sample(row, began) for row in rows if row.attempt.trial is not None)
+    return tuple(_live_sample(row, began, lines.get(row.attempt_id)) for row in rows if row.attempt.trial is not None)
 
 
 def shown_at(row: Sample) -> datetime:
@@ -183,7 +187,7 @@ def shown_at(row: Sample) -> datetime:
     return row.at + timedelta(milliseconds=offset_ms) if abs(offset_ms) > WRONG_CLOCK_MS else row.at
 
 
-def _live_sample(row: Sample, began: datetime) -> LiveSample:
+def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSample:
     seconds = (row.runtime_ms or row.interval_ms) / 1000
     return LiveSample(
         host=row.attempt.host.slug,
@@ -200,6 +204,7 @@ def _live_sample(row: Sample, began: datetime) -> LiveSample:
         p999_ns=row.p999_ns,
         queue_depth=row.queue_depth,
         utilisation_percent=row.utilisation_percent,
+        beside=lines.values(row.beside) if lines else (),
     )
 
 
@@ -233,6 +238,7 @@ def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
     measured = Result.objects.filter(trial__in=trials).order_by("direction").defer("latency", "point")
     for result in measured:
         values.setdefault(result.trial_id, []).append(_live_value(result))
+    said = kernel_lines_of(trials)
     return tuple(
         LiveCell(
             trial=trial.index,
@@ -240,6 +246,7 @@ def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
             state_label=trial.get_state_display(),
             reason=trial.reason,
             invalid=trial.why_invalid,
+            kernel_lines=said.get(trial.pk, 0),
             values=tuple(values.get(trial.id, ())),
         )
         for trial in trials

@@ -7,12 +7,13 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.packing import unpack
 from webapp.results.selectors import fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
+from webapp.screens.runs.beside import lines_of, live_sensors, summary
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from worker.contract.histogram import Histogram
 
@@ -25,14 +26,17 @@ def _trial(number: int, index: int) -> Trial:
     return get_object_or_404(related, run__number=number, index=index)
 
 
-def _samples(trial: Trial) -> list[object]:
-    """The seconds of all its attempts, from the first one on."""
+def _seconds(trial: Trial) -> dict[str, object]:
+    """The seconds of all its attempts, from the first one on, and what their sensors are."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__created_at", "second", "leg", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
     began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
-    plain: list[object] = msgspec.to_builtins(live_samples(shown, began))
-    return plain
+    lines = lines_of(shown)
+    return {
+        "samples": msgspec.to_builtins(live_samples(shown, began, lines)),
+        "sensors": msgspec.to_builtins(live_sensors(shown, lines)),
+    }
 
 
 def _ladder(results: list[Result]) -> list[tuple[str, list[int | None]]]:
@@ -95,6 +99,11 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "moves": trial.moves.order_by("at", "id"),
-        "samples": _samples(trial),
+        **_seconds(trial),
+        "beside": summary(trial),
+        "kernel_lines": KernelLine.objects.filter(attempt__trial=trial)
+        .select_related("attempt")
+        .order_by("at", "sequence"),
+        "kernel_log_read": legs.filter(kernel_log_read=True).exists(),
     }
     return render(request, "screens/trial.html", context)
