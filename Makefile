@@ -1,6 +1,6 @@
 # Sweetspot's commands. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz torture
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz torture lab
 MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
 LOCAL := $(PYTHON) -m webapp.local
@@ -44,6 +44,10 @@ fuzz: ## a million damaged messages for contract and server (ARGS="--inputs N --
 torture: ## 200 faults over a whole Sweetspot of its own, and a look at what each left (ARGS="--faults N --seed S")
 	@.ci/setup --tests
 	@$(PYTHON) -m webapp.local.torture $(ARGS)
+
+lab: ## a virtual storage server (MegaRAID, NVMe, SAS) built, booted and tested in (ARGS="tests pull sweep --keep")
+	@.ci/setup --tests
+	@$(PYTHON) -m webapp.local.lab $(ARGS)
 
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env

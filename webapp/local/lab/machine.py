@@ -21,7 +21,7 @@ from webapp.local.lab import image
 from webapp.local.processes import started_ticks
 
 DRIVE_BYTES = 2**30
-BOOT_LIMIT_S = 300.0
+BOOT_LIMIT_S = 900.0  # a busy machine; a quiet one takes half a minute
 END_LIMIT_S = 20.0
 KERNEL_ARGUMENTS = f"root=LABEL={image.LABEL} ro console=ttyS0 net.ifnames=0 quiet loglevel=3"
 SSH_OPTIONS = (
@@ -29,9 +29,16 @@ SSH_OPTIONS = (
 )  # fmt: skip
 
 
+# The drive that is pulled out and put back while the machine runs.
+PULLED, PULLED_SERIAL = "pulled", "LABVS0"
+PULLED_DEVICE = (
+    f"scsi-hd,id={PULLED},bus=virtio.0,drive=virtio0,vendor=LAB,product=VIRTSSD,serial={PULLED_SERIAL},rotation_rate=1"
+)
+
+
 @dataclass
 class Machine:
-    """Built, booted and ended; `with` it."""
+    """One at a time in a directory."""
 
     directory: Path
     cpus: int = 2
@@ -44,14 +51,12 @@ class Machine:
     def __post_init__(self) -> None:
         self.drives = self.directory / "drives"
 
-    def __enter__(self) -> "Machine":
+    def up(self) -> None:
+        """Built where it is not yet, and booted."""
         image.build(self.directory)
+        image.needed_programs()
         with step("the guest starts"):
             self.boot()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
 
     def boot(self) -> None:
         """Start it and wait until it answers. Raises Trouble with the console's last words."""
@@ -104,6 +109,20 @@ class Machine:
         """A command in the guest whose output is this terminal's; its exit status."""
         return subprocess.run((*self._ssh(), shlex.join(command)), check=False, stdin=subprocess.DEVNULL).returncode
 
+    def start(self, *command: str) -> "subprocess.Popen[str]":
+        """A command in the guest that is read while it runs; `with` it."""
+        return subprocess.Popen(
+            (*self._ssh(), shlex.join(command)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._pid
+
+    @property
+    def ssh_line(self) -> str:
+        return shlex.join(self._ssh())
+
     def monitor(self, command: str) -> None:
         """A command for QEMU itself, such as `device_del`: what a hand at the server would do."""
         with socket.socket(socket.AF_UNIX) as door:
@@ -112,6 +131,15 @@ class Machine:
             _until_prompt(door)
             door.sendall(f"{command}\n".encode())
             _until_prompt(door)
+
+    def pull(self) -> None:
+        """Pull the drive out, without a word to the guest."""
+        self.monitor(f"device_del {PULLED}")
+
+    def plug(self) -> None:
+        """Put it back, as empty or full as it was."""
+        self.monitor(f"drive_add 0 {_backend('virtio0', self.drives / 'virtio0.raw')}")
+        self.monitor(f"device_add {PULLED_DEVICE}")
 
     def _ssh(self) -> Sequence[str]:
         options = [word for option in SSH_OPTIONS for word in ("-o", option)]
@@ -156,7 +184,10 @@ class Machine:
         return (
             *words,
             *self._drive("virtio0"), "-device", "virtio-scsi-pci,id=virtio",
-            "-device", "scsi-hd,bus=virtio.0,drive=virtio0,vendor=LAB,product=VIRTSSD,serial=LABVS0,rotation_rate=1",
+            "-device", PULLED_DEVICE,
+            *self._drive("hdd0"), "-device", "mptsas1068,id=hba",
+            "-device", "scsi-hd,bus=hba.0,scsi-id=0,drive=hdd0,vendor=SEAGATE,product=ST300MM0006,ver=LS08,"
+            "serial=LABHDD0,rotation_rate=10000,wwn=0x5000c50000000001",
             *self._drive("sata0"),
             "-device", "ide-hd,bus=ide.0,drive=sata0,model=LAB SATA SSD,serial=LABSATA0,rotation_rate=1,ver=F1",
         )  # fmt: skip
@@ -166,7 +197,11 @@ class Machine:
         path = self.drives / f"{name}.raw"
         with path.open("wb") as file:
             file.truncate(DRIVE_BYTES)
-        return ("-drive", f"if=none,id={name},format=raw,file={path},cache=writeback,discard=unmap")
+        return ("-drive", _backend(name, path))
+
+
+def _backend(name: str, path: Path) -> str:
+    return f"if=none,id={name},format=raw,file={path},cache=writeback,discard=unmap"
 
 
 def _sas_drive(number: int) -> str:
@@ -174,7 +209,7 @@ def _sas_drive(number: int) -> str:
     vendor, product, version = ("INTEL", "SSDSC2BB300G4", "D201") if number < 2 else ("SAMSUNG", "MZ7KM240HAGR", "GXM1")
     return (
         f"scsi-hd,id=bay{number},bus=raid.0,scsi-id={number},drive=sas{number},vendor={vendor},product={product},"
-        f"ver={version},serial=LAB{vendor[:3]}{number},rotation_rate=1,wwn=0x50025388{number:08x},"
+        f"ver={version},serial=LAB{vendor[:3]}{number:04d},rotation_rate=1,wwn=0x50025388{number:08x},"
         "physical_block_size=4096"
     )
 

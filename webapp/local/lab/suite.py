@@ -1,0 +1,134 @@
+"""What is done in the guest: tests of hardware, a drive pulled out in mid-trial, the sweep; then all is as before."""
+
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from webapp.local.console import Trouble, say, step
+from webapp.local.lab import package
+from webapp.local.lab.machine import PULLED_SERIAL, Machine
+
+TESTS = (
+    "worker/settings/tests/test_lab_hardware.py", "worker/settings/tests/test_sysfs_settings.py",
+    "worker/settings/tests/test_schedulers.py", "worker/layouts/tests", "worker/inventory/tests/test_inventory.py",
+    "worker/tests/lab",
+)  # fmt: skip
+COLUMNS = ("layout", "file_system", "scheduler", "read_ahead_kb", "MB/s", "p99 µs")
+PULL_TRIAL = """
+import json, sys
+from pathlib import Path
+from worker.tests.lab.drives import allow
+directory = Path(sys.argv[1])
+allow(directory, sys.argv[2])
+work = {"pattern": "randread", "block_bytes": 4096, "iodepth": 4, "runtime_s": 60, "prefill": False}
+trial = {"legs": [{"target": sys.argv[2], "workload": work}]}
+(directory / "trial.json").write_text(json.dumps(trial))
+"""
+
+Snapshot = Mapping[str, str]
+
+
+class Suite:
+    def __init__(self, machine: Machine, repository: Path) -> None:
+        self._machine = machine
+        self._repository = repository
+
+    def send(self) -> None:
+        with step("the worker and its tests go into the guest"), tempfile.TemporaryDirectory() as directory:
+            tar = Path(directory) / "guest.tar"
+            package.pack(self._repository, tar)
+            with tar.open("rb") as file:
+                self._machine.run(
+                    "sh", "-c", f"mkdir -p {package.PLACE} && tar -C {package.PLACE} -xf -", stdin=file.fileno()
+                )
+
+    def snapshot(self) -> Snapshot:
+        with step("a snapshot of everything that must stay"):
+            said = self._python("-m", "worker.tests.lab.snapshot").stdout
+        found: dict[str, str] = json.loads(said)
+        return found
+
+    def tests(self) -> bool:
+        """True if all that are not skipped pass."""
+        with step("tests of settings, layouts, inventory and faults"):
+            return self._shows("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS) == 0
+
+    def pull_a_drive(self) -> str:
+        """A drive is pulled out of the running machine while fio works on it; what was wrong, "" if nothing was."""
+        with step("a drive is pulled out in mid-trial"):
+            self._machine.run("mkdir", "-p", "-m", "700", "/root/pull/state")
+            self._python("-c", PULL_TRIAL, "/root/pull", PULLED_SERIAL)
+            paths = ("--state", "/root/pull/state", "--policy", "/root/pull/policy.toml")
+            with self._machine.start(
+                *self._command("-m", "worker", *paths, "run", "/root/pull/trial.json", "--json")
+            ) as run:
+                items = self._follow(run)
+            self._machine.plug()
+            self._machine.run("udevadm", "settle")
+        return _judge(items)
+
+    def _follow(self, run: "subprocess.Popen[str]") -> list[dict[str, object]]:
+        """The trial's items; the drive is pulled at its first second."""
+        items: list[dict[str, object]] = []
+        pulled = False
+        for line in run.stdout or ():
+            items.append(json.loads(line))
+            if not pulled and items[-1]["type"] == "sample":
+                self._machine.pull()
+                pulled = True
+        return items
+
+    def sweep(self) -> list[dict[str, object]]:
+        points: list[dict[str, object]] = []
+        with step("scheduler × read-ahead × layout × file system, on the RAID controller's drives"):
+            with self._machine.start(*self._command("-m", "worker.tests.lab.sweep")) as run:
+                for line in run.stdout or ():
+                    points.append(json.loads(line))
+                    say(f"    {len(points):2}  " + "  ".join(_cells(points[-1])))
+            if run.returncode:
+                raise Trouble(f"The sweep ended with exit status {run.returncode} after {len(points)} points.")
+        return points
+
+    def _command(self, *arguments: str) -> Sequence[str]:
+        return ("env", "-C", package.PLACE, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "python3", *arguments)
+
+    def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        return self._machine.run(*self._command(*arguments))
+
+    def _shows(self, *arguments: str) -> int:
+        return self._machine.shows(*self._command(*arguments))
+
+
+def _judge(items: Sequence[Mapping[str, object]]) -> str:
+    end = items[-1] if items else {}
+    if end.get("type") != "finished":
+        return "The worker did not say how the trial ended."
+    if (end["outcome"], end["code"]) != ("failed", "fio_error") or "went away" not in str(end["message"]):
+        return f"The trial ended as {end['outcome']} {end['code']}: {end['message']}"
+    return ""
+
+
+def differences(before: Snapshot, after: Snapshot) -> list[str]:
+    """What is otherwise now, a line each."""
+    names = sorted(before.keys() | after.keys())
+    nothing = "(not there)"
+    return [
+        f"{name}: {before.get(name, nothing)} → {after.get(name, nothing)}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
+
+
+def table(points: Sequence[Mapping[str, object]]) -> list[str]:
+    rows = [COLUMNS, *map(_cells, points)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def _cells(point: Mapping[str, object]) -> tuple[str, ...]:
+    rate, p99_ns = point["bytes_per_s"], point["p99_ns"]
+    assert isinstance(rate, float | int)
+    p99 = f"{p99_ns / 1000:.0f}" if isinstance(p99_ns, int) else "–"
+    return (*(str(point[name]) for name in COLUMNS[:4]), f"{rate / 1e6:.1f}", p99)

@@ -1,0 +1,52 @@
+"""Everything about this host that a run must leave as it was: `python -m worker.tests.lab.snapshot` prints it.
+
+The inventory, every setting of every drive and controller, and what lies on the drives.
+"""
+
+import json
+import sys
+
+import msgspec
+
+from worker import inventory
+from worker.layouts import ours
+from worker.settings import REGISTRY, Scope
+from worker.settings.base import SettingError
+from worker.settings.subjects import HOST, subject_of
+from worker.tests.lab.drives import by_serial
+
+
+def take() -> dict[str, str]:
+    """Flat: what it is, and its value."""
+    facts: dict[str, str] = {}
+    _flatten("inventory", msgspec.to_builtins(inventory.take()), facts)
+    for serial, device in sorted(by_serial().items()):
+        facts[f"content.{serial}"] = str(ours.look(f"/dev/{device}"))
+        for name, setting in REGISTRY.items():
+            if setting.scope is not Scope.HOST:
+                facts[f"setting.{serial}.{name}"] = _read(name, device)
+    facts |= {f"setting.host.{name}": _read(name, "") for name, each in REGISTRY.items() if each.scope is Scope.HOST}
+    return facts
+
+
+def _read(name: str, device: str) -> str:
+    try:
+        subject = subject_of(REGISTRY[name], device) if device else HOST
+        return REGISTRY[name].read(subject)
+    except SettingError as error:
+        return f"({error.message})"
+
+
+def _flatten(name: str, value: object, into: dict[str, str]) -> None:
+    if isinstance(value, dict):
+        for key, part in value.items():
+            _flatten(f"{name}.{key}", part, into)
+    elif isinstance(value, list | tuple) and value and isinstance(value[0], dict):
+        for place, part in enumerate(value):
+            _flatten(f"{name}.{part.get('name') or part.get('address') or place}", part, into)
+    else:
+        into[name] = json.dumps(value)
+
+
+if __name__ == "__main__":
+    json.dump(take(), sys.stdout, indent=0, sort_keys=True)

@@ -1,0 +1,169 @@
+"""What goes wrong in mid-trial and in mid-setting, on drives behind a RAID controller."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worker.contract.orders import TrialOrder
+from worker.contract.reports import Finished, Item, KernelLog, LegStarted, Outcome, Sample
+from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.control import Control
+from worker.files import CompleteFiles
+from worker.guard.tests import rig
+from worker.journal import Journal
+from worker.settings import REGISTRY
+from worker.settings.subjects import subject_of
+from worker.tests.lab.drives import allow, by_serial
+from worker.trial import Bench, Trial
+
+SERIAL = "LABSAM0003"
+pytestmark = [*rig.needs_root, pytest.mark.skipif(SERIAL not in by_serial(), reason="needs a lab machine")]
+
+
+class Lab:
+    def __init__(self, directory: Path) -> None:
+        self.state = directory / "state"
+        self.state.mkdir(mode=0o700)
+        self.policy = allow(directory, SERIAL)
+        self.items: list[Item] = []
+
+    def order(self, runtime_s: int) -> TrialOrder:
+        entry = self.policy.targets[0]
+        target = TargetRef(
+            id=entry.id, kind=TargetKind.BLOCK, path=entry.path, stable_id=entry.stable_id or "", serial=SERIAL
+        )
+        work = Workload(pattern=Pattern.RANDREAD, runtime_s=runtime_s, iodepth=4, prefill=False)
+        now = time.time()
+        return TrialOrder(
+            host="lab", attempt="a1", issued_at=now, expires_at=now + 600, run="r1", trial="t1",
+            legs=(Leg(number=0, target=target, workload=work),), silence_limit_s=60, total_limit_s=120,
+        )  # fmt: skip
+
+    def trial(self, runtime_s: int) -> Finished:
+        journal = Journal(self.state / "journal.db")
+        bench = Bench(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
+        return Trial(self.order(runtime_s), bench, self.items.append, Control("a1")).run()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> Lab:
+    return Lab(tmp_path)
+
+
+def there() -> bool:
+    return SERIAL in by_serial()
+
+
+def until(condition: object, limit_s: float = 60) -> None:
+    assert callable(condition)
+    end = time.monotonic() + limit_s
+    while not condition():
+        assert time.monotonic() < end, "it did not come about"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def pulled() -> Iterator[None]:
+    """Whatever was taken away is found again."""
+    yield
+    for scan in Path("/sys/class/scsi_host").glob("host*/scan"):
+        scan.write_text("- - -")
+    until(there)
+    subprocess.run(["udevadm", "settle"], check=False, timeout=60)
+
+
+@pytest.mark.usefixtures("pulled")
+def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -> None:
+    device = by_serial()[SERIAL]
+
+    def pull() -> None:
+        until(lambda: any(isinstance(item, Sample) for item in lab.items))
+        Path(f"/sys/block/{device}/device/delete").write_text("1")
+
+    puller = threading.Thread(target=pull)
+    puller.start()
+    end = lab.trial(runtime_s=60)
+    puller.join()
+    assert (end.outcome, end.code) == (Outcome.FAILED, "fio_error")
+    assert f"{device} went away" in end.message
+
+
+def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
+    assert lab.trial(runtime_s=2).outcome is Outcome.DONE
+    started = next(item for item in lab.items if isinstance(item, LegStarted))
+    places = [place for place, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")]
+    assert len(places) == 1
+    samples = [item for item in lab.items if isinstance(item, Sample)]
+    assert all(len(sample.beside) == len(started.sensors) for sample in samples)
+    ios = samples[0].directions[0].ios
+    told = samples[0].beside[places[0]]
+    assert told is not None
+    assert 0 < told < 4 * ios + 1000
+
+
+def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:
+    device = by_serial()[SERIAL]
+
+    def complain() -> None:
+        until(lambda: any(isinstance(item, Sample) for item in lab.items))
+        Path("/dev/kmsg").write_text(f"<3>sd 0:0:0:0: [{device}] tag#1 timing out command, waited 30s (a test)")
+
+    teller = threading.Thread(target=complain)
+    teller.start()
+    assert lab.trial(runtime_s=3).outcome is Outcome.DONE
+    teller.join()
+    lines = [line.text for item in lab.items if isinstance(item, KernelLog) for line in item.lines]
+    assert [line for line in lines if line.endswith("(a test)")]
+
+
+KILLED = """
+    import os, signal, sys
+    from pathlib import Path
+    from worker.contract.orders import SettingWish
+    from worker.journal import Journal
+    from worker.place import Place
+    from worker.policy import load
+    from worker.settings import REGISTRY, session
+
+    name, device, state, policy = sys.argv[1:]
+    setting = REGISTRY[name]
+    apply = type(setting).apply
+
+    def apply_and_die(self, subject, value):
+        apply(self, subject, value)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    type(setting).apply = apply_and_die
+    wishes = [SettingWish(name=name, value=os.environ["VALUE"], leg=0)]
+    places = {0: Place(path="/dev/" + device, device=device, target="LABSAM0003")}
+    session.settle(wishes, "r1", places, load(Path(policy)), Journal(Path(state) / "journal.db"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("scheduler", ("none", "mq-deadline")), ("read_ahead_kb", ("256", "512")), ("irq_affinity", ("cpu0", "cpu1"))],
+)
+def test_a_worker_that_is_killed_in_mid_setting_is_made_good(lab: Lab, name: str, value: tuple[str, str]) -> None:
+    """Killed after the write and before it was read back: the next start puts it back."""
+    device = by_serial()[SERIAL]
+    setting = REGISTRY[name]
+    subject = subject_of(setting, device)
+    before = setting.read(subject)
+    wanted = value[1] if setting.verify(subject, value[0], before) else value[0]
+    command = [sys.executable, "-c", textwrap.dedent(KILLED), name, device, str(lab.state), str(lab.policy.path)]
+    died = subprocess.run(command, check=False, timeout=60, env={**os.environ, "VALUE": wanted})
+    assert died.returncode == -signal.SIGKILL
+    assert setting.read(subject) != before
+    paths = ("--state", str(lab.state), "--policy", str(lab.policy.path))
+    put_back = subprocess.run([sys.executable, "-m", "worker", *paths, "restore"], check=False, timeout=60)
+    assert put_back.returncode == 0
+    assert setting.read(subject) == before
