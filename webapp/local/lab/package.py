@@ -10,7 +10,7 @@ from pathlib import Path
 from webapp.local.console import Trouble
 
 GUEST_PYTHON = (3, 11)  # Debian 12's
-TEST_TOOLS = ("pytest", "hypothesis")
+BESIDES = ("redis", "pytest")  # celery[redis] names it by an extra only
 PLACE = "/opt/sweetspot"  # in the guest
 
 
@@ -19,9 +19,9 @@ def pack(repository: Path, into: Path) -> None:
     if sys.version_info[:2] != GUEST_PYTHON:
         raise Trouble(f"The guest has Python {'.'.join(map(str, GUEST_PYTHON))}; make the .venv with the same.")
     project = tomllib.loads((repository / "worker/pyproject.toml").read_text())
-    with tarfile.open(into, "w") as tar:
+    with tarfile.open(into, "w:gz", compresslevel=3) as tar:
         tar.add(repository / "worker", "worker", filter=_source)
-        for name in sorted(set(_with_needs([*project["project"]["dependencies"], *TEST_TOOLS]))):
+        for name in sorted(set(_with_needs([*project["project"]["dependencies"], *BESIDES]))):
             for file in metadata.files(name) or ():
                 at = Path(str(file.locate()))
                 if at.suffix != ".pyc" and ".." not in file.parts and at.is_file():
@@ -46,7 +46,7 @@ def _with_needs(requirements: list[str]) -> Iterator[str]:
         except metadata.PackageNotFoundError:
             continue  # needed on other systems or by an extra only
         yield name
-        todo += [need for need in needs if "extra ==" not in need or name in ("celery", "kombu")]
+        todo += [need for need in needs if "extra ==" not in need]
 
 
 def _name(requirement: str) -> str:

@@ -41,7 +41,7 @@ class Suite:
             package.pack(self._repository, tar)
             with tar.open("rb") as file:
                 self._machine.run(
-                    "sh", "-c", f"mkdir -p {package.PLACE} && tar -C {package.PLACE} -xf -", stdin=file.fileno()
+                    "sh", "-c", f"mkdir -p {package.PLACE} && tar -C {package.PLACE} -xzf -", stdin=file.fileno()
                 )
 
     def snapshot(self) -> Snapshot:

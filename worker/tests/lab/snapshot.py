@@ -21,7 +21,8 @@ def take() -> dict[str, str]:
     facts: dict[str, str] = {}
     _flatten("inventory", msgspec.to_builtins(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
-        facts[f"content.{serial}"] = str(ours.look(f"/dev/{device}"))
+        content = ours.look(f"/dev/{device}")
+        facts[f"content.{serial}"] = "blank" if content.blank else str(content)
         for name, setting in REGISTRY.items():
             if setting.scope is not Scope.HOST:
                 facts[f"setting.{serial}.{name}"] = _read(name, device)
