@@ -4,11 +4,20 @@ from collections.abc import Iterator
 
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.contrib.contenttypes.management import create_contenttypes
+from django.db.models.signals import post_migrate
 
 from webapp.celery import app
 
 # Half a second a password is for those who guess. A server started by a test reads the number from the hash.
 PBKDF2PasswordHasher.iterations = 1000
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_permissions() -> None:
+    """Nobody here uses Django's own; making their rows anew whenever a test has emptied the database takes seconds."""
+    post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
+    post_migrate.disconnect(create_contenttypes)
 
 
 @pytest.fixture
