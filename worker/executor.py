@@ -171,10 +171,13 @@ class Executor:
         if late_s > 0:
             return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it was begun.")
         if isinstance(order, TrialOrder):
-            return Trial(order, self._bench, lambda item: self._reporter.emit(order.attempt, item), control).run()
+            return Trial(order, self._bench, self._emitter(order), control, now=self._greeter.server_now).run()
         if isinstance(order, CloseRunOrder):
             return self._close_run(order)
         return self._look_again(control)
+
+    def _emitter(self, order: AnyOrder) -> Callable[[Item], None]:
+        return lambda item: self._reporter.emit(order.attempt, item)
 
     def _late_s(self, order: AnyOrder) -> float:
         """How long ago it expired, negative while it is good. Looks it expired, the server is asked for its time."""

@@ -59,12 +59,16 @@ class Bench(msgspec.Struct, frozen=True):
 
 
 class Trial:
-    def __init__(self, order: TrialOrder, bench: Bench, emit: Emit, control: Control) -> None:
+    def __init__(
+        self, order: TrialOrder, bench: Bench, emit: Emit, control: Control, *, now: Callable[[], float] = time.time
+    ) -> None:
+        """`now` is Unix time by the server's clock, by which arming expires."""
         self._order = order
         self._bench = bench
         self._emit = emit
         self._control = control
         self._kernel = KernelWatch()
+        self._now = now
 
     def run(self) -> Finished:
         """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
@@ -111,8 +115,9 @@ class Trial:
     def _admit(self, allowed: policy.Policy, held: ExitStack) -> dict[int, Place]:
         """Every leg's place. Legs at the same target share one: a device can be held only once."""
         places: dict[int, Place] = {}
+        armed = guard.serials_in_time(self._order.arming, now=self._now(), destroys=guard.writes(self._order.legs))
         for legs in _by_target(self._order.legs):
-            place = held.enter_context(guard.admit(_strictest(legs), allowed, self._order.armed_serials))
+            place = held.enter_context(guard.admit(_strictest(legs), allowed, armed))
             places.update((leg.number, place) for leg in legs)
         return places
 

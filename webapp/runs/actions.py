@@ -18,7 +18,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import SYSTEM, audit
-from webapp.hosts.models import Target
+from webapp.runs.arming import arm, armed_targets, refuse_untyped
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import (
@@ -124,26 +124,18 @@ def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], words: str)
 
 @transaction.atomic
 def arm_run(*, run: Run, serials: Sequence[str], by: User | None) -> None:
-    """Arm again what a run destroys, by the serials that a person typed. Raises Refusal run_not_open or not_armed."""
+    """Arm again what a run destroys, by the serials that a person typed.
+
+    Raises Refusal run_not_open, nothing_to_arm or not_armed.
+    """
     locked = _locked_open(run)
-    unarmed = [target for target in armed_targets(locked) if target.arming_serial not in serials]
-    if unarmed:
-        wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)
-        raise Refusal("not_armed", f"This run destroys what is on its targets. To arm it, type: {wanted}.")
-    locked.armed_serials, locked.armed_until = (
-        list(serials),
-        timezone.now() + timedelta(seconds=settings.ARMING_SECONDS),
-    )
-    locked.save(update_fields=["armed_serials", "armed_until"])
-    audit(by=by, action="run.arm", subject=str(locked), detail={"armed": list(serials)})
+    targets = armed_targets(locked)
+    if not targets:
+        raise Refusal("nothing_to_arm", f"Nothing that run {locked.number} has left to do destroys anything.")
+    refuse_untyped(targets, serials)
+    arm(run=locked, serials=[target.arming_serial for target in targets], targets=targets, by=by)
     _dispatch_after_commit(locked)
     run.refresh_from_db()
-
-
-def armed_targets(run: Run) -> list[Target]:
-    """Targets that trials of the run which are still planned would overwrite."""
-    destroyed = run.trials.filter(state=TrialState.PLANNED, destructive=True).order_by().values("target")
-    return list(Target.objects.filter(pk__in=destroyed).select_related("host"))
 
 
 def _locked_open(run: Run) -> Run:

@@ -14,6 +14,7 @@ from ninja.pagination import paginate
 from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
 from webapp.plans.selectors import targets_named, version_of
+from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import progress, runs_list
 from webapp.runs.services import cancel_run, start_run
@@ -66,12 +67,30 @@ class ProgressOut(Schema):
     seconds_left: float | None
 
 
+class ArmingOut(Schema):
+    """Of a run that has something left to destroy. `until` null: disarmed. Not `holds`: it waits to be armed."""
+
+    by: str
+    until: datetime | None
+    holds: bool
+    drives: list[str]
+
+    @staticmethod
+    def resolve_drives(state: ArmingState) -> list[str]:
+        return [str(target) for target in state.drives]
+
+
 class RunDetail(RunOut):
     seed: int
     again_of: int | None
     paused_at: datetime | None
     targets: list[str]
     progress: ProgressOut
+    arming: ArmingOut | None
+
+    @staticmethod
+    def resolve_arming(run: Run) -> ArmingState | None:
+        return arming_state(run)
 
     @staticmethod
     def resolve_again_of(run: Run) -> int | None:

@@ -12,6 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.runs.actions import LONGEST_REASON, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
 from webapp.runs.api import RunDetail, RunOut, run_with
+from webapp.runs.arming import disarm_run
 from webapp.runs.models import Note, Run, Trial
 from webapp.runs.notes import LONGEST_NOTE, add_note, delete_note
 from webapp.runs.queue import place_run
@@ -96,6 +97,13 @@ def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
 def arm(request: HttpRequest, number: int, payload: ArmIn) -> Run:
     """Arm again what waits for it."""
     arm_run(run=run_with(number), serials=payload.serials, by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/disarm", response=RunDetail)
+def disarm(request: HttpRequest, number: int) -> Run:
+    """It destroys nothing more until somebody arms it again; what is under way ends by itself. Safe to repeat."""
+    disarm_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 

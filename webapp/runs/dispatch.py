@@ -139,12 +139,12 @@ def ready_runs(host_id: UUID) -> QuerySet[Run]:
 
 
 def waits_for_arming() -> Q:
-    """Runs with something left to destroy whose arming went stale before they began, or during a long pause."""
+    """Runs with something left to destroy that are not armed: never, not any more, or not in time."""
     stale = (
         Q(armed_until=None) | Q(started_at=None, armed_until__lt=timezone.now()) | Q(started_at__gt=F("armed_until"))
     )
     left = Trial.objects.filter(run=OuterRef("pk"), state=TrialState.PLANNED, destructive=True)
-    return ~Q(armed_serials=[]) & stale & Q(Exists(left))
+    return (Q(armed_serials=[]) | stale) & Q(Exists(left))
 
 
 def _unclosed(host_id: UUID) -> QuerySet[Attempt]:

@@ -77,8 +77,9 @@ class Run(models.Model):
     seed = models.BigIntegerField()  # of the order of trials
     trial_count = models.PositiveIntegerField()
     cancel_requested_at = models.DateTimeField(null=True)
-    armed_serials = models.JSONField(default=list)  # typed by `created_by` before the start
-    armed_until = models.DateTimeField(null=True)
+    armed_serials = models.JSONField(default=list)  # typed by `armed_by`; kept after the arming has ended
+    armed_until = models.DateTimeField(null=True)  # the run must begin before; null where it was disarmed
+    armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled
     reason = models.TextField(blank=True)
     note = models.TextField(blank=True)  # written with the start; later ones are rows of Note

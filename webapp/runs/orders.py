@@ -2,7 +2,7 @@
 
 import logging
 import time
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import msgspec
 from django.conf import settings
@@ -14,8 +14,9 @@ from redis.exceptions import RedisError
 from webapp.celery import app
 from webapp.hosts.keys import signing_key
 from webapp.plans.selectors import reference_of
+from webapp.runs.arming import arming_of
 from webapp.runs.logs import about_attempt
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, Trial
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Trial
 from worker.contract.orders import (
     ORDER_TASK,
     AnyOrder,
@@ -88,7 +89,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         legs=(leg,),
         settings=tuple(SettingWish(name=name, value=value) for name, value in trial.settings.items()),
         drop_caches=trial.drop_caches,
-        armed_serials=armed_serials(run),
+        arming=arming_of(run),
         total_limit_s=total_limit_s(leg.workload),
         **head,  # type: ignore[arg-type]
     )
@@ -96,12 +97,6 @@ def order_for(attempt: Attempt) -> AnyOrder:
 
 def leg_of(trial: Trial) -> Leg:
     return Leg(number=0, target=reference_of(trial.target), workload=msgspec.convert(trial.workload, Workload))
-
-
-def armed_serials(run: Run) -> tuple[str, ...]:
-    """What was armed, for a run that began while the arming was fresh; a run that waited too long destroys nothing."""
-    began: datetime = run.started_at or timezone.now()
-    return tuple(run.armed_serials) if run.armed_until and began <= run.armed_until else ()
 
 
 def total_limit_s(workload: Workload) -> int:

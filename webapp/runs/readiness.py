@@ -9,6 +9,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.expand import PlannedTrial
+from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
@@ -85,7 +86,4 @@ def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], ar
                 f"The plan writes to {target}, and the policy of its host does not allow that. "
                 "Its administrator can set destroy = true for it.",
             )
-    unarmed = [target for target in destroyed if target.arming_serial not in armed]
-    if unarmed:
-        wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)
-        raise Refusal("not_armed", f"This run destroys what is on its targets. To arm it, type: {wanted}.")
+    refuse_untyped(destroyed, armed)

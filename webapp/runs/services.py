@@ -7,7 +7,6 @@ from datetime import timedelta
 from uuid import UUID
 
 import msgspec
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
@@ -20,6 +19,7 @@ from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
 from webapp.plans.selectors import facts_of
+from webapp.runs.arming import arm
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
@@ -104,7 +104,7 @@ def _create_run(
     by: User | None, armed: Sequence[str], seed: int, note: str,
     options: StartOptions,
 ) -> Run:  # fmt: skip
-    now, number = timezone.now(), _next_number()
+    number = _next_number()
     if known := _started_before(options):
         return known
     run = Run.objects.create(
@@ -115,12 +115,12 @@ def _create_run(
         version=version,
         seed=seed,
         trial_count=len(expansion.trials),
-        armed_serials=list(armed),
-        armed_until=now + timedelta(seconds=settings.ARMING_SECONDS) if armed else None,
         note=note,
         created_by=by,
     )
     run.targets.set(targets)
+    if armed:
+        arm(run=run, serials=armed, targets=[target for target in targets if target.arming_serial in armed], by=by)
     by_id = {str(target.pk): target for target in targets}
     Trial.objects.bulk_create(
         _trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials

@@ -28,6 +28,7 @@ from worker.settings.subjects import subject_of
 from worker.trial import Bench, Trial, finished, in_words
 
 MAX_FILE_BYTES = 1024 * 1024
+ARMED_S = 3600.0
 
 
 def add_to(commands_of: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -88,6 +89,8 @@ def read_trial(path: Path, paths: Paths) -> TrialOrder:
     ids = {key: str(uuid.uuid4()) for key in ("attempt", "run", "trial")}
     head = {"purpose": "trial", "host": "local", "version": CONTRACT_VERSION, **ids}
     now = {"issued_at": time.time(), "expires_at": time.time() + 86400}
+    if serials := content.pop("armed_serials", ()):
+        content["arming"] = {"serials": serials, "by": "the file", "until": time.time() + ARMED_S}
     content["legs"] = [_leg(number, leg, paths) for number, leg in enumerate(content.get("legs") or [])]
     try:
         order = decode_order(msgspec.json.encode({**content, **head, **now}))

@@ -34,6 +34,15 @@ class SettingWish(Message, frozen=True, kw_only=True):
     leg: Annotated[int, Meta(ge=0, le=63)] = 0
 
 
+class Arming(Message, frozen=True, kw_only=True):
+    """A person typed these serials: what is on the drives may be destroyed by this order."""
+
+    serials: Annotated[tuple[Name, ...], Meta(min_length=1, max_length=64)]
+    by: Name
+    until: float  # Unix time, s: nothing is destroyed that had not begun by then
+    run_began: float | None = None  # Unix time, s; a run that began in time goes on to its end
+
+
 class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
     """Common head. `attempt` is the id under which all reports about this order come back."""
 
@@ -50,7 +59,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
     settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
     drop_caches: bool = False
-    armed_serials: Annotated[tuple[Name, ...], Meta(max_length=64)] = ()  # a person typed these for this run
+    arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
 

@@ -6,7 +6,7 @@
         file       ─► no links, one name, destroyable and armed   ─► its directory, held open
 
 What is not understood is refused. A write to a device or file needs `destroy = true` in the
-policy and the serial among those a person typed for this run; in a directory the worker
+policy and the serial among those a person typed for this run, in time; in a directory the worker
 writes only files of its own.
 """
 
@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from worker.contract.workload import Leg, TargetKind
+from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import Claim, claim
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import survey as survey_block
@@ -25,7 +26,7 @@ from worker.place import Place
 if TYPE_CHECKING:
     from worker.policy import Policy, PolicyEntry
 
-__all__ = ["Claim", "GuardRefused", "admit", "claim_drives", "survey"]
+__all__ = ["Claim", "GuardRefused", "admit", "claim_drives", "serials_in_time", "survey", "writes"]
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 /** One run: live while it goes on, the same page afterwards. */
 
+import { initCountdowns } from "../features/countdown";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
@@ -60,3 +61,4 @@ function initRun(): void {
 }
 
 initRun();
+initCountdowns(reloadWhenFree);

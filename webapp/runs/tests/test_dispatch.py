@@ -15,11 +15,13 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from webapp.celery import app
+from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_drive, a_host, a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
 from webapp.hosts.models import Host, HostState
 from webapp.runs import orders
 from webapp.runs.actions import arm_run
+from webapp.runs.arming import arming_of, disarm_run
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, dispatch_host, request_inventory
 from webapp.runs.leases import publish_again
 from webapp.runs.models import (
@@ -30,7 +32,6 @@ from webapp.runs.models import (
     TargetLock,
     TrialState,
 )
-from webapp.runs.orders import armed_serials
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import dispatch_all, tick
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
@@ -93,7 +94,8 @@ def test_it_sends_the_trial_as_it_was_planned() -> None:
     assert order.legs[0].target.serial == target.serial
     assert order.legs[0].workload.pattern is Pattern.RANDWRITE
     assert [(wish.name, wish.value) for wish in order.settings] == [("scheduler", "none")]
-    assert order.armed_serials == (target.serial,)
+    assert order.arming
+    assert (order.arming.serials, order.arming.by) == ((target.serial,), "system")
     assert order.total_limit_s >= 3 + 60
     attempt.refresh_from_db()
     assert attempt.published_at
@@ -105,11 +107,38 @@ def test_it_destroys_nothing_whose_arming_went_stale_before_the_run_began() -> N
         target, pattern=Pattern.RANDWRITE, armed_serials=[target.serial], armed_until=timezone.now() - timedelta(1)
     )
     assert dispatch_host(target.host_id) is None
-    assert armed_serials(run) == ()
+    assert arming_of(run) is None
     arm_run(run=run, serials=[target.serial], by=None)
     (order,) = queued_orders(target.host)
     assert isinstance(order, TrialOrder)
-    assert order.armed_serials == (target.serial,)
+    assert order.arming
+    assert order.arming.serials == (target.serial,)
+    assert order.arming.until > time.time() + 3000
+
+
+def test_a_disarmed_run_sends_nothing_that_destroys() -> None:
+    target = a_drive()
+    run = a_run(target, pattern=Pattern.RANDWRITE, armed_serials=[target.serial])
+    assert disarm_run(run=run, by=None)
+    assert not disarm_run(run=run, by=None)
+    assert dispatch_host(target.host_id) is None
+    assert AuditEntry.objects.get(action="run.disarm").detail == {"serials": [target.serial]}
+    arm_run(run=run, serials=[target.serial, "and more"], by=None)
+    assert run.armed_serials == [target.serial]
+    assert queued_orders(target.host)
+
+
+def test_an_order_that_is_sent_again_after_disarming_destroys_nothing() -> None:
+    target = a_drive()
+    run = a_run(target, pattern=Pattern.RANDWRITE, armed_serials=[target.serial])
+    attempt = dispatch_host(target.host_id)
+    assert attempt
+    queued_orders(target.host)
+    run.refresh_from_db()
+    disarm_run(run=run, by=None)
+    order = orders.order_for(Attempt.objects.get(pk=attempt.pk))
+    assert isinstance(order, TrialOrder)
+    assert order.arming is None
 
 
 def test_it_signs_orders_that_expire(settings: Settings) -> None:

@@ -16,6 +16,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.services import start_run
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
+from webapp.screens.arming import drives_to_arm
 from webapp.screens.plans.finding import found_version
 from webapp.screens.plans.forms import StartForm, TargetsForm, usable_targets
 from webapp.screens.plans.library import sentences
@@ -42,6 +43,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
     document = read(version.document)
     wanted = asked(request.GET, default_seed=secrets.randbelow(MOST_DRAWN))
+    shown = shown_preview(document, chosen, wanted) if chosen else None
     context = {
         "version": version,
         "newest": version.plan.versions.aggregate(newest=Max("number"))["newest"],
@@ -50,7 +52,8 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "factor_rows": _factor_rows(document),
         "targets": usable_targets(),
         "chosen": {target.id for target in chosen},
-        "shown": shown_preview(document, chosen, wanted) if chosen else None,
+        "shown": shown,
+        "drives": drives_to_arm(shown.preview.destructive) if shown and shown.preview.destructive else [],
         "note": request.GET.get("note", "")[:2000],
         "runs": listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN],
     }

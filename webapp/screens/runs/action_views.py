@@ -10,6 +10,7 @@ from django.shortcuts import get_object_or_404, redirect
 from webapp.core.errors import Refusal
 from webapp.runs.actions import Skipped, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
+from webapp.runs.arming import disarm_run
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.notes import add_note, delete_note
 from webapp.runs.services import cancel_run
@@ -110,6 +111,17 @@ def arm(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         arm_run(run=_run(number), serials=_serials(request), by=person(request))
         return f"Run {number} is armed and goes on."
+
+    _say(request, action)
+    return _back(request, number)
+
+
+@operator_action
+def disarm(request: HttpRequest, number: int) -> HttpResponse:
+    def action() -> str:
+        if not disarm_run(run=_run(number), by=person(request)):
+            return f"Run {number} was not armed; nothing was changed."
+        return f"Run {number} is disarmed: it overwrites nothing until somebody arms it again."
 
     _say(request, action)
     return _back(request, number)

@@ -17,6 +17,7 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/resume/", actions.resume, name="resume_run"),
     path("runs/<int:number>/skip/", actions.skip, name="skip_trials"),
     path("runs/<int:number>/arm/", actions.arm, name="arm_run"),
+    path("runs/<int:number>/disarm/", actions.disarm, name="disarm_run"),
     path("runs/<int:number>/again/", actions.again, name="run_again"),
     path("runs/<int:number>/notes/", actions.note, name="add_note"),
     path("runs/<int:number>/notes/<int:note_id>/delete/", actions.remove_note, name="delete_note"),

@@ -11,10 +11,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
-from webapp.runs.actions import armed_targets
-from webapp.runs.dispatch import waits_for_arming
+from webapp.runs.arming import arming_state
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
 from webapp.screens.access import page
+from webapp.screens.arming import drives_to_arm
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
@@ -53,7 +53,7 @@ def runs_page(request: HttpRequest) -> HttpResponse:
 
 
 def _run(number: int) -> Run:
-    related = Run.objects.select_related("version__plan", "created_by", "paused_by", "again_of")
+    related = Run.objects.select_related("version__plan", "created_by", "paused_by", "armed_by", "again_of")
     return get_object_or_404(related, number=number)
 
 
@@ -84,13 +84,16 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
 def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:
     """What the buttons and their dialogs say."""
     changeable = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED) and run.cancel_requested_at is None
-    unarmed = changeable and Run.objects.filter(waits_for_arming(), pk=run.pk).exists()
-    destroys = {trial.target_id for trial in trials if trial.destructive}
+    arming = arming_state(run) if changeable else None
+    again = {trial.target_id for trial in trials if trial.destructive} if live.ended else set()
+    destroyed = list(Target.objects.filter(pk__in=again).select_related("host")) if again else []
     return {
         "changeable": changeable,
         "planned": sum(trial.state == TrialState.PLANNED for trial in trials),
-        "unarmed": armed_targets(run) if unarmed else [],
-        "destroyed": Target.objects.filter(pk__in=destroys).select_related("host") if live.ended and destroys else [],
+        "arming": arming,
+        "drives": drives_to_arm(arming.drives) if arming and not arming.holds else [],
+        "destroyed": destroyed,
+        "drives_again": drives_to_arm(destroyed) if destroyed else [],
         "put_back_at": put_back_at(run) if run.state == RunState.PAUSED else None,
         "keeps_s": settings.PAUSE_RESTORE_SECONDS,
         "request_id": uuid.uuid4(),

@@ -15,7 +15,7 @@ from worker.contract.inventory import (
     PciFunction,
     PolicyTarget,
 )
-from worker.contract.orders import CloseRunOrder, InventoryOrder, SettingWish, TrialOrder
+from worker.contract.orders import Arming, CloseRunOrder, InventoryOrder, SettingWish, TrialOrder
 from worker.contract.reports import (
     Accepted,
     AttemptReply,
@@ -79,6 +79,7 @@ TRIAL_ORDER = TrialOrder(
     legs=(LEG,),
     settings=(SettingWish(name="scheduler", value="none"),),
     drop_caches=True,
+    arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
 )
 CLOSE_RUN_ORDER = CloseRunOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300, run=RUN)
 INVENTORY_ORDER = InventoryOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300)
