@@ -17,6 +17,7 @@ from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
+from webapp.runs.api_host_actions import router as host_actions_router
 
 # What any operation may answer beside its own; the body is always a Problem.
 ERRORS = {
@@ -56,7 +57,15 @@ api = Api(
     urls_namespace="api",
 )
 add_error_handlers(api)
-for _router in (hosts_router, plans_router, runs_router, run_actions_router, results_router, compare_router):
+for _router in (
+    hosts_router,
+    plans_router,
+    runs_router,
+    run_actions_router,
+    host_actions_router,
+    results_router,
+    compare_router,
+):
     api.add_router("", _router)
 
 urlpatterns: list[URLPattern | URLResolver] = [path("v1/", api.urls)]

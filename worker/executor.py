@@ -14,19 +14,21 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from worker import __version__, process
+from worker import __version__, process, setting_by_hand
 from worker.client import Refused, Unreachable
 from worker.contract.base import ContractError, encode
-from worker.contract.orders import AnyOrder, CloseRunOrder, TrialOrder, decode_order
+from worker.contract.orders import AnyOrder, CloseRunOrder, PurgeOrder, SettingOrder, TrialOrder, decode_order
 from worker.contract.reports import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.signing import unseal
 from worker.control import Control
+from worker.ends import finished
 from worker.hello import Greeter
 from worker.log import about
+from worker.purging import carry_out
 from worker.reporter import Reporter
 from worker.settings import session
 from worker.spool import SpoolFull
-from worker.trial import Bench, Trial, finished, in_words
+from worker.trial import Bench, Trial, in_words
 
 log = logging.getLogger(__name__)
 
@@ -174,6 +176,13 @@ class Executor:
             return Trial(order, self._bench, self._emitter(order), control, now=self._greeter.server_now).run()
         if isinstance(order, CloseRunOrder):
             return self._close_run(order)
+        if isinstance(order, PurgeOrder):
+            return carry_out(
+                order, drives=self._bench.drives, policy_path=self._bench.policy, emit=self._emitter(order),
+                control=control, now=self._greeter.server_now,
+            )  # fmt: skip
+        if isinstance(order, SettingOrder):
+            return setting_by_hand.carry_out(order, self._bench, self._emitter(order))
         return self._look_again(control)
 
     def _emitter(self, order: AnyOrder) -> Callable[[Item], None]:

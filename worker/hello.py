@@ -13,14 +13,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from worker import __version__, inventory, policy
+from worker import __version__, inventory, policy, purge
 from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
 from worker.config import ConfigError, Paths, check_broker_url
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import DriveHealth, PolicyTarget
+from worker.contract.purge import PurgeOffer
 from worker.contract.reports import Hello, HelloReply
-from worker.inventory import health
+from worker.inventory import health, sysfs
 from worker.keys import Keeper, read_keys
 from worker.log import hide_access
 
@@ -51,6 +52,7 @@ class Greeter:
         self._policy_seen: object = None
         self._trouble = ""
         self._health = Health()
+        self._purges = Purges()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="greeter", daemon=True)
 
@@ -98,7 +100,7 @@ class Greeter:
             at=time.time(),
             inventory=found,
             capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
-            targets=policy.report(allowed) if allowed else (),
+            targets=self._purges.added(policy.report(allowed), afresh=probe) if allowed else (),
             health=self._health.known(afresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
@@ -192,6 +194,24 @@ class Health:
             self._found = health.take()
             self._asked_at = time.monotonic()
         return self._found
+
+
+class Purges:
+    """How each drive that may be destroyed can be purged, asked as seldom as its health."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[float, tuple[PurgeOffer, ...]]] = {}
+
+    def added(self, targets: tuple[PolicyTarget, ...], *, afresh: bool) -> tuple[PolicyTarget, ...]:
+        return tuple(replace(target, purges=self._of(target, afresh=afresh)) for target in targets)
+
+    def _of(self, target: PolicyTarget, *, afresh: bool) -> tuple[PurgeOffer, ...]:
+        if not target.destroy or not target.present or target.opens != sysfs.device_path(target.device):
+            return ()
+        key, now = (target.device, target.serial), time.monotonic()
+        if afresh or key not in self._known or now - self._known[key][0] >= Health.EVERY_S:
+            self._known[key] = (now, purge.offers(target.device))
+        return self._known[key][1]
 
 
 def read_policy(path: Path) -> tuple[policy.Policy | None, str]:

@@ -1,7 +1,7 @@
 """One trial, from the guard to the results.
 
-    guard ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
-      └──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
+    purge ─► guard ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
+      └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: everything that happens is an item given to `emit`, so the
 same trial runs under an order and from a file. Caches are dropped after the prefill, which
@@ -24,9 +24,13 @@ from worker.contract.orders import TrialOrder
 from worker.contract.reports import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
 from worker.contract.workload import Leg
 from worker.control import Control
+from worker.drives import Drives, Watch
+from worker.ends import finished
 from worker.files import CompleteFiles
 from worker.journal import Journal
 from worker.place import Place
+from worker.purge import PurgeFailed
+from worker.purging import purge_target
 from worker.settings import caches, session
 from worker.settings.observed import settings_facts
 
@@ -57,6 +61,11 @@ class Bench(msgspec.Struct, frozen=True):
     journal: Journal
     files: CompleteFiles
 
+    @property
+    def drives(self) -> Drives:
+        """What is known of the drives that were written here."""
+        return Drives(self.state / "drives")
+
 
 class Trial:
     def __init__(
@@ -69,6 +78,7 @@ class Trial:
         self._control = control
         self._kernel = KernelWatch()
         self._now = now
+        self._watch = Watch(bench.drives)
 
     def run(self) -> Finished:
         """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
@@ -85,6 +95,7 @@ class Trial:
                     self._stopped() if self._control.reason else finished(Outcome.FAILED, error.code, in_words(error))
                 )
             finally:
+                self._watch.end()
                 self._tell_kernel_log()
 
     def _stopped(self) -> Finished:
@@ -96,14 +107,17 @@ class Trial:
     def _steps(self, held: ExitStack) -> None:
         self._enter("guard")
         allowed = policy.load(self._bench.policy)
-        places = self._admit(allowed, held)
+        armed = guard.serials_in_time(self._order.arming, now=self._now(), destroys=self._destroys())
+        self._purge(allowed, armed)
+        places = self._admit(allowed, armed, held)
+        states = self._watch.begin(self._order.legs, places)
         self._enter("settings")
         self._settle(allowed, places)
         for leg in self._order.legs:
             self._prefill(leg, places[leg.number])
         if self._order.drop_caches:
             caches.drop_caches()
-        self._observe(places)
+        self._observe(places, states)
         self._enter("run")
         self._run_legs(places)
 
@@ -112,10 +126,22 @@ class Trial:
             raise _Stopped
         self._emit(Phase(at=time.time(), name=phase, detail=detail))
 
-    def _admit(self, allowed: policy.Policy, held: ExitStack) -> dict[int, Place]:
+    def _destroys(self) -> bool:
+        return self._order.purge is not None or guard.writes(self._order.legs)
+
+    def _purge(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
+        if self._order.purge is None:
+            return
+        for target in dict.fromkeys(leg.target for leg in self._order.legs):
+            self._enter("purge", f"{self._order.purge} of {target.path}")
+            purge_target(
+                target, self._order.purge, allowed, armed,
+                drives=self._bench.drives, emit=self._emit, control=self._control,
+            )  # fmt: skip
+
+    def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, Place]:
         """Every leg's place. Legs at the same target share one: a device can be held only once."""
         places: dict[int, Place] = {}
-        armed = guard.serials_in_time(self._order.arming, now=self._now(), destroys=guard.writes(self._order.legs))
         for legs in _by_target(self._order.legs):
             place = held.enter_context(guard.admit(_strictest(legs), allowed, armed))
             places.update((leg.number, place) for leg in legs)
@@ -131,8 +157,8 @@ class Trial:
         for record in records:
             self._emit(record)
 
-    def _observe(self, places: Mapping[int, Place]) -> None:
-        facts: dict[str, str] = {}
+    def _observe(self, places: Mapping[int, Place], states: Mapping[str, str]) -> None:
+        facts: dict[str, str] = dict(states)
         for leg in self._order.legs:
             facts.update(inventory.observed_facts(places[leg.number], leg))
         facts.update(settings_facts({place.device for place in places.values()} - {""}))
@@ -261,11 +287,8 @@ EXPECTED = (
     guard.GuardRefused,
     session.SettingFailed,
     policy.PolicyError,
+    PurgeFailed,
 )
-
-
-def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
-    return Finished(at=time.time(), outcome=outcome, code=code, message=clip(message, 60_000))
 
 
 def in_words(error: Exception) -> str:
@@ -273,10 +296,6 @@ def in_words(error: Exception) -> str:
     words = str(error) or type(error).__name__
     stderr = getattr(error, "stderr", "").strip()
     return f"{words}\n{stderr[-4000:]}" if stderr and stderr not in words else words
-
-
-def clip(text: str, length: int) -> str:
-    return text if len(text) <= length else text[: length - 1] + "…"
 
 
 def _by_target(legs: tuple[Leg, ...]) -> list[list[Leg]]:

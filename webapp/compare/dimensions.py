@@ -32,6 +32,11 @@ class Row:
     invalid: str = ""  # why it is not to be trusted
     facts: Mapping[str, str] = field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
 
+    @property
+    def drive_state(self) -> str:
+        """What the drive held before the leg began, as its worker knew."""
+        return self.facts.get("drive_state", "")
+
 
 @dataclass(frozen=True)
 class Level:
@@ -115,6 +120,7 @@ _PLACES = (
     Dimension("target", "Target"),
     Dimension("model", "Drive model"),
     DriveDimension("serial", "Drive"),
+    Dimension("drive_state", "Drive state"),
     NumberDimension("run", "Run", word="run"),
     Dimension("plan", "Plan"),
     Dimension("direction", "Direction"),

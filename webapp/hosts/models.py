@@ -124,6 +124,7 @@ class Target(models.Model):
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     destroy = models.BooleanField(default=False)
+    purges = models.JSONField(default=list)  # contract.purge.PurgeOffer of each method for drives of its kind
     settings_allowed = models.JSONField(default=list)  # names, "*" for all
     present = models.BooleanField(default=False)
     problem = models.CharField(max_length=2000, blank=True)

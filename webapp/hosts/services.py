@@ -26,7 +26,7 @@ from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
-    "destroy", "settings_allowed", "present", "problem", "in_policy",
+    "destroy", "purges", "settings_allowed", "present", "problem", "in_policy",
 ]  # fmt: skip
 
 
@@ -205,6 +205,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         opens=target.opens or "",
         size_bytes=target.size_bytes,
         destroy=target.destroy,
+        purges=msgspec.to_builtins(target.purges),
         settings_allowed=list(target.settings),
         present=target.present,
         problem=target.problem,

@@ -28,9 +28,9 @@ import msgspec
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
-from webapp.plans.fitness import Fitness, TargetFacts
+from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
 from webapp.plans.grids import PartGrid, part_grid
-from webapp.plans.points import Point, combinations, point_key, settings_of, workload_of
+from webapp.plans.points import Point, combinations, point_key, purge_of, settings_of, workload_of
 from worker.contract.workload import TargetKind, Workload
 
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
@@ -56,6 +56,7 @@ class PlannedTrial:
     workload: Workload
     settings: dict[str, str]
     drop_caches: bool
+    purge: str = ""  # contract.purge.PurgeMethod, "" for none
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,9 @@ def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[l
             if not _runs(grid, target):
                 continue
             for one in found:
-                unfit = fitness.problems(one.workload, one.settings, target)
+                unfit = fitness.problems(one.workload, one.settings, target) + purge_problems(
+                    purge_of(one.point), target
+                )
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:
                     cells.append(_Cell(number, grid.part, target, one))
@@ -195,4 +198,5 @@ def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
         workload=workload,
         settings=found.settings,
         drop_caches=bool(found.point["drop_caches"]),
+        purge=purge_of(found.point),
     )

@@ -24,14 +24,29 @@ from webapp.plans.values import (
     Values,
     Whole,
 )
+from worker.contract.purge import PurgeMethod
 from worker.contract.workload import MIB, Buffers, CpusPolicy, Engine, Pattern, Sync, SyncDepth
 
 __all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]
 
 
+PURGE_LABELS = {
+    "none": "none",
+    PurgeMethod.DISCARD.value: "discard",
+    PurgeMethod.NVME_FORMAT.value: "NVMe format, user data erase",
+    PurgeMethod.NVME_FORMAT_CRYPTO.value: "NVMe format, crypto erase",
+    PurgeMethod.NVME_SANITIZE_BLOCK.value: "NVMe sanitize, block erase",
+    PurgeMethod.NVME_SANITIZE_CRYPTO.value: "NVMe sanitize, crypto erase",
+    PurgeMethod.ATA_SECURE_ERASE.value: "ATA secure erase",
+    PurgeMethod.ATA_ENHANCED_ERASE.value: "ATA enhanced secure erase",
+    PurgeMethod.SCSI_FORMAT.value: "SCSI format",
+}
+
+
 class FactorKind(StrEnum):
     WORKLOAD = "workload"
     PROCESS = "process"  # of fio's own processes: part of the workload, in a point only where the plan names it
+    DRIVE = "drive"  # done to the drive before the trial; in a point only where the plan names it
     SETTING = "setting"  # of the host: applied, read back, put back at the end
 
 
@@ -140,12 +155,22 @@ _PROCESS = (
     ),
     Factor("numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="of fio's processors and memory"),
 )
+_DRIVE = (
+    Factor(
+        "purge",
+        "Purge before",
+        Choice(("none", *PurgeMethod), PURGE_LABELS),
+        kind=FactorKind.DRIVE,
+        cost=30,
+        help="of the whole drive, before each trial: destroys everything on it",
+    ),
+)
 _SETTINGS = tuple(
     Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help)
     for row in SETTING_ROWS
 )
 
-FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_PROCESS, *_SETTINGS)}
+FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_PROCESS, *_DRIVE, *_SETTINGS)}
 
 # Given one, the other does not apply: which of them a part names decides.
 ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"), *SAME_STATE)

@@ -1,5 +1,6 @@
 """Whether a point can run on a target: the recipe's rules, the host's policy, the space there is."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from webapp.plans.setting_rows import SETTING_ROWS
@@ -25,6 +26,7 @@ class TargetFacts:
     destroy: bool
     host_settings_allowed: tuple[str, ...] = ()  # kernel-wide ones, of its host
     name: str = ""  # for people: host/target
+    purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now, "" where it can
     host_id: str = ""  # trials of different hosts run side by side
 
     @property
@@ -68,6 +70,18 @@ def _space_problems(workload: Workload, target: TargetFacts) -> list[str]:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"
     return [f"{Size().format(needed)} are needed on {target.shown}, {target.size_bytes / 2**30:.2f} GiB are {there}."]
+
+
+def purge_problems(method: str, target: TargetFacts) -> list[str]:
+    """Why the drive cannot be purged like that before a trial."""
+    if not method:
+        return []
+    if target.kind is not TargetKind.BLOCK:
+        return [f"{target.shown} is no block device: only those are purged."]
+    if not target.destroy:
+        return [f"A purge destroys what is on {target.shown}, and its host's policy does not allow that (`destroy`)."]
+    problem = target.purges.get(method, "The drive does not offer it.")
+    return [f"`{method}` of {target.shown}: {problem}"] if problem else []
 
 
 def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:

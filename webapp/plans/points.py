@@ -74,6 +74,12 @@ def applicable(point: Point) -> Point:
     return {n: v for n, v in point.items() if n not in silent and (mixed or n != "read_percent")}
 
 
+def purge_of(point: Mapping[str, Value]) -> str:
+    """The method by which the drive is purged before the trial, "" for none."""
+    wanted = str(point.get("purge") or "none")
+    return "" if wanted == "none" else wanted
+
+
 def point_key(point: Mapping[str, Value]) -> str:
     """SHA-256 of the point's canonical JSON (keys sorted, no blanks), in hex."""
     return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()

@@ -41,7 +41,7 @@ def preview(
 ) -> Preview:
     """Touches nothing. The hosts of `targets` must have been fetched with them; `experience` is by host id."""
     expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
-    written = {trial.target_id for trial in expansion.trials if trial.workload.pattern.writes}
+    written = {trial.target_id for trial in expansion.trials if trial.workload.pattern.writes or trial.purge}
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion, experience),

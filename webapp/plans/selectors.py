@@ -52,6 +52,7 @@ def facts_of(target: Target) -> TargetFacts:
         settings_allowed=tuple(target.settings_allowed),
         host_settings_allowed=tuple(target.host.settings_allowed),
         destroy=target.destroy,
+        purges={offer["method"]: offer.get("problem", "") for offer in target.purges},
         name=str(target),
         host_id=str(target.host_id),
     )

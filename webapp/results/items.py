@@ -27,6 +27,7 @@ from worker.contract.reports import (
     Observed,
     Outcome,
     Phase,
+    Purged,
     Sample,
     SettingRecord,
     SettingRestored,
@@ -77,6 +78,10 @@ def _restored(intake: Intake, item: SettingRestored) -> None:
         note=item.note,
     )
     intake.setting_changes.append(change)
+
+
+def _purged(intake: Intake, item: Purged) -> None:
+    intake.change(purged=[*intake.attempt.purged, msgspec.to_builtins(item)])
 
 
 def _observed(intake: Intake, item: Observed) -> None:
@@ -183,6 +188,7 @@ def _move(intake: Intake, to: AttemptState) -> None:
 _HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
     Accepted: _accepted,
     Phase: _phase,
+    Purged: _purged,
     SettingRecord: _setting,
     SettingRestored: _restored,
     Observed: _observed,

@@ -6,6 +6,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from django.db.models import Count, Q, QuerySet
+from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
 from webapp.results.filters import ResultFilter
@@ -24,8 +25,13 @@ _LEFT_IN_THE_DATABASE = (
 
 
 def with_places(results: QuerySet[Result]) -> QuerySet[Result]:
-    """With run, plan, host, target and trial fetched along; histograms and documents are left in the database."""
-    return results.select_related("run__version__plan", "trial", "host", "target__host").defer(*_LEFT_IN_THE_DATABASE)
+    """With run, plan, host, target and trial fetched along; histograms and documents are left in the database.
+
+    `drive_state` is what the worker knew the drive to hold before its leg began; None where nobody said.
+    """
+    places = results.select_related("run__version__plan", "trial", "host", "target__host")
+    state = KeyTextTransform("leg.0.drive_state", "leg_run__configuration__facts")
+    return places.defer(*_LEFT_IN_THE_DATABASE).annotate(drive_state=state)
 
 
 def filtered(asked: ResultFilter) -> QuerySet[Result]:

@@ -55,7 +55,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
             take_turn(host_id)
             attempt = (_claim_close(host_id) or _claim_trial(host_id)) if _idle(host_id) else None
             if attempt is not None:
-                transaction.on_commit(lambda: _publish(attempt))
+                transaction.on_commit(lambda: publish_safely(attempt))
             return attempt
     except (IntegrityError, StaleMove) as error:
         log.debug("host %s: somebody else was first: %s", host_id, error)
@@ -69,14 +69,14 @@ def request_inventory(host_id: UUID) -> Attempt | None:
             take_turn(host_id)
             if Attempt.objects.filter(host=host_id, state__in=ACTIVE_ATTEMPT_STATES).exists():
                 return None
-            attempt = _create(AttemptKind.INVENTORY, host_id)
-            transaction.on_commit(lambda: _publish(attempt))
+            attempt = create_attempt(AttemptKind.INVENTORY, host_id)
+            transaction.on_commit(lambda: publish_safely(attempt))
             return attempt
     except IntegrityError:
         return None
 
 
-def _publish(attempt: Attempt) -> None:
+def publish_safely(attempt: Attempt) -> None:
     """After the commit nothing may be raised: the caller's work is done, and the tick repairs."""
     try:
         publish(attempt)
@@ -101,7 +101,7 @@ def _claim_close(host_id: UUID) -> Attempt | None:
         and not run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists()
     ):
         move_run(run, RunState.CLOSING)
-    return _create(AttemptKind.CLOSE_RUN, host_id, run=run)
+    return create_attempt(AttemptKind.CLOSE_RUN, host_id, run=run)
 
 
 def _claim_trial(host_id: UUID) -> Attempt | None:
@@ -113,7 +113,7 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
         move_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
-    attempt = _create(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
+    attempt = create_attempt(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
     take_locks(attempt, keys)
     move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
@@ -166,7 +166,7 @@ def runs_to_close(host_id: UUID) -> QuerySet[Run]:
     return open_runs.filter(~Exists(unended) | (rests & ~Exists(ready.filter(pk=OuterRef("pk")))))
 
 
-def _create(
+def create_attempt(
     kind: AttemptKind, host_id: UUID, *, run: Run | None = None, trial: Trial | None = None, number: int = 1
 ) -> Attempt:
     lease_until = timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
 from webapp.runs.ending import end_attempt
-from webapp.runs.locks import keys_of, take_locks
+from webapp.runs.locks import keys_for, take_locks
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -95,8 +95,8 @@ def _reactivate(attempt: Attempt) -> None:
         state = AttemptState.RUNNING if attempt.started_at else AttemptState.ACCEPTED
     move_attempt(attempt, state)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=new_lease())
+    take_locks(attempt, keys_for(attempt))
     if attempt.trial is not None:
-        take_locks(attempt, keys_of(attempt.trial))
         revive_trial(attempt.trial, TrialState(state.value), attempt=attempt)
 
 

@@ -4,12 +4,20 @@ from collections.abc import Collection
 
 from django.db.models import QuerySet
 
-from webapp.runs.models import Attempt, TargetLock, Trial
+from webapp.runs.models import Attempt, HostAction, TargetLock, Trial
 
 
 def keys_of(trial: Trial) -> set[str]:
     """The trial's set of lock keys: of every drive that it uses, on any host."""
     return set(trial.target.lock_keys)
+
+
+def keys_for(attempt: Attempt) -> set[str]:
+    """What the attempt must hold while it is active: those of its trial, or of the drive that it purges."""
+    if attempt.trial is not None:
+        return keys_of(attempt.trial)
+    purging = HostAction.objects.filter(attempt=attempt).exclude(purge="").select_related("target").first()
+    return set(purging.target.lock_keys) if purging else set()
 
 
 def wanting(trials: QuerySet[Trial], keys: Collection[str]) -> QuerySet[Trial]:

@@ -49,6 +49,8 @@ class AttemptKind(models.TextChoices):
     TRIAL = "trial", "Trial"
     CLOSE_RUN = "close_run", "Put settings back"
     INVENTORY = "inventory", "Inventory"
+    PURGE = "purge", "Purge"
+    SETTING = "setting", "Setting"
 
 
 class AttemptState(models.TextChoices):
@@ -131,6 +133,7 @@ class Trial(models.Model):
     workload = models.JSONField()  # contract.workload.Workload
     settings = models.JSONField(default=dict)  # setting name -> wanted value
     drop_caches = models.BooleanField(default=False)
+    purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod, before anything else; "" none
     destructive = models.BooleanField(
         default=False
     )  # overwrites its target: needs arming, is never tried again unasked
@@ -184,6 +187,7 @@ class Attempt(models.Model):
     configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
     # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
     clock_offset_ms = models.BigIntegerField(null=True)
+    purged = models.JSONField(default=list)  # contract.reports.Purged of each drive
     outcome_code = models.CharField(max_length=60, blank=True)
     outcome = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -200,13 +204,31 @@ class Attempt(models.Model):
             models.CheckConstraint(
                 condition=Q(kind="trial", trial__isnull=False, run__isnull=False)
                 | Q(kind="close_run", trial__isnull=True, run__isnull=False)
-                | Q(kind="inventory", trial__isnull=True, run__isnull=True),
+                | Q(kind__in=["inventory", "purge", "setting"], trial__isnull=True, run__isnull=True),
                 name="attempt_kind_has_its_subject",
             ),
         ]
         indexes = [
             models.Index(fields=["lease_until"], name="attempt_lease", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)),
         ]
+
+
+class HostAction(models.Model):
+    """What a person asked of one target of a host, outside any run. Its attempt says what became of it."""
+
+    attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="action")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="actions")
+    purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod
+    armed_until = models.DateTimeField(null=True)  # of a purge: the serial was typed; begun by then or not at all
+    setting = models.CharField(max_length=100, blank=True)
+    deed = models.CharField(max_length=10, blank=True)  # contract.orders.SettingDeed
+    value = models.CharField(max_length=200, blank=True)  # to be set
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    why = models.CharField(max_length=500, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at"]
 
 
 class TargetLock(models.Model):

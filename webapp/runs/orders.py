@@ -12,20 +12,26 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.celery import app
+from webapp.core.services import SYSTEM
 from webapp.hosts.keys import signing_key
 from webapp.plans.selectors import reference_of
 from webapp.runs.arming import arming_of
 from webapp.runs.logs import about_attempt
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Trial
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
 from worker.contract.orders import (
     ORDER_TASK,
     AnyOrder,
+    Arming,
     CloseRunOrder,
     InventoryOrder,
+    PurgeOrder,
+    SettingDeed,
+    SettingOrder,
     SettingWish,
     TrialOrder,
     queue_name,
 )
+from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
 from worker.contract.workload import Leg, Workload
 
@@ -77,6 +83,10 @@ def order_for(attempt: Attempt) -> AnyOrder:
     }
     if attempt.kind == AttemptKind.INVENTORY:
         return InventoryOrder(**head)  # type: ignore[arg-type]
+    if attempt.kind == AttemptKind.SETTING:
+        return _setting_order(attempt.action, head)
+    if attempt.kind == AttemptKind.PURGE:
+        return _purge_order(attempt.action, head)
     if attempt.kind == AttemptKind.CLOSE_RUN:
         return CloseRunOrder(run=str(attempt.run_id), **head)  # type: ignore[arg-type]
     trial, run = attempt.trial, attempt.run
@@ -89,8 +99,30 @@ def order_for(attempt: Attempt) -> AnyOrder:
         legs=(leg,),
         settings=tuple(SettingWish(name=name, value=value) for name, value in trial.settings.items()),
         drop_caches=trial.drop_caches,
+        purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
         total_limit_s=total_limit_s(leg.workload),
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def _setting_order(action: HostAction, head: dict[str, object]) -> SettingOrder:
+    return SettingOrder(
+        target=reference_of(action.target),
+        name=action.setting,
+        deed=SettingDeed(action.deed),
+        value=action.value,
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
+    by = action.by.username if action.by else SYSTEM
+    assert action.armed_until is not None
+    return PurgeOrder(
+        target=reference_of(action.target),
+        method=PurgeMethod(action.purge),
+        arming=Arming(serials=(action.target.arming_serial,), by=by, until=action.armed_until.timestamp()),
         **head,  # type: ignore[arg-type]
     )
 
@@ -114,5 +146,7 @@ def to_publish_again() -> list[Attempt]:
     waiting = waiting.exclude(trial__skip_requested_at__isnull=False)
     waiting = waiting.exclude(published_at__gt=overdue)
     return list(
-        waiting.order_by(F("published_at").asc(nulls_first=True)).select_related("run", "trial__target", "host")
+        waiting.order_by(F("published_at").asc(nulls_first=True)).select_related(
+            "run", "trial__target", "host", "action__target", "action__by"
+        )
     )

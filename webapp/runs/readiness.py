@@ -16,9 +16,9 @@ from worker.contract.inventory import Capabilities
 from worker.contract.workload import Engine, TargetKind, Workload
 
 
-def destroys(workload: Workload, kind: TargetKind) -> bool:
-    """Whether the workload overwrites what a person may want to keep. A directory's files are our own."""
-    return workload.pattern.writes and kind is not TargetKind.DIRECTORY
+def destroys(workload: Workload, kind: TargetKind, purge: str = "") -> bool:
+    """Whether a trial overwrites or erases what a person may want to keep. A directory's files are our own."""
+    return (workload.pattern.writes or bool(purge)) and kind is not TargetKind.DIRECTORY
 
 
 def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
@@ -26,11 +26,11 @@ def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
     if not targets:
         raise Refusal("target_unavailable", "Choose at least one target.")
     for target in targets:
-        _refuse_target(target)
-        _refuse_host(target.host)
+        refuse_target(target)
+        refuse_host(target.host)
 
 
-def _refuse_target(target: Target) -> None:
+def refuse_target(target: Target) -> None:
     if not target.in_policy:
         raise Refusal("target_unavailable", f"{target} is no longer in the policy file of its host.")
     if not target.present:
@@ -38,8 +38,10 @@ def _refuse_target(target: Target) -> None:
         raise Refusal("target_unavailable", f"{target} is not there now: {why}.")
 
 
-def _refuse_host(host: Host) -> None:
-    if host.state != HostState.ACTIVE:
+def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
+    """Raises Refusal where the host cannot be given anything now; what a person does by hand goes on in maintenance."""
+    usable = (HostState.ACTIVE, HostState.MAINTENANCE) if also_in_maintenance else (HostState.ACTIVE,)
+    if host.state not in usable:
         raise Refusal("host_unavailable", f"Host {host} is {host.get_state_display().lower()} and takes no runs.")
     heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < heard_since:
@@ -77,13 +79,17 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
 def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:
     """Raises Refusal unless every target that is written over may be destroyed and was armed by its serial."""
     by_id = {str(target.pk): target for target in targets}
-    written = {trial.target_id for trial in trials if destroys(trial.workload, TargetKind(by_id[trial.target_id].kind))}
+    written = {
+        trial.target_id
+        for trial in trials
+        if destroys(trial.workload, TargetKind(by_id[trial.target_id].kind), trial.purge)
+    }
     destroyed = [target for target in targets if str(target.pk) in written]
     for target in destroyed:
         if not target.destroy:
             raise Refusal(
                 "not_destroyable",
-                f"The plan writes to {target}, and the policy of its host does not allow that. "
+                f"The plan destroys what is on {target}, and the policy of its host does not allow that. "
                 "Its administrator can set destroy = true for it.",
             )
     refuse_untyped(destroyed, armed)

@@ -139,7 +139,7 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    destructive = destroys(planned.workload, TargetKind(target.kind))
+    destructive = destroys(planned.workload, TargetKind(target.kind), planned.purge)
     return Trial(
         run=run,
         index=planned.index,
@@ -152,6 +152,7 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
         workload=msgspec.to_builtins(planned.workload),
         settings=dict(planned.settings),
         drop_caches=planned.drop_caches,
+        purge=planned.purge,
         destructive=destructive,
         attempts_left=1 if destructive else 1 + retries,
     )

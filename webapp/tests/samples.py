@@ -24,7 +24,8 @@ def make_samples() -> dict[str, object]:
     people = make_people()
     host = factories.make_host()
     factories.make_snapshot(host)
-    target, drive = factories.make_target(host), factories.make_drive(host)
+    purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": "It is frozen."}]
+    target, drive = factories.make_target(host), factories.make_drive(host, purges=purges)
     issue_enrolment_token(by=people[ADMIN], slug="storage2")
     enrolment = EnrolmentToken.objects.get()
     version = factories.make_version()
@@ -44,6 +45,7 @@ def make_samples() -> dict[str, object]:
         "worker/version": worker_wheel().version,
         "worker/name": worker_wheel().filename,
         "hosts/slug": host.slug,
+        "hosts/target": drive.slug,
         "hosts/reference": enrolment.reference,
         "enrolments/reference": enrolment.reference,
         "plans/slug": version.plan.slug,

@@ -107,6 +107,8 @@ BODIES = {
     "POST hosts/{slug}/rename": '{"slug": "storage9"}',
     "POST hosts/{slug}/revoke": '{"confirm": "storage1"}',
     "DELETE hosts/{slug}": '{"confirm": "storage1"}',
+    "POST hosts/{slug}/targets/{target}/purges": '{"method": "discard", "serial": "x"}',
+    "POST hosts/{slug}/targets/{target}/settings": '{"name": "scheduler", "deed": "read"}',
     "POST runs": '{"plan": "first-look", "targets": ["storage1/scratch"]}',
     "POST runs/{number}/skip": '{"trials": [0]}',
     "POST runs/{number}/arm": '{"serials": ["x"]}',

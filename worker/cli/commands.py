@@ -72,7 +72,7 @@ def run_restore(options: argparse.Namespace, paths: Paths) -> int:
         journal = Journal(paths.journal)
         built = journal.layouts()
         left = layouts.take_down_all(state=paths.state, journal=journal)
-        restored = session.restore_all(journal)
+        restored = session.restore_all(journal, by_hand=True)
     if options.json:
         print(msgspec.json.encode(restored).decode())
     else:

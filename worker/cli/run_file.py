@@ -20,12 +20,13 @@ from worker.contract.inventory import PolicyTarget
 from worker.contract.orders import TrialOrder, decode_order
 from worker.contract.reports import Finished, Item, Outcome, SettingRestored
 from worker.control import Control
+from worker.ends import finished
 from worker.files import CompleteFiles
 from worker.journal import Journal
 from worker.settings import session
 from worker.settings.base import SettingError, named
 from worker.settings.subjects import subject_of
-from worker.trial import Bench, Trial, finished, in_words
+from worker.trial import Bench, Trial, in_words
 
 MAX_FILE_BYTES = 1024 * 1024
 ARMED_S = 3600.0
@@ -149,6 +150,9 @@ def _check_workloads(path: Path, order: TrialOrder) -> None:
 
 def dry_run(order: TrialOrder, paths: Paths) -> int:
     devices = {(target.path, target.stable_id): target.device for target in _targets(paths)}
+    if order.purge is not None:
+        purged = ", ".join(dict.fromkeys(leg.target.path for leg in order.legs))
+        print(f"# purged first by {order.purge}, which destroys everything on {purged}")
     for leg in order.legs:
         if (prefill := recipes.render_prefill(leg)) is not None:
             _print_recipe(f"leg {leg.number}, written first unless it is there already", prefill)

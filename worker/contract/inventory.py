@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from worker.contract.base import Count, Id, Message, Name, Path, Text
+from worker.contract.purge import PurgeOffer
 from worker.contract.workload import TargetKind
 
 Label = Annotated[str, Meta(max_length=200)]
@@ -178,6 +179,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     problem: Text = ""  # why not, in words
     size_bytes: Count = 0  # of the device; free space for a directory
     device: Label = ""  # kernel name of the block device it is or lies on, "" if none
+    purges: Annotated[tuple[PurgeOffer, ...], Meta(max_length=20)] = ()  # of a drive that may be destroyed
     opens: Path | None = None  # block: the device node that the path leads to now, which is what fio is given
     model: Label = ""
     firmware: Label = ""

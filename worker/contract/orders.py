@@ -1,5 +1,6 @@
 """What the server may ask of a host: data, never commands. Signed as a whole (see `signing`)."""
 
+from enum import StrEnum
 from typing import Annotated
 
 import msgspec
@@ -15,7 +16,8 @@ from worker.contract.base import (
     as_bytes,
     check_version,
 )
-from worker.contract.workload import Leg
+from worker.contract.purge import PurgeMethod
+from worker.contract.workload import Leg, TargetRef
 
 # The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
 ORDER_TASK = "sweetspot.order"
@@ -59,6 +61,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
     settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
     drop_caches: bool = False
+    purge: PurgeMethod | None = None  # of every block device under the legs, before anything else
     arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600
@@ -70,11 +73,34 @@ class CloseRunOrder(Order, tag="close_run", frozen=True, kw_only=True):
     run: Id
 
 
+class PurgeOrder(Order, tag="purge", frozen=True, kw_only=True):
+    """Purge one drive now."""
+
+    target: TargetRef
+    method: PurgeMethod
+    arming: Arming
+
+
+class SettingDeed(StrEnum):
+    READ = "read"
+    SET = "set"
+    PUT_BACK = "put_back"  # to what it was before it was first set by hand
+
+
+class SettingOrder(Order, tag="setting", frozen=True, kw_only=True):
+    """Read, change or put back one setting now, outside any run."""
+
+    target: TargetRef
+    name: Name
+    deed: SettingDeed
+    value: Annotated[str, Meta(max_length=200)] = ""  # to be set
+
+
 class InventoryOrder(Order, tag="inventory", frozen=True, kw_only=True):
     """Look again and send a Hello."""
 
 
-AnyOrder = TrialOrder | CloseRunOrder | InventoryOrder
+AnyOrder = TrialOrder | CloseRunOrder | InventoryOrder | PurgeOrder | SettingOrder
 
 
 class _Head(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ from worker.contract.base import (
 )
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import Capabilities, DriveHealth, Inventory, Label, PolicyTarget
+from worker.contract.purge import PurgeMethod
 
 
 class Direction(StrEnum):
@@ -55,7 +56,7 @@ class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
 
 
 class Phase(Message, tag="phase", frozen=True, kw_only=True):
-    """What the worker is doing now: guard, settings, prefill, run, report, restore."""
+    """What the worker is doing now: guard, purge, settings, prefill, run, report, restore."""
 
     at: float
     name: Name
@@ -82,6 +83,21 @@ class SettingRestored(Message, tag="restored", frozen=True, kw_only=True):
     observed: Text
     restored: bool
     note: Text = ""  # why not, e.g. changed by somebody else since
+
+
+class Purged(Message, tag="purged", frozen=True, kw_only=True):
+    """A drive was purged: what was sent, what was said, and what it reads as now."""
+
+    at: float
+    device: Label
+    serial: Label
+    method: PurgeMethod
+    commands: Annotated[tuple[Text, ...], Meta(max_length=20)]
+    said: Text = ""  # by the program, or by the drive
+    samples: Count  # evenly spread blocks that were read afterwards
+    samples_not_zero: Count
+    zeros_promised: bool | None = None  # whether the drive says that it reads as zeros now; None: it does not say
+    seconds: Number
 
 
 class Observed(Message, tag="observed", frozen=True, kw_only=True):
@@ -223,6 +239,7 @@ Item = (
     | Phase
     | SettingRecord
     | SettingRestored
+    | Purged
     | Observed
     | LegStarted
     | Sample

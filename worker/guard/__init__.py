@@ -14,9 +14,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from worker.contract.workload import Leg, TargetKind
+from worker.contract.workload import Leg, TargetKind, TargetRef
 from worker.guard.arming import serials_in_time, writes
-from worker.guard.blocks import Claim, claim
+from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
@@ -26,19 +26,40 @@ from worker.place import Place
 if TYPE_CHECKING:
     from worker.policy import Policy, PolicyEntry
 
-__all__ = ["Claim", "GuardRefused", "admit", "claim_drives", "serials_in_time", "survey", "writes"]
+__all__ = [
+    "Claim",
+    "GuardRefused",
+    "HeldDrive",
+    "admit",
+    "claim_drives",
+    "hold_drive",
+    "listed",
+    "serials_in_time",
+    "survey",
+    "writes",
+]
 
 
 @contextmanager
 def admit(leg: Leg, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
     """Where the leg may work; the claim holds while inside. Raises GuardRefused."""
-    entry = _entry(leg, policy)
+    entry = _entry(leg.target, policy)
     with ExitStack() as held:
         try:
             place = held.enter_context(_hold(entry, leg, armed_serials))
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
         yield place
+
+
+@contextmanager
+def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
+    """A whole drive for something that destroys everything on it. Raises GuardRefused."""
+    entry = _entry(target, policy)
+    if entry.kind is not TargetKind.BLOCK:
+        raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices are purged.")
+    with hold_whole(entry, armed_serials, purpose="purged are") as held:
+        yield held
 
 
 def claim_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[Claim, ...]:
@@ -50,6 +71,18 @@ def claim_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...
     if len({each.name for each in claims}) != len(claims):
         raise GuardRefused("guard_path", f"A drive is named twice: {', '.join(each.path for each in claims)}.")
     return claims
+
+
+def listed(target: TargetRef, policy: "Policy") -> Place:
+    """Where settings of a target are changed outside a run: the policy's entry, there and as it says.
+
+    Nothing is held, and nothing on the target is touched. Raises GuardRefused.
+    """
+    entry = _entry(target, policy)
+    found = survey(entry)
+    if found.problem:
+        raise GuardRefused("guard_path", found.problem)
+    return Place(path=found.opens or entry.path, device=found.device, target=entry.id)
 
 
 def survey(entry: "PolicyEntry") -> Survey:
@@ -73,9 +106,9 @@ def _hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Abs
     return hold_file(entry, leg, armed_serials)
 
 
-def _entry(leg: Leg, policy: "Policy") -> "PolicyEntry":
+def _entry(target: TargetRef, policy: "Policy") -> "PolicyEntry":
     """The policy's own entry; only this is used from here on, nothing of what the order said about the target."""
-    target, entry = leg.target, policy.entry(leg.target.id)
+    entry = policy.entry(target.id)
     if entry is None:
         listed = ", ".join(each.id for each in policy.targets) or "nothing"
         raise GuardRefused("guard_not_in_policy", f"{policy.path} does not list {target.id!r}; it lists {listed}.")

@@ -54,24 +54,40 @@ class Claim(msgspec.Struct, frozen=True):
     path: str  # node without links
 
 
+class HeldDrive(msgspec.Struct, frozen=True):
+    """A whole drive that nobody else can open exclusively, mount or build on while it is held."""
+
+    name: str  # kernel name
+    path: str  # node without links
+    fd: int  # open for reading and writing
+    size_bytes: int
+
+
+@contextmanager
+def hold_whole(entry: "PolicyEntry", armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
+    """The very drive, destroyable, armed, free and whole; its serial is looked at once more when it is held."""
+    name, path = resolve(entry)
+    identify(entry, name)
+    refuse_unless_destroyable(entry, name, armed_serials)
+    refuse_if_used(name, path)
+    if sysfs.is_partition(name):
+        raise GuardRefused("guard_path", f"{entry.path} is a partition; {purpose} whole drives.")
+    fd = _open(name, path, writes=True, exclusive=True)
+    try:
+        _check_again(entry, name, path, fd, writes=True)
+        yield HeldDrive(name, path, fd, sysfs.size_bytes(name))
+    finally:
+        os.close(fd)
+
+
 def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
     """A drive that a layout may be built on: the very one, destroyable, armed, free and whole.
 
     It cannot be held while it is built on: what builds opens it for itself alone, and fails if somebody else was
     faster.
     """
-    name, path = resolve(entry)
-    identify(entry, name)
-    refuse_unless_destroyable(entry, name, armed_serials)
-    refuse_if_used(name, path)
-    if sysfs.is_partition(name):
-        raise GuardRefused("guard_path", f"{entry.path} is a partition; layouts are built on whole drives.")
-    fd = _open(name, path, writes=True, exclusive=True)
-    try:
-        _check_again(entry, name, path, fd, writes=True)
-    finally:
-        os.close(fd)
-    return Claim(name, path)
+    with hold_whole(entry, armed_serials, purpose="layouts are built on") as held:
+        return Claim(held.name, held.path)
 
 
 def survey(entry: "PolicyEntry") -> Survey:

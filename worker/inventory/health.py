@@ -26,7 +26,7 @@ TOTAL_LIMIT_S = 12.0
 LONGEST = 2000
 DATA_UNIT_BYTES = 512_000
 KELVIN = 273
-_ASKED = ("nvme", "sata", "sas")
+ASKED = ("nvme", "sata", "sas")
 _WARNINGS = (
     "spare capacity is low", "temperature is out of bounds", "reliability is degraded", "media is read-only",
     "the backup of volatile memory has failed", "persistent memory is unreliable",
@@ -99,11 +99,12 @@ def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
     """Of every drive that may tell; those that there was no time for are left out. Takes seconds where tools hang."""
     give_up_at = time.monotonic() + TOTAL_LIMIT_S
     names = [name for name in sysfs.names(sys) if sysfs.kind(name, sys) == "disk" and sysfs.size_bytes(name, sys)]
-    asked = (name for name in names if sysfs.transport(name, sys) in _ASKED)
-    return tuple(_of(name, sys) for name in asked if time.monotonic() < give_up_at)
+    asked = (name for name in names if sysfs.transport(name, sys) in ASKED)
+    return tuple(of(name, sys) for name in asked if time.monotonic() < give_up_at)
 
 
-def _of(name: str, sys: Path) -> DriveHealth:
+def of(name: str, sys: Path = SYS) -> DriveHealth:
+    """Of one drive, within seconds; `problem` says why nothing is told."""
     serial = sysfs.serial(name, sys)
     path = sysfs.device_path(name)
     ways: list[Callable[[], DriveHealth]] = [lambda: _by_smartctl(name, path, serial)]

@@ -16,20 +16,24 @@ GONE = "the device is gone, or another one has its name"
 REBOOTED = "the host was restarted since; the restart undid it"
 CHANGED = "changed by somebody else since: left as it is"
 UNKNOWN = "this worker does not know the setting"
+BY_HAND = "by-hand"  # the run of settings that a person changed outside any run: see `by_hand`
 LONGEST = 2000  # of a text in the contract
 
 
 def restore_run(run: str, journal: Journal) -> list[SettingRestored]:
     """Put back everything that a run changed; twice is harmless. What the kernel refuses stays in the journal."""
-    return list(_restored(journal.baselines(run), journal))
+    return list(restored(journal.baselines(run), journal))
 
 
-def restore_all(journal: Journal) -> list[SettingRestored]:
-    """Put back what any run changed: at start, at the end, and when the server was not heard for long."""
-    return list(_restored(journal.baselines(), journal))
+def restore_all(journal: Journal, *, by_hand: bool = False) -> list[SettingRestored]:
+    """Put back what any run changed: at start, at the end, and when the server was not heard for long.
+
+    What a person changed by hand stays unless that is asked for, too.
+    """
+    return list(restored(tuple(each for each in journal.baselines() if by_hand or each.run != BY_HAND), journal))
 
 
-def _restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
+def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
     for kept in sorted(baselines, key=_when):
         # A setting put back earlier may have changed this one's row: take it as it is now.
         current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)

@@ -23,7 +23,7 @@ from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.permission import refuse_unallowed
-from worker.settings.restore import LONGEST, restore_all, restore_run
+from worker.settings.restore import BY_HAND, LONGEST, restore_all, restore_run
 from worker.settings.subjects import in_order, subject_of
 
 __all__ = ["SettingFailed", "restore_all", "restore_run", "settle"]
@@ -52,14 +52,15 @@ def settle(
         for subject in subjects:
             _settle_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
         for subject in subjects:
-            _refuse_undone(subject, wanted.get(subject, {}))
+            for wish in wanted.get(subject, {}).values():
+                refuse_undone(subject, wish.setting, wish.value)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
 
 
 def _put_back_other_runs(run: str, journal: Journal) -> None:
-    for other in sorted({baseline.run for baseline in journal.baselines()} - {run}):
+    for other in sorted({baseline.run for baseline in journal.baselines()} - {run, BY_HAND}):
         for told in restore_run(other, journal):
             place = named(told.device)
             log.info("Run %s: %s of %s put back: %s", other, told.name, place, told.note or told.observed)
@@ -73,7 +74,7 @@ def _by_subject(
 ) -> dict[str, dict[str, Wish]]:
     wanted: dict[str, dict[str, Wish]] = {}
     for asked in wishes:
-        setting, place = _known(asked, places)
+        setting, place = known(asked, places)
         refuse_unallowed(setting, place, policy)
         subject = subject_of(setting, place.device)
         wish = Wish(setting, asked.value)
@@ -87,7 +88,7 @@ def _by_subject(
     return wanted
 
 
-def _known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:
+def known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
         raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
@@ -106,7 +107,7 @@ def _settle_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) 
     else:
         _put_back(bench, tuple(key for key in bench.baselines() if key not in wanted), records, keep_effects=wanted)
     for key in sorted(wanted, key=rank):
-        _apply(bench, wanted[key], records)
+        apply(bench, wanted[key].setting, wanted[key].value, records)
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
@@ -139,30 +140,29 @@ def _put_back_one(bench: Bench, setting: Setting, kept: Baseline, records: list[
         return
     observed = bench.restore(setting, kept.before)
     before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))
-    records.append(_record(bench, setting, before, asked, now))
+    records.append(record(bench.subject, setting, before, asked, now))
     _refuse_clamped(bench, setting, asked, now, same=setting.same(observed, kept.before))
 
 
-def _apply(bench: Bench, wish: Wish, records: list[SettingRecord]) -> None:
-    setting = wish.setting
+def apply(bench: Bench, setting: Setting, value: str, records: list[SettingRecord]) -> None:
+    """Write one setting and read it back. Raises SettingError where it is not there or not as asked."""
     if not setting.discover(bench.subject):
         raise SettingError("setting_refused", setting.missing(bench.subject))
     before = setting.read(bench.subject)
-    observed = before if before == wish.value else bench.write(setting, wish.value)
-    records.append(_record(bench, setting, before, wish.value, observed))
-    _refuse_clamped(bench, setting, wish.value, observed, same=setting.verify(bench.subject, wish.value, observed))
+    observed = before if before == value else bench.write(setting, value)
+    records.append(record(bench.subject, setting, before, value, observed))
+    _refuse_clamped(bench, setting, value, observed, same=setting.verify(bench.subject, value, observed))
 
 
-def _refuse_undone(subject: str, wanted: Wishes) -> None:
+def refuse_undone(subject: str, setting: Setting, value: str) -> None:
     """Everything together is as wished, too."""
-    for wish in wanted.values():
-        now = wish.setting.read(subject)
-        if not wish.setting.verify(subject, wish.value, now):
-            raise SettingError(
-                "setting_conflict",
-                f"{wish.setting.name} of {named(subject)} was set to {wish.value} and is {now} after the other "
-                "settings were made: one of them, or another program on this host, changes it.",
-            )
+    now = setting.read(subject)
+    if not setting.verify(subject, value, now):
+        raise SettingError(
+            "setting_conflict",
+            f"{setting.name} of {named(subject)} was set to {value} and is {now} after the other "
+            "settings were made: one of them, or another program on this host, changes it.",
+        )
 
 
 def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
@@ -174,11 +174,11 @@ def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *
         )
 
 
-def _record(bench: Bench, setting: Setting, before: str, asked: str, observed: str) -> SettingRecord:
+def record(subject: str, setting: Setting, before: str, asked: str, observed: str) -> SettingRecord:
     return SettingRecord(
         at=time.time(),
         name=setting.name,
-        device=bench.subject,
+        device=subject,
         before=before[:LONGEST],
         asked=asked[:LONGEST],
         observed=observed[:LONGEST],

@@ -15,7 +15,11 @@ _OFTEN = {
     "rq_affinity": ("0", "1", "2"),
     "nomerges": ("0", "1", "2"),
 }
-_GROUPS = {FactorKind.WORKLOAD: "Workload", FactorKind.SETTING: "Settings of the host"}
+_GROUPS = {
+    FactorKind.WORKLOAD: "Workload",
+    FactorKind.DRIVE: "Done to the drive first",
+    FactorKind.SETTING: "Settings of the host",
+}
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ _PLACES = (
     _place("model", "Drive model", lambda result: result.target.model or "–"),
     _place("serial", "Drive", lambda result: result.target.serial or "–"),
     _place("direction", "Direction", lambda result: result.direction),
+    _place("drive_state", "Drive state", lambda result: getattr(result, "drive_state", None) or "–"),
 )
 _TIMES = (
     Column("repeat", "Repeat", lambda result: str(result.trial.repeat), numeric=True),

@@ -44,8 +44,8 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     Read in pieces that follow one another, so that the first line is out at once and no transaction stays open.
     """
     yield [
-        "run", "plan", "trial", "repeat", "host", "target", "drive_model", "drive_serial", "direction", "measured_at",
-        "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
+        "run", "plan", "trial", "repeat", "host", "target", "drive_model", "drive_serial", "drive_state", "direction",
+        "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
     ]  # fmt: skip
     after, sort = "", Sort()
     while True:
@@ -67,6 +67,7 @@ def _row(result: Result) -> Sequence[object]:
     trial, target, run = result.trial, result.target, result.run
     return [
         run.number, run.version.plan.slug, trial.index + 1, trial.repeat, result.host.slug, target.slug, target.model,
-        target.serial, result.direction, result.measured_at.isoformat(), result.invalid, result.why_invalid,
+        target.serial, getattr(result, "drive_state", None) or "", result.direction, result.measured_at.isoformat(),
+        result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
     ]  # fmt: skip

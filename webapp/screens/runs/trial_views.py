@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.packing import unpack
-from webapp.results.selectors import fio_json
+from webapp.results.selectors import configuration_of, fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
@@ -88,6 +88,7 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     context = {
         "trial": trial,
         "run": trial.run,
+        "drive_state": configuration_of(trial).get("leg.0.drive_state", ""),
         "notes": trial.notes.select_related("by", "trial"),
         "ladder": _ladder(results),
         **_skippable(trial),

@@ -15,7 +15,17 @@ from worker.contract.inventory import (
     PciFunction,
     PolicyTarget,
 )
-from worker.contract.orders import Arming, CloseRunOrder, InventoryOrder, SettingWish, TrialOrder
+from worker.contract.orders import (
+    Arming,
+    CloseRunOrder,
+    InventoryOrder,
+    PurgeOrder,
+    SettingDeed,
+    SettingOrder,
+    SettingWish,
+    TrialOrder,
+)
+from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import (
     Accepted,
     AttemptReply,
@@ -40,6 +50,7 @@ from worker.contract.reports import (
     Outcome,
     Phase,
     Problem,
+    Purged,
     Refusal,
     Report,
     ReportReply,
@@ -82,6 +93,35 @@ TRIAL_ORDER = TrialOrder(
     arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
 )
 CLOSE_RUN_ORDER = CloseRunOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300, run=RUN)
+PURGE_ORDER = PurgeOrder(
+    host=HOST,
+    attempt=ATTEMPT,
+    issued_at=AT,
+    expires_at=AT + 300,
+    target=DRIVE,
+    method=PurgeMethod.DISCARD,
+    arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3600),
+)
+SETTING_ORDER = SettingOrder(
+    host=HOST,
+    attempt=ATTEMPT,
+    issued_at=AT,
+    expires_at=AT + 300,
+    target=DRIVE,
+    name="scheduler",
+    deed=SettingDeed.SET,
+    value="none",
+)
+PURGED = Purged(
+    at=AT + 4,
+    device="nvme0n1",
+    serial="S4EWNX0R512345",
+    method=PurgeMethod.DISCARD,
+    commands=("BLKDISCARD /dev/nvme0n1 0 960197124096",),
+    samples=256,
+    samples_not_zero=0,
+    seconds=3.2,
+)
 INVENTORY_ORDER = InventoryOrder(host=HOST, attempt=ATTEMPT, issued_at=AT, expires_at=AT + 300)
 
 BINS = Histogram(latency_ns=(78_336, 79_360, 80_384), counts=(30_000, 64_000, 6_000))
@@ -150,6 +190,7 @@ ITEMS = (
     SettingRestored(
         at=AT, name="scheduler", device="nvme0n1", value="mq-deadline", observed="mq-deadline", restored=True
     ),
+    PURGED,
     Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
     LegStarted(
         at=AT,
@@ -280,6 +321,7 @@ HELLO = Hello(
             present=True,
             size_bytes=960_197_124_096,
             device="nvme0n1",
+            purges=(PurgeOffer(method=PurgeMethod.DISCARD),),
             opens="/dev/nvme0n1",
         ),
     ),

@@ -19,6 +19,8 @@ MESSAGES: list[Message] = [
     ex.TRIAL_ORDER,
     ex.CLOSE_RUN_ORDER,
     ex.INVENTORY_ORDER,
+    ex.PURGE_ORDER,
+    ex.SETTING_ORDER,
     *ex.ITEMS,
     ex.REPORT_REPLY,
     ex.WORKER_LOG,

@@ -1,0 +1,161 @@
+"""What a host does outside any run: purging a drive, and settings by hand."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from webapp.core.api import operator
+from webapp.hosts.models import Target
+from webapp.plans.selectors import targets_named
+from webapp.runs.host_actions import LONGEST_REASON, LONGEST_VALUE, purge_drive, setting_by_hand
+from webapp.runs.models import HostAction, SettingChange
+
+router = Router(tags=["hosts"])
+
+
+class PurgeIn(Schema):
+    """`serial` is the target's arming serial, typed by a person."""
+
+    method: str
+    serial: str
+    why: str = Field("", max_length=LONGEST_REASON)
+
+
+class PurgeOut(Schema):
+    """`purged`: what the worker reported, empty until it did."""
+
+    id: int
+    method: str
+    by: str | None
+    why: str
+    at: datetime
+    state: str
+    phase: str
+    outcome_code: str
+    outcome: str
+    purged: list[dict[str, Any]]
+
+    @staticmethod
+    def resolve_method(action: HostAction) -> str:
+        return action.purge
+
+    @staticmethod
+    def resolve_by(action: HostAction) -> str | None:
+        return action.by.username if action.by else None
+
+    @staticmethod
+    def resolve_state(action: HostAction) -> str:
+        return action.attempt.state
+
+    @staticmethod
+    def resolve_phase(action: HostAction) -> str:
+        return action.attempt.phase
+
+    @staticmethod
+    def resolve_outcome_code(action: HostAction) -> str:
+        return action.attempt.outcome_code
+
+    @staticmethod
+    def resolve_outcome(action: HostAction) -> str:
+        return action.attempt.outcome
+
+    @staticmethod
+    def resolve_purged(action: HostAction) -> list[dict[str, Any]]:
+        purged: list[dict[str, Any]] = action.attempt.purged
+        return purged
+
+
+class SettingIn(Schema):
+    """`value` only to set. What is set stays until it is put back."""
+
+    name: str
+    deed: Literal["read", "set", "put_back"]
+    value: str = Field("", max_length=LONGEST_VALUE)
+    why: str = Field("", max_length=LONGEST_REASON)
+
+
+class ChangeOut(Schema):
+    name: str
+    device: str
+    before: str
+    asked: str
+    observed: str
+    restored: bool
+    note: str
+
+
+class SettingOut(Schema):
+    """`changes`: what the worker found and did, empty until it did."""
+
+    id: int
+    setting: str
+    deed: str
+    value: str
+    by: str | None
+    why: str
+    at: datetime
+    state: str
+    outcome_code: str
+    outcome: str
+    changes: list[ChangeOut]
+
+    @staticmethod
+    def resolve_by(action: HostAction) -> str | None:
+        return action.by.username if action.by else None
+
+    @staticmethod
+    def resolve_state(action: HostAction) -> str:
+        return action.attempt.state
+
+    @staticmethod
+    def resolve_outcome_code(action: HostAction) -> str:
+        return action.attempt.outcome_code
+
+    @staticmethod
+    def resolve_outcome(action: HostAction) -> str:
+        return action.attempt.outcome
+
+    @staticmethod
+    def resolve_changes(action: HostAction) -> list[SettingChange]:
+        return list(action.attempt.setting_changes.order_by("at", "id"))
+
+
+def _target(slug: str, target: str) -> Target:
+    return targets_named([f"{slug}/{target}"])[0]
+
+
+@router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
+def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
+    """Latest first."""
+    return HostAction.objects.filter(target=_target(slug, target)).exclude(purge="").select_related("attempt", "by")
+
+
+@router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut})
+def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Status[HostAction]:
+    """Destroys everything on the drive. Sent at once; refused while the host is at work."""
+    person = operator(request)
+    action = purge_drive(
+        target=_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
+    )
+    return Status(201, action)
+
+
+@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
+def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
+    """What was read, set and put back by hand, latest first."""
+    actions = HostAction.objects.filter(target=_target(slug, target)).exclude(setting="")
+    return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
+
+
+@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingOut})
+def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
+    """Sent at once; refused while the host is at work."""
+    person = operator(request)
+    action = setting_by_hand(
+        target=_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
+        by=person,
+    )  # fmt: skip
+    return Status(201, action)

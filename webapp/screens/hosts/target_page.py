@@ -1,0 +1,139 @@
+"""One target of a host: what it is, what is known of it, its settings, and purging it."""
+
+from dataclasses import dataclass
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from webapp.core.errors import Refusal
+from webapp.hosts.lock_groups import sharing
+from webapp.hosts.models import Host, Target
+from webapp.plans.factors import FACTORS, PURGE_LABELS
+from webapp.runs.host_actions import purge_drive, set_by_hand, settable, setting_by_hand
+from webapp.runs.models import Attempt, HostAction
+from webapp.screens.access import operator_action, page, person
+from webapp.screens.arming import drives_to_arm
+from webapp.screens.hosts.find import host_or_404
+from webapp.screens.hosts.views import active_attempt
+
+ACTIONS_SHOWN = 20
+# Everything else is made and read by documented formats alone.
+TRIED = frozenset({"discard"})
+
+
+@dataclass(frozen=True)
+class Offer:
+    """A way to purge the drive."""
+
+    method: str
+    label: str
+    problem: str
+    tried: bool  # with this very command, by this project; on loop devices
+
+
+@dataclass(frozen=True)
+class PurgeRow:
+    """One purge that was asked for, and what came of it."""
+
+    action: HostAction
+    label: str
+    said: str
+    verified: str
+
+
+def _target(slug: str, name: str) -> Target:
+    host = host_or_404(slug)
+    found = Target.objects.select_related("host").filter(host=host, slug=name).order_by("-in_policy").first()
+    if found is None:
+        raise Http404(f"{host} has no target {name}.")
+    return found
+
+
+def _offers(target: Target) -> list[Offer]:
+    said = {offer["method"]: offer.get("problem", "") for offer in target.purges}
+    return [Offer(name, PURGE_LABELS.get(name, name), problem, name in TRIED) for name, problem in said.items()]
+
+
+def _rows(target: Target) -> list[PurgeRow]:
+    actions = HostAction.objects.filter(target=target).exclude(purge="").select_related("attempt", "by")[:ACTIONS_SHOWN]
+    return [PurgeRow(a, PURGE_LABELS.get(a.purge, a.purge), _said(a.attempt), _verified(a.attempt)) for a in actions]
+
+
+def _said(attempt: Attempt) -> str:
+    """What is going on, or why it did not go well."""
+    return attempt.outcome if attempt.ended_at else attempt.phase or "the order is on its way"
+
+
+def _verified(attempt: Attempt) -> str:
+    """What it read as afterwards."""
+    if not attempt.purged:
+        return ""
+    told = attempt.purged[-1]
+    other, count = told["samples_not_zero"], told["samples"]
+    read = f"{count} samples read as zeros" if not other else f"{other} of {count} samples are not zeros"
+    promise = {True: "as it promises", False: "which it does not promise"}.get(told["zeros_promised"])
+    return f"{read}, {promise}" if promise else f"{read}; it promises nothing about that"
+
+
+def _setting_rows(target: Target) -> list[HostAction]:
+    """What was read, set and put back from here, newest first."""
+    actions = HostAction.objects.filter(target=target).exclude(setting="").select_related("attempt", "by")
+    return list(actions.prefetch_related("attempt__setting_changes")[:ACTIONS_SHOWN])
+
+
+@page
+def target_page(request: HttpRequest, slug: str, target: str) -> HttpResponse:
+    return _show(request, _target(slug, target))
+
+
+def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: str = "") -> HttpResponse:
+    host: Host = target.host
+    offers = _offers(target)
+    context = {
+        "host": host,
+        "target": target,
+        "drives": drives_to_arm([target]),
+        "shares": sharing([target]).get(target.pk, []),
+        "offers": offers,
+        "usable": [offer for offer in offers if not offer.problem],
+        "rows": _rows(target),
+        "active": active_attempt(host),
+        "why_not": problem,
+        "refused": refused,
+        "settable": [(name, FACTORS[name].label if name in FACTORS else name) for name in settable(target)],
+        "by_hand": set_by_hand(target),
+        "setting_rows": _setting_rows(target),
+        "given": request.POST,
+    }
+    return render(request, "screens/target.html", context, status=400 if problem else 200)
+
+
+@operator_action
+def purge(request: HttpRequest, slug: str, target: str) -> HttpResponse:
+    found = _target(slug, target)
+    given = request.POST
+    try:
+        purge_drive(
+            target=found, method=given.get("method", ""), serial=given.get("serial", "").strip(),
+            why=given.get("why", ""), by=person(request),
+        )  # fmt: skip
+    except Refusal as refusal:
+        return _show(request, found, problem=refusal.message, refused="purge")
+    messages.success(request, f"{found} is being purged. Reload this page to see how far it is.")
+    return redirect("host_target", slug=found.host.slug, target=found.slug)
+
+
+@operator_action
+def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
+    """`deed`: read, set or put_back."""
+    found, given = _target(slug, target), request.POST
+    try:
+        setting_by_hand(
+            target=found, name=given.get("name", ""), deed=given.get("deed", ""), value=given.get("value", ""),
+            why=given.get("why", ""), by=person(request),
+        )  # fmt: skip
+    except Refusal as refusal:
+        return _show(request, found, problem=refusal.message, refused="setting")
+    messages.success(request, f"{found.host} is asked. Reload this page to see its answer.")
+    return redirect("host_target", slug=found.host.slug, target=found.slug)

@@ -1,0 +1,98 @@
+"""A target's page: what it says of the drive, what it offers, and what came of it."""
+
+import msgspec
+import pytest
+from django.test import Client
+
+from webapp.hosts.models import Target
+from webapp.runs.models import Attempt, HostAction, SettingChange
+from webapp.screens.tests import factories
+from worker.contract.tests.examples import PURGED
+
+pytestmark = pytest.mark.usefixtures("broker")
+FROZEN = "Its security is frozen, which the host's firmware does at start."
+
+
+@pytest.fixture
+def drive(transactional_db: None) -> Target:
+    host = factories.make_host()
+    factories.make_snapshot(host)
+    purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": FROZEN}]
+    return factories.make_drive(host, opens="/dev/nvme0n1", purges=purges)
+
+
+def shown(client: Client) -> str:
+    return client.get("/hosts/storage1/targets/nvme0/").content.decode()
+
+
+def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, drive: Target) -> None:
+    page = shown(operator)
+    for words in ("S64GNE0R800123", "1.92 TB", "nothing that the host recognises", "ATA secure erase", "frozen"):
+        assert words in page, words
+    assert page.count("not tried on real hardware") == 1
+    assert 'value="ata_secure_erase" required disabled' in page
+    assert "It was not purged from here yet" in page
+
+
+def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> None:
+    form = {"method": "discard", "serial": "S64GNE0R80012", "why": "for <b>you</b>"}
+    refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)
+    assert refused.status_code == 400
+    assert (
+        "Not purged: This destroys what is on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
+    )
+    assert 'value="for &lt;b&gt;you&lt;/b&gt;"' in refused.content.decode()
+    assert not HostAction.objects.exists()
+    operator.post("/hosts/storage1/targets/nvme0/purge/", form | {"serial": "S64GNE0R800123"})
+    page = shown(operator)
+    assert "the order is on its way" in page
+    assert "for &lt;b&gt;you&lt;/b&gt;" in page
+    assert "works on" not in page
+    attempt = HostAction.objects.get().attempt
+    purged = [msgspec.to_builtins(PURGED)]
+    Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at, purged=purged)
+    page = shown(operator)
+    assert "256 samples read as zeros; it promises nothing about that" in page
+    assert "BLKDISCARD /dev/nvme0n1 0 960197124096" in page
+
+
+def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Target) -> None:
+    page = shown(viewer)
+    assert "Purging needs the role operator" in page
+    assert 'name="serial"' not in page
+    assert viewer.post("/hosts/storage1/targets/nvme0/purge/", {}).status_code == 403
+
+
+def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Target) -> None:
+    factories.make_target(drive.host)
+    assert "Only block devices are purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
+    Target.objects.update(destroy=False)
+    assert "<code>destroy = true</code>" in shown(operator)
+    assert operator.get("/hosts/storage1/targets/gone/").status_code == 404
+
+
+def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client, drive: Target) -> None:
+    address = "/hosts/storage1/targets/nvme0/setting/"
+    refused = operator.post(address, {"name": "scheduler", "deed": "set", "value": ""})
+    assert refused.status_code == 400
+    assert "Not done: Give the value to set" in refused.content.decode()
+    operator.post(address, {"name": "scheduler", "deed": "set", "value": "kyber", "why": "to <try>"})
+    attempt = HostAction.objects.get().attempt
+    Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at)
+    SettingChange.objects.create(
+        attempt=attempt, at=attempt.created_at, name="scheduler", device="nvme0n1", before="none", asked="kyber",
+        observed="kyber",
+    )  # fmt: skip
+    page = shown(operator)
+    assert "none → <strong>kyber</strong>" in page
+    assert "to &lt;try&gt;" in page
+    assert "Put back scheduler" in page
+    assert "Put back scheduler" not in shown(viewer)
+    assert viewer.post(address, {"name": "scheduler", "deed": "read"}).status_code == 403
+    operator.post(address, {"name": "scheduler", "deed": "put_back"})
+    assert "put back scheduler" in shown(operator)
+
+
+def test_a_target_whose_settings_are_closed_says_so(operator: Client, drive: Target) -> None:
+    Target.objects.update(settings_allowed=[])
+    assert "lets no setting of this target be changed" in shown(operator)

@@ -1,0 +1,78 @@
+"""Settings that a person changes outside any run: they stay until the person puts them back.
+
+What was there before is kept in the journal under a run of its own, which no other run's end, no start of the worker
+and no silence of the server puts back. A run that begins later takes the value as the host's own.
+"""
+
+from collections.abc import Iterable
+
+from worker.contract.orders import SettingWish
+from worker.contract.reports import SettingRecord, SettingRestored
+from worker.journal import Journal
+from worker.place import Place
+from worker.policy import Policy
+from worker.settings import BY_KEY
+from worker.settings.base import Setting, SettingError, SettingFailed, named
+from worker.settings.bench import Bench
+from worker.settings.permission import refuse_unallowed
+from worker.settings.restore import BY_HAND, restored
+from worker.settings.session import apply, known, record, refuse_undone
+from worker.settings.subjects import subject_of
+
+
+def read(name: str, place: Place) -> SettingRecord:
+    """What it is now, as `observed`; nothing is asked for. Raises SettingFailed."""
+    try:
+        setting, _ = known(SettingWish(name=name, value=""), {0: place})
+        subject = subject_of(setting, place.device)
+        if not setting.discover(subject):
+            raise SettingError("setting_refused", setting.missing(subject))
+        now = setting.read(subject)
+    except SettingError as error:
+        raise SettingFailed(error.code, error.message, ()) from error
+    return record(subject, setting, now, "", now)
+
+
+def change(name: str, value: str, place: Place, policy: Policy, journal: Journal) -> list[SettingRecord]:
+    """Write, read back, keep what was there before. Raises SettingFailed with the records so far."""
+    records: list[SettingRecord] = []
+    try:
+        wish, _ = known(SettingWish(name=name, value=value), {0: place})
+        refuse_unallowed(wish, place, policy)
+        _refuse_while_a_run_holds_settings(journal)
+        bench = Bench(BY_HAND, subject_of(wish, place.device), journal)
+        apply(bench, wish, value, records)
+        refuse_undone(bench.subject, wish, value)
+    except SettingError as error:
+        raise SettingFailed(error.code, error.message, tuple(records)) from error
+    return records
+
+
+def put_back(name: str, place: Place, journal: Journal) -> list[SettingRestored]:
+    """Put it back, with what the kernel changed along with it. Raises SettingFailed where it was not set by hand."""
+    try:
+        setting, _ = known(SettingWish(name=name, value=""), {0: place})
+        _refuse_while_a_run_holds_settings(journal)
+        subject = subject_of(setting, place.device)
+    except SettingError as error:
+        raise SettingFailed(error.code, error.message, ()) from error
+    bench = Bench(BY_HAND, subject, journal)
+    kept = bench.baselines()
+    if setting.key not in kept:
+        words = f"{name} of {named(subject)} was not changed by hand, or was put back before."
+        raise SettingFailed("setting_not_changed", words, ())
+    keys = [setting.key, *_effects(setting, (key for key in kept if kept[key].wished))]
+    return list(restored(tuple(kept[key] for key in keys if key in kept), journal))
+
+
+def _effects(setting: Setting, wished: Iterable[str]) -> list[str]:
+    others = set(wished)
+    return [key for key in setting.disturbs if key in BY_KEY and key not in others]
+
+
+def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
+    if any(baseline.run != BY_HAND for baseline in journal.baselines()):
+        raise SettingError(
+            "setting_conflict",
+            "A run has changed settings on this host and has not put them back yet. Wait until it has, or cancel it.",
+        )
