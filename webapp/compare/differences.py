@@ -9,12 +9,15 @@ Results of several runs in one cell are repeats and not pooled; series from diff
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, UNKNOWN, Dimension, FactorDimension, Row, label_of
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import Grouped, Place
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
+from webapp.plans.factors import FACTORS
+from webapp.plans.varying import differing
 
 _LISTED = 4
 # Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
@@ -37,10 +40,6 @@ class _Candidate:
     several_are_repeats: bool = False
 
 
-def _of_row(row: Row) -> Hashable:
-    return row.id
-
-
 def _of_point(row: Row) -> Hashable:
     return id(row.point)  # rows of one point share it
 
@@ -49,25 +48,54 @@ def _of_configuration(row: Row) -> Hashable:
     return row.configuration
 
 
+@dataclass(frozen=True)
+class _Held:
+    """What can differ, once: a row for each key of `of`, and which keys stand at each place."""
+
+    rows: Mapping[Hashable, Row]
+    places: Mapping[Place, frozenset[Hashable]]
+
+
+class _Holdings:
+    """Of grouped results, made for each `of` when it is first asked for."""
+
+    def __init__(self, grouped: Grouped) -> None:
+        self.grouped = grouped
+        self._held: dict[Callable[[Row], Hashable], _Held] = {}
+
+    def by(self, of: Callable[[Row], Hashable]) -> _Held:
+        if of not in self._held:
+            rows: dict[Hashable, Row] = {}
+            places: dict[Place, frozenset[Hashable]] = {}
+            for place, there in self.grouped.cells.items():
+                own = {of(row): row for row in there}
+                rows |= own
+                places[place] = frozenset(own)
+            self._held[of] = _Held(rows, places)
+        return self._held[of]
+
+
 def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]:
     """Everything that differs; confounding first, then pooling."""
-    rows = [row for each in grouped.cells.values() for row in each]
-    found = [one for candidate in _dimensions(query) for one in _judged(candidate, grouped, rows)]
+    holdings = _Holdings(grouped)
+    found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
     found = [one for one in found if not _is_told(one, query)]
     told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
-    facts = [one for candidate in _facts(told, rows) for one in _judged(candidate, grouped, rows)]
+    configured = holdings.by(_of_configuration).rows
+    facts = [one for candidate in _facts(told, configured.values()) for one in _judged(candidate, holdings)]
     found += [_following(one, query) for one in _of_configurations(facts, query)]
     order = list(DifferenceKind)
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
-def _dimensions(query: CompareQuery) -> Iterable[_Candidate]:
-    """Factors and places that the comparison does not name."""
+def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
+    """Places, and the factors that can differ, which the comparison does not name."""
+    factors = differing([row.point for row in holdings.by(_of_point).rows.values()])
     for name, dimension in DIMENSIONS.items():
-        if name in _TOLD_OTHERWISE or name in query.dimensions:
+        if name in _TOLD_OTHERWISE or name in query.dimensions or (name in FACTORS and name not in factors):
             continue
         text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
-        of = _of_point if isinstance(dimension, FactorDimension) else _of_row
+        of = _of_point if isinstance(dimension, FactorDimension) else attrgetter(name)
         yield _Candidate(name, dimension.label, text, of, several_are_repeats=name == "run")
 
 
@@ -86,14 +114,13 @@ def _target_alone(row: Row) -> str:
     return row.target.partition("/")[2]
 
 
-def _facts(told: set[str], rows: Sequence[Row]) -> Iterable[_Candidate]:
-    """Facts that are not told already: as a factor, or by the device that differs."""
-    known = {row.configuration: row.facts for row in rows}
-    for name in sorted({name for facts in known.values() for name in facts}):
+def _facts(told: set[str], configured: Iterable[Row]) -> Iterable[_Candidate]:
+    """Facts that are not told already: as a factor, or by the device that differs. A row for each configuration."""
+    for name in sorted({name for row in configured for name in row.facts}):
         if name in VOLATILE or {name, setting_of(name)} & told or (_THE_DEVICE & told and name in IDENTITY):
             continue
         yield _Candidate(name, name, _fact_text(name), _of_configuration)
-    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or UNKNOWN, _of_row)
+    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or UNKNOWN, attrgetter("fio_version"))
 
 
 def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:
@@ -120,14 +147,15 @@ def _fact_text(name: str) -> Callable[[Row], str]:
     return lambda row: row.facts.get(name, UNKNOWN)
 
 
-def _judged(candidate: _Candidate, grouped: Grouped, rows: Sequence[Row]) -> list[Difference]:
-    texts = {of: candidate.text(row) for of, row in {candidate.of(row): row for row in rows}.items()}
+def _judged(candidate: _Candidate, holdings: _Holdings) -> list[Difference]:
+    held = holdings.by(candidate.of)
+    texts = {key: candidate.text(row) for key, row in held.rows.items()}
     if len(set(texts.values())) < 2:
         return []
-    seen = {place: frozenset({texts[candidate.of(row)] for row in there}) for place, there in grouped.cells.items()}
+    seen = {place: frozenset(map(texts.__getitem__, keys)) for place, keys in held.places.items()}
     found = []
     if series := _confounded(seen, candidate.several_are_repeats):
-        found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, grouped)))
+        found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, holdings.grouped)))
     pooled = {text for texts in seen.values() if len(texts) > 1 for text in texts}
     if pooled and not candidate.several_are_repeats:
         found.append(_difference(DifferenceKind.POOLED, candidate, _list(pooled)))

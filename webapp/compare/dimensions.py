@@ -3,6 +3,7 @@ the configuration that was observed, and each fact of it (`fact.device.firmware`
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from webapp.plans.factors import FACTORS, Value
 
@@ -90,13 +91,20 @@ class ConfigurationDimension(Dimension):
         return Level(short, f"configuration {short}" if short else "none observed", None)
 
 
+_ABSENT_LEVEL = Level("", ABSENT, None)
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _level(name: str, value: Value) -> Level:
+    """Of a factor. Thousands of rows have the same few, so each is written once."""
+    factor = FACTORS[name]
+    return Level(factor.write(value), factor.format(value), _number(value) if factor.numeric else None)
+
+
 @dataclass(frozen=True)
 class FactorDimension(Dimension):
     def level(self, row: Row) -> Level:
-        if self.name not in row.point:
-            return Level("", ABSENT, None)
-        factor, value = FACTORS[self.name], row.point[self.name]
-        return Level(factor.write(value), factor.format(value), _number(value) if factor.numeric else None)
+        return _level(self.name, row.point[self.name]) if self.name in row.point else _ABSENT_LEVEL
 
 
 @dataclass(frozen=True)

@@ -1,53 +1,82 @@
-"""Results as rows for comparing: three queries, whatever is asked."""
+"""Results as rows for comparing: five queries, whatever is asked.
+
+What many results share (a run, a target, a point, a configuration) is read once and not with each of them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import QuerySet
+
 from webapp.compare.dimensions import Row
 from webapp.compare.facts import normalised
 from webapp.compare.query import CompareRefused
+from webapp.hosts.models import Target
 from webapp.plans.factors import Value
 from webapp.results.filters import ResultFilter
 from webapp.results.metrics import Metric
 from webapp.results.models import Configuration, Result
 from webapp.results.selectors import conditions
+from webapp.runs.models import Run
 
 MOST_RESULTS = 20_000
 SPOTS_LOOKED_AT = 5_000
+Point = Mapping[str, Value]
 _COLUMNS = (
-    "id", "host__slug", "target__slug", "target__model", "target__serial", "run__number", "run__version__plan__slug",
-    "direction", "trial__repeat", "point_key", "leg_run__configuration_id", "leg_run__fio_version", "invalid",
-    "trial__invalid_reason", "run__invalid_reason",
+    "id", "point_key", "run_id", "target_id", "leg_run__configuration_id", "direction", "trial__repeat",
+    "trial__index", "leg_run__fio_version", "invalid", "trial__invalid_reason",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Rows:
-    """In the order they were measured in; `missing` results have no value of the metric."""
+    """In the order they were measured in; `missing` results have no value of the metric. `points` by their keys."""
 
     rows: tuple[Row, ...]
     missing: int
+    points: Mapping[str, Point]
+
+
+@dataclass(frozen=True)
+class _Shared:
+    """What results share, by its key in the database."""
+
+    points: Mapping[str, Point]
+    runs: Mapping[int, tuple[int, str, str]]  # number, plan, why it is invalid
+    targets: Mapping[int, tuple[str, str, str, str]]  # host, target, model and serial of its drive
+    facts: Mapping[str, Mapping[str, str]]
 
 
 def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
     """Raises CompareRefused where there are too many."""
-    found = Result.objects.filter(conditions(asked)).order_by("run__number", "trial__index", "id")
+    found = Result.objects.filter(conditions(asked)).order_by()
     values = list(found.values_list(metric.column, *_COLUMNS)[: MOST_RESULTS + 1])
     if len(values) > MOST_RESULTS:
         raise CompareRefused(
             "compare_too_many",
             f"More than {MOST_RESULTS:,} results fit this choice. Choose runs, hosts, drives or levels of a factor.",
         )
-    points = points_of({str(one[10]): int(one[1]) for one in values})
-    facts = _facts({one[11] for one in values if one[11]})
-    rows = tuple(_row(one, points, facts) for one in values if one[0] is not None)
-    return Rows(rows, len(values) - len(rows))
+    shared = _Shared(
+        points_of({str(one[2]): int(one[1]) for one in values}),
+        _by_key(
+            Run.objects.filter(pk__in={one[3] for one in values}), "number", "version__plan__slug", "invalid_reason"
+        ),
+        _by_key(Target.objects.filter(pk__in={one[4] for one in values}), "host__slug", "slug", "model", "serial"),
+        _facts({one[5] for one in values if one[5]}),
+    )
+    values.sort(key=lambda one: (shared.runs[one[3]][0], one[8], one[1]))
+    rows = tuple(_row(one, shared) for one in values if one[0] is not None)
+    return Rows(rows, len(values) - len(rows), shared.points)
 
 
-def points_of(results: Mapping[str, int]) -> dict[str, Mapping[str, Value]]:
+def points_of(results: Mapping[str, int]) -> dict[str, Point]:
     """The point of each key, read from one result that stands at it: `results` is key -> id."""
     return dict(Result.objects.filter(id__in=results.values()).values_list("point_key", "point"))
+
+
+def _by_key(found: QuerySet[Any], *columns: str) -> dict[int, tuple[Any, ...]]:
+    return {pk: tuple(values) for pk, *values in found.order_by().values_list("pk", *columns)}
 
 
 def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
@@ -55,11 +84,12 @@ def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
     return {digest: normalised(facts) for digest, facts in found}
 
 
-def _row(one: Sequence[Any], points: Mapping[str, Mapping[str, Value]], facts: Mapping[str, Mapping[str, str]]) -> Row:
-    value, id_, host, target, model, serial, run, plan, direction, repeat, key, digest, fio, invalid, *why = one
+def _row(one: Sequence[Any], shared: _Shared) -> Row:
+    value, id_, key, run_id, target_id, digest, direction, repeat, _, fio, invalid, why = one
+    (run, plan, run_why), (host, target, model, serial) = shared.runs[run_id], shared.targets[target_id]
     return Row(
-        id_, value, host, f"{host}/{target}", model, serial, run, plan, direction, repeat, points[key],
-        digest or "", fio, (next(filter(None, why), "marked as invalid")) if invalid else "", facts.get(digest, {}),
+        id_, value, host, f"{host}/{target}", model, serial, run, plan, direction, repeat, shared.points[key],
+        digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", shared.facts.get(digest, {}),
     )  # fmt: skip
 
 
@@ -68,13 +98,26 @@ class Spot:
     """A point that was measured at a target."""
 
     target: str  # host/target
-    point: Mapping[str, Value]
+    point: Point
 
 
 def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:
-    """Each point once for each target, of the newest `most` results: what there is to choose from."""
+    """Each point once for each target, of the newest `most` results."""
     newest = Result.objects.filter(conditions(asked)).order_by("-measured_at", "-id")
     rows = newest.values_list("id", "host__slug", "target__slug", "point_key")[:most]
     found = {(f"{host}/{target}", key): id_ for id_, host, target, key in rows}
     points = points_of({key: id_ for (_, key), id_ in found.items()})
     return [Spot(target, points[key]) for target, key in found]
+
+
+def points_there(
+    asked: ResultFilter, most: int = SPOTS_LOOKED_AT, known: Mapping[str, Point] | None = None
+) -> list[Point]:
+    """The points of the newest `most` results: what there is to choose from. `known` ones are not read again."""
+    newest = Result.objects.filter(conditions(asked)).order_by("-measured_at", "-id")
+    found = dict(newest.values_list("point_key", "id")[:most])
+    read = known or {}
+    return [
+        *(read[key] for key in found if key in read),
+        *points_of({key: id_ for key, id_ in found.items() if key not in read}).values(),
+    ]

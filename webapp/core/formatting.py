@@ -30,8 +30,9 @@ def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
     if value is None:
         return NOTHING
     magnitude = abs(value)
-    fits = [step for step in steps if magnitude and _rounded(magnitude / step[0]) >= 1] or [steps[0]]
-    factor, unit = fits[-1]
+    # rounding makes 1 of 0.9995: what is further below need not be tried
+    fits = (step for step in reversed(steps) if magnitude >= 0.99 * step[0] and _rounded(magnitude / step[0]) >= 1)
+    factor, unit = next(fits, steps[0])
     return f"{significant(value / factor)} {unit}".rstrip()
 
 

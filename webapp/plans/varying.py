@@ -5,7 +5,7 @@ a setting that is left as the host had it, or one of two alternatives (a block s
 Where a factor just does not apply (`fixedbufs` of psync), what makes it so varies itself, and nothing is said twice.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
@@ -16,15 +16,26 @@ _PLACES = {name: index for index, name in enumerate(FACTORS)}
 def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Names of the factors that vary, in the order of the table of factors; unknown ones last, by alphabet."""
     known = list(points)
-    seen: dict[str, set[str]] = {}
-    for point in known:
-        for name, value in point.items():
-            seen.setdefault(name, set()).add(repr(value))
-    for name in seen:
-        if _absence_speaks(name) and any(name not in point for point in known):
-            seen[name].add(_ABSENT)
-    names = [name for name, levels in seen.items() if len(levels) > 1]
+    names = [name for name in differing(known) if len(_levels(name, known)) > 1]
     return tuple(sorted(names, key=lambda name: (_PLACES.get(name, len(_PLACES)), name)))
+
+
+def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
+    """Names that some points have and others lack, or that take more than one level: all that can vary."""
+    if not points:
+        return set()
+    first = points[0]
+    found: set[str] = set()
+    for point in points[1:]:
+        found |= first.keys() ^ point.keys()
+        found.update(name for name, value in point.items() if name not in found and first[name] != value)
+    return found
+
+
+def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
+    """What it takes in the points that have it, and that others lack it where this says something."""
+    levels = {repr(point[name]) for point in points if name in point}
+    return levels | {_ABSENT} if _absence_speaks(name) and any(name not in point for point in points) else levels
 
 
 def _absence_speaks(name: str) -> bool:

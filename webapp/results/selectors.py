@@ -5,38 +5,47 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from uuid import UUID
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
+from webapp.hosts.models import Target
 from webapp.results.filters import ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
-from webapp.runs.models import Attempt, Trial
+from webapp.runs.models import Attempt, Run, Trial
 
 # A result row is written in the transaction that ends its trial as done, and a trial that is done stays so.
 VALID = Q(invalid=False)
 
 
-# What no list shows: large, and to be read for each row otherwise.
-_LEFT_IN_THE_DATABASE = (
-    "latency", "run__version__document", "run__armed_serials", "trial__point", "trial__workload", "trial__settings",
-    "host__capabilities", "target__host__capabilities", "target__settings_allowed",
-)  # fmt: skip
+# What a list shows of a result, its trial, run and target. The rest is large, or slow to read.
+_OF_RESULTS = tuple(field.name for field in Result._meta.concrete_fields if field.name != "latency")
+_OF_TRIALS = ("trial__index", "trial__repeat", "trial__invalid_reason")
+_OF_RUNS = ("number", "invalid_reason", "version__plan__slug", "version__plan__title")
+_OF_TARGETS = ("slug", "model", "serial", "host__slug")
 
 
 def with_places(results: QuerySet[Result]) -> QuerySet[Result]:
-    """With run, plan, host, target and trial fetched along; histograms and documents are left in the database.
+    """With trial, run, plan, target and host fetched along, in three queries: results share few runs and targets, so
+    those are read once each. Of all of them only what a list shows.
 
     `drive_state` is what the worker knew the drive to hold before its leg began; None where nobody said.
     """
-    places = results.select_related("run__version__plan", "trial", "host", "target__host")
+    runs = Run.objects.select_related("version__plan").only(*_OF_RUNS)
+    targets = Target.objects.select_related("host").only(*_OF_TARGETS)
     state = KeyTextTransform("leg.0.drive_state", "leg_run__configuration__facts")
-    return places.defer(*_LEFT_IN_THE_DATABASE).annotate(drive_state=state)
+    with_trial = results.select_related("trial").only(*_OF_RESULTS, *_OF_TRIALS).annotate(drive_state=state)
+    return with_trial.prefetch_related(Prefetch("run", runs), Prefetch("target", targets))
 
 
 def filtered(asked: ResultFilter) -> QuerySet[Result]:
     """Results, latest first, with their places."""
     return with_places(Result.objects.filter(conditions(asked)))
+
+
+def newest_run() -> int | None:
+    """The number of the run that measured last."""
+    return Result.objects.filter(VALID).values_list("run__number", flat=True).first()
 
 
 def conditions(asked: ResultFilter) -> Q:

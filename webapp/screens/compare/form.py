@@ -8,9 +8,9 @@ from webapp.compare.dimensions import DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, PLA
 from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.screens import points
+from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.compare.options import AXES, CELLS, CHARTS, OPTION_KEYS, RATIOS, SCALES, SHARES, ViewOptions
 from webapp.screens.results.picks import (
-    Option,
     Pick,
     Point,
     configuration_pick,
@@ -20,25 +20,6 @@ from webapp.screens.results.picks import (
 )
 
 Pairs = Sequence[tuple[str, str]]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Options under one heading; "" for none."""
-
-    label: str
-    options: tuple[Option, ...]
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A select. With `nothing` it may be left open."""
-
-    id: str
-    name: str
-    label: str
-    groups: tuple[Group, ...]
-    nothing: str = ""
 
 
 @dataclass(frozen=True)
@@ -138,8 +119,7 @@ def _differing_facts(rows: Sequence[Row]) -> list[str]:
 
 
 def _select(name: str, label: str, texts: Mapping[str, str], chosen: str) -> Choice:
-    options = tuple(Option(key, text, key == chosen) for key, text in texts.items())
-    return Choice(f"id-{name}", name, label, (Group("", options),))
+    return Choice(f"id-{name}", name, label, (Group("", options_of(texts.items(), chosen)),))
 
 
 def _looks(pairs: Pairs, options: ViewOptions, spots: Mapping[str, str]) -> tuple[Choice, ...]:

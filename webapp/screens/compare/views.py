@@ -10,14 +10,14 @@ from django.urls import reverse
 from webapp.compare.latency import distributions
 from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
-from webapp.compare.reading import spots
+from webapp.compare.reading import points_there, spots
 from webapp.compare.selectors import Selected, comparison_of, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors
-from webapp.results.selectors import filtered
+from webapp.results.selectors import newest_run
 from webapp.screens.access import page, person
 from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
 from webapp.screens.compare.defaults import choose_for
@@ -51,10 +51,10 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
     """To the address of a comparison that makes sense for the chosen results; of the newest run if none are chosen."""
     compared, shown = split([pair for pair in pairs if pair[1]])
     asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
-    newest = filtered(asked).first() if asked == ResultFilter() else None
+    newest = newest_run() if asked == ResultFilter() else None
     if newest is not None:
-        compared = [*compared, ("run", str(newest.run.number))]
-        asked = ResultFilter(runs=(newest.run.number,))
+        compared = [*compared, ("run", str(newest))]
+        asked = ResultFilter(runs=(newest,))
     found = spots(asked)
     if not found:
         context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
@@ -69,7 +69,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     comparison = comparison_of(selected)
-    offered = [spot.point for spot in spots(without_factors(selected.query.results))]
+    offered = points_there(without_factors(selected.query.results), known=selected.points)
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     context = {
         "comparison": comparison,

@@ -47,7 +47,7 @@ def _metric(key: str) -> Column:
 
 _PLACES = (
     _place("plan", "Plan", lambda result: result.run.version.plan.title),
-    _place("host", "Host", lambda result: result.host.slug),
+    _place("host", "Host", lambda result: result.target.host.slug),
     _place("target", "Target", lambda result: result.target),
     _place("model", "Drive model", lambda result: result.target.model or "–"),
     _place("serial", "Drive", lambda result: result.target.serial or "–"),

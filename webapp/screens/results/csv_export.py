@@ -10,7 +10,7 @@ from webapp.results.filters import ResultFilter
 from webapp.results.models import Result
 from webapp.results.paging import Sort, page_of
 
-CHUNK = 1000
+FIRST_CHUNK, CHUNK = 100, 1000  # results that are read at once: few at first, so that the file begins soon
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _NUMBERS = (
     "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_kind", "latency_min_ns", "latency_mean_ns",
@@ -47,13 +47,11 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
         "run", "plan", "trial", "repeat", "host", "target", "drive_model", "drive_serial", "drive_state", "direction",
         "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
     ]  # fmt: skip
-    after, sort = "", Sort()
-    while True:
-        page = page_of(asked, sort, limit=CHUNK, after=after)
+    page = page_of(asked, Sort(), limit=FIRST_CHUNK)
+    yield from map(_row, page.rows)
+    while page.older:
+        page = page_of(asked, Sort(), limit=CHUNK, after=page.older)
         yield from map(_row, page.rows)
-        if not page.older:
-            return
-        after = page.older
 
 
 def _heading(name: str) -> str:
@@ -66,7 +64,7 @@ def _heading(name: str) -> str:
 def _row(result: Result) -> Sequence[object]:
     trial, target, run = result.trial, result.target, result.run
     return [
-        run.number, run.version.plan.slug, trial.index + 1, trial.repeat, result.host.slug, target.slug, target.model,
+        run.number, run.version.plan.slug, trial.index + 1, trial.repeat, target.host.slug, target.slug, target.model,
         target.serial, getattr(result, "drive_state", None) or "", result.direction, result.measured_at.isoformat(),
         result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),

@@ -14,17 +14,11 @@ from webapp.plans.models import Plan
 from webapp.results.filters import FACTOR_PREFIX, FilterRefused, ResultFilter, read_filter
 from webapp.runs.models import Run
 from webapp.screens import points
+from webapp.screens.choices import Option, options_of
 
 RUNS_OFFERED = 100
 SHOWN_IN_SUMMARY = 3
 Point = Mapping[str, Value]
-
-
-@dataclass(frozen=True)
-class Option:
-    value: str  # as it stands in the address
-    text: str
-    chosen: bool
 
 
 @dataclass(frozen=True)
@@ -72,15 +66,17 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
 
 def place_picks(asked: ResultFilter) -> list[Pick]:
     """Run, plan, host, target, drive, direction, repeat. Four queries."""
-    targets = list(Target.objects.select_related("host"))
-    models = sorted({target.model for target in targets if target.model})
-    serials = {target.serial: f"{target.model} {target.serial}".strip() for target in targets if target.serial}
+    targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
+    names = [f"{host}/{slug}" for host, slug, _, _ in targets]
+    models = sorted({model for _, _, model, _ in targets if model})
+    serials = {serial: f"{model} {serial}".strip() for _, _, model, serial in targets if serial}
+    hosts = Host.objects.values_list("slug", "slug")
     return [
         _runs(asked),
-        _pick("plan", "Plan", [(plan.slug, plan.title) for plan in Plan.objects.filter(deleted_at=None)], asked.plans),
-        _pick("host", "Host", [(host.slug, host.slug) for host in Host.objects.all()], asked.hosts),
-        _pick("target", "Target", [(str(target), str(target)) for target in targets], asked.targets),
-        _pick("model", "Drive model", [(model, model) for model in models], asked.models),
+        _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), asked.plans),
+        _pick("host", "Host", hosts, asked.hosts),
+        _pick("target", "Target", zip(names, names, strict=True), asked.targets),
+        _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
         _pick("direction", "Direction", [(name, name) for name in ("read", "write", "trim")], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
@@ -88,8 +84,8 @@ def place_picks(asked: ResultFilter) -> list[Pick]:
 
 
 def _runs(asked: ResultFilter) -> Pick:
-    runs = Run.objects.select_related("version__plan").order_by("-number")[:RUNS_OFFERED]
-    titles = {run.number: f"{run.number} · {run.version.plan.title}" for run in runs}
+    runs = Run.objects.order_by("-number").values_list("number", "version__plan__title")[:RUNS_OFFERED]
+    titles = {number: f"{number} · {title}" for number, title in runs}
     options = tuple(Option(str(number), text, number in asked.runs) for number, text in titles.items())
     older = [number for number in asked.runs if number not in titles]
     return Pick("run", "Run", options, _ranges(older), hint="17, 20..25")
@@ -116,7 +112,7 @@ def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Seque
     """Of targets that share a name there is one option."""
     texts = dict(pairs)
     texts |= {value: value for value in chosen if value not in texts}
-    return Pick(name, label, tuple(Option(value, text, value in chosen) for value, text in texts.items()))
+    return Pick(name, label, options_of(texts.items(), *chosen))
 
 
 def factor_picks(all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = ()) -> list[Pick]:

@@ -8,7 +8,7 @@ from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
-from webapp.compare.reading import spots
+from webapp.compare.reading import points_there
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors
@@ -17,9 +17,11 @@ from webapp.results.paging import COUNTED, Page, Sort, count_up_to, page_of, rea
 from webapp.results.preferences import remember_columns, remembered_columns
 from webapp.results.selectors import left_out_as_invalid
 from webapp.screens.access import own_action, page, person
+from webapp.screens.choices import options_of
 from webapp.screens.results.columns import COLUMNS, Column, default_columns, read_columns
 from webapp.screens.results.csv_export import csv_response, result_rows
-from webapp.screens.results.picks import Option, Pick, factor_picks, lenient_filter, pairs_of, place_picks
+from webapp.screens.results.picks import Pick, factor_picks, lenient_filter, pairs_of, place_picks
+from webapp.screens.results.table import table_rows
 
 PER_PAGE = 100
 LEVELS_LOOKED_AT = 1_000
@@ -52,14 +54,14 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
         asked, sort, limit=PER_PAGE, after=request.GET.get("after", ""), before=request.GET.get("before", "")
     )
     columns = _columns(request, asked, shown.rows)
-    found = [spot.point for spot in spots(without_factors(asked), LEVELS_LOOKED_AT)]
+    found = points_there(without_factors(asked), LEVELS_LOOKED_AT)
     return {
         "picks": [*place_picks(asked), *factor_picks(found, asked), _column_pick(columns)],
-        "others": [(name, factor.label) for name, factor in FACTORS.items() if name not in asked.factors],
+        "others": options_of((name, factor.label) for name, factor in FACTORS.items() if name not in asked.factors),
         "invalid": asked.invalid,
         "left_out": left_out_as_invalid(asked),
         "columns": [(column, _sort_of(column, sort)) for column in columns],
-        "rows": [(result, [(column, column.text(result)) for column in columns]) for result in shown.rows],
+        "body": table_rows(shown.rows, columns, with_reasons=asked.invalid),
         "troubled": sum(result.kernel_lines > 0 for result in shown.rows),
         "page": shown,
         "count": _count_in_words(asked, sort, shown),
@@ -79,7 +81,7 @@ def _columns(request: HttpRequest, asked: ResultFilter, rows: Sequence[Result]) 
 
 def _column_pick(columns: Sequence[Column]) -> Pick:
     shown = {column.key for column in columns}
-    options = tuple(Option(key, column.label, key in shown) for key, column in COLUMNS.items())
+    options = options_of(((key, column.label) for key, column in COLUMNS.items()), *shown)
     return Pick("columns", "Columns", options, counted=True)
 
 

@@ -1,7 +1,6 @@
 """Which runs are listed: state, plan, host, person and text, all in the address. What is not known finds nothing."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.http import QueryDict
@@ -10,23 +9,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run, RunState
-
-
-@dataclass(frozen=True)
-class Option:
-    value: str  # as it stands in the address
-    text: str
-    chosen: bool
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A select; its first option, which means all, is written by the template."""
-
-    name: str
-    label: str
-    options: tuple[Option, ...]
-
+from webapp.screens.choices import Choice, Group, options_of
 
 STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
 
@@ -66,5 +49,5 @@ def filter_choices(asked: QueryDict) -> list[Choice]:
 
 
 def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], asked: QueryDict) -> Choice:
-    chosen = asked.get(name, "")
-    return Choice(name, label, tuple(Option(value, text, value == chosen) for value, text in pairs))
+    options = options_of(pairs, asked.get(name, ""))
+    return Choice(f"id-{name}", name, label, (Group("", options),), nothing="All")

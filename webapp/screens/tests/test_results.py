@@ -90,8 +90,8 @@ def test_it_shows_the_chosen_columns_in_the_chosen_order(operator: Client, run: 
     assert head.count("<th") == 3 + 1  # thead itself
     assert 'aria-sort="descending"' in head
     assert "?columns=iops%2Cengine&amp;sort=iops" in head
-    lines = operator.get("/results/?columns=iops&sort=iops").context["rows"]
-    assert [line[0].iops for line in lines] == sorted(line[0].iops for line in lines)
+    lines = operator.get("/results/?columns=iops&sort=iops").context["page"].rows
+    assert [line.iops for line in lines] == sorted(line.iops for line in lines)
 
 
 @pytest.mark.parametrize("query", ["columns=speed", "sort=speed", "after=x"])
