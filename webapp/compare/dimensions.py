@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from webapp.plans.factors import FACTORS, Value
+from webapp.results.filters import NOT_SET
 
-ABSENT = "not set"  # a factor that the point does not have: a setting left as the host had it
 UNKNOWN = "unknown"
 FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
@@ -91,7 +91,8 @@ class ConfigurationDimension(Dimension):
         return Level(short, f"configuration {short}" if short else "none observed", None)
 
 
-_ABSENT_LEVEL = Level("", ABSENT, None)
+# A factor that the point does not have: a setting left as the host had it.
+_ABSENT_LEVEL = Level(NOT_SET.value, NOT_SET.value, None)
 
 
 @lru_cache(maxsize=10_000, typed=True)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from webapp.compare.dimensions import Level, Row, known_dimension, label_of
 from webapp.compare.query import CompareQuery
+from webapp.results.filters import NOT_SET
 
 Place = tuple[str, str, str]  # keys of panel, series and x
 
@@ -55,4 +56,4 @@ def _name(levels: Sequence[Level], names: Sequence[str]) -> str:
 
 def _speaks(level: Level) -> bool:
     """A level that says by itself what it is: `io_uring`, but not `32` or `on`."""
-    return level.number is None and level.key not in ("", "on", "off")
+    return level.number is None and level.key not in ("", NOT_SET.value, "on", "off")

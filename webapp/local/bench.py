@@ -16,7 +16,6 @@ import json
 import os
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -25,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from webapp.local import demo, processes, services, stack
-from webapp.local.console import Trouble, complain, say, step
+from webapp.local.console import Trouble, run_command, say, step
 from webapp.local.state import State, default_state
 
 if TYPE_CHECKING:
@@ -182,8 +181,4 @@ def show(figures: Sequence[Figure], *, as_json: bool) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
-        sys.exit(1)
+    run_command(main)

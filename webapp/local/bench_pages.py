@@ -7,7 +7,6 @@ in this process but through all of Django: middleware, session, database, templa
 import argparse
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from webapp.local import services, stack
-from webapp.local.console import say, step
+from webapp.local.console import run_command, say, step
 from webapp.local.state import default_state
 
 if TYPE_CHECKING:
@@ -167,4 +166,4 @@ def _show(measured: Sequence[Measured]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_command(main)

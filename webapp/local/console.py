@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import NoReturn
 
 
 class Trouble(Exception):
@@ -27,6 +28,15 @@ def step(name: str) -> Iterator[None]:
     took_s = time.monotonic() - begun
     if took_s >= 1:
         say(f"  ✓ {name} ({took_s:.1f} s)")
+
+
+def run_command(main: Callable[[Sequence[str]], int]) -> NoReturn:
+    """End the process with what `main` says of its arguments; Trouble is said in words, and the status is 1."""
+    try:
+        sys.exit(main(sys.argv[1:]))
+    except Trouble as trouble:
+        complain(str(trouble))
+        sys.exit(1)
 
 
 def complain(text: str) -> None:

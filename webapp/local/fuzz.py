@@ -24,7 +24,7 @@ import django
 from django.core.management import call_command
 
 from webapp.local import services, stack
-from webapp.local.console import Trouble, complain, say, step
+from webapp.local.console import complain, run_command, say, step
 from webapp.local.state import State, default_state
 from worker.contract.base import MAX_REPORT_BYTES, ContractError, Message, decode, encode
 from worker.contract.orders import decode_order
@@ -276,8 +276,4 @@ def _environ(path: str, body: bytes, token: str) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
-        sys.exit(1)
+    run_command(main)

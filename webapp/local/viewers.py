@@ -11,7 +11,6 @@ import argparse
 import http.client
 import json
 import random
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from webapp.local import demo, services, stack
-from webapp.local.console import Trouble, complain, say, step
+from webapp.local.console import Trouble, run_command, say, step
 from webapp.local.state import default_state
 
 if TYPE_CHECKING:
@@ -263,8 +262,4 @@ def _row(what: str, values: Sequence[float]) -> Row:
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
-        sys.exit(1)
+    run_command(main)

@@ -35,6 +35,7 @@ _PLAIN = {
     if factor.kind is FactorKind.WORKLOAD and name not in _ELSEWHERE
 }
 _SETTINGS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING)
+_OF_A_SCHEDULER = {name: needed for name in FACTORS if (needed := scheduler_needed(name))}
 
 
 def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()) -> dict[str, tuple[Value, ...]]:
@@ -69,9 +70,11 @@ def applicable(point: Point) -> Point:
 
     That is the share of reads of a pattern that does not mix, and tunables of schedulers other than the point's.
     """
-    mixed, scheduler = Pattern(str(point["pattern"])).mixed, point.get("scheduler")
-    silent = [name for name in point if scheduler and scheduler_needed(name) not in ("", scheduler)]
-    return {n: v for n, v in point.items() if n not in silent and (mixed or n != "read_percent")}
+    scheduler = point.get("scheduler")
+    silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
+    if not Pattern(str(point["pattern"])).mixed:
+        silent.add("read_percent")
+    return {name: value for name, value in point.items() if name not in silent}
 
 
 def purge_of(point: Mapping[str, Value]) -> str:

@@ -46,7 +46,10 @@ FILTERS: list[dict[str, object]] = [
         ("plan", "slug of a plan"),
         ("direction", "read, write or trim"),
         ("invalid", "1 to include results that are not to be trusted"),
-        ("factor.<name>", "level of any factor, e.g. factor.block_size=4096 or factor.iodepth=1..64 *2"),
+        (
+            "factor.<name>",
+            "levels of any factor, e.g. factor.block_size=4096, factor.iodepth=1..64 *2 or factor.scheduler=not set",
+        ),
     )
 ]
 

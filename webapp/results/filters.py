@@ -4,11 +4,15 @@
     &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1
 
 A key that is given twice, or several levels of a factor, mean any of them; different keys must all fit.
+`factor.scheduler=kyber, not set` also finds what was measured without it: a setting left as the host had it, or an
+option that does not apply.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Literal
 
 from webapp.core.errors import Refusal
 from webapp.plans import levels
@@ -19,6 +23,16 @@ FACTOR_PREFIX = "factor."
 MOST_NUMBERS = 1000
 _NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}", re.ASCII)
+
+
+class Absence(Enum):
+    """The point does not have the factor. The value is how people write and read it."""
+
+    NOT_SET = "not set"
+
+
+NOT_SET: Literal[Absence.NOT_SET] = Absence.NOT_SET
+Level = Value | Absence
 
 
 class FilterRefused(Refusal):
@@ -41,7 +55,7 @@ class ResultFilter:
     plans: tuple[str, ...] = ()  # slugs
     directions: tuple[str, ...] = ()
     repeats: tuple[int, ...] = ()  # from 1
-    factors: Mapping[str, tuple[Value, ...]] = field(default_factory=dict)
+    factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
 
 
@@ -121,14 +135,22 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
 KEYS = (*_READERS, "invalid")
 
 
-def _levels(name: str, texts: list[str]) -> tuple[Value, ...]:
+def _levels(name: str, texts: list[str]) -> tuple[Level, ...]:
     if name not in FACTORS:
         meant = closest(name)
         raise FilterRefused(f"There is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}")
+    pieces = ",".join(texts).split(",")
+    written = [piece for piece in pieces if piece.strip().lower() != NOT_SET.value]
+    absence = (NOT_SET,) if len(written) < len(pieces) else ()
     try:
-        return levels.parse(FACTORS[name], ",".join(texts))
+        return (*(levels.parse(FACTORS[name], ",".join(written)) if written else ()), *absence)
     except levels.LevelError as error:
         raise FilterRefused(f"{FACTOR_PREFIX}{name}: {error}") from error
+
+
+def write_level(name: str, level: Level) -> str:
+    """A level of a factor as `read_filter` reads it."""
+    return level.value if isinstance(level, Absence) else FACTORS[name].write(level)
 
 
 def without_factors(asked: ResultFilter) -> ResultFilter:

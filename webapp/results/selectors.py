@@ -10,7 +10,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
-from webapp.results.filters import ResultFilter
+from webapp.results.filters import Absence, Level, ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.runs.models import Attempt, Run, Trial
 
@@ -68,9 +68,13 @@ def conditions(asked: ResultFilter) -> Q:
     if asked.configurations:
         condition &= _any(Q(leg_run__configuration__digest__startswith=digest) for digest in asked.configurations)
     for name, levels in asked.factors.items():
-        # `@>` is what the GIN index on points answers
-        condition &= _any(Q(point__contains={name: level}) for level in levels)
+        condition &= _any(_at(name, level) for level in levels)
     return condition
+
+
+def _at(name: str, level: Level) -> Q:
+    """`@>` is what the GIN index on points answers; it has nothing for a factor that is not there."""
+    return ~Q(point__has_key=name) if isinstance(level, Absence) else Q(point__contains={name: level})
 
 
 def left_out_as_invalid(asked: ResultFilter) -> int:

@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,7 +11,7 @@ from django.core.management import call_command
 
 from webapp.local import bench, postgres, processes, services, stack
 from webapp.local.bench import Figure, figure
-from webapp.local.console import Trouble, complain, say, step
+from webapp.local.console import Trouble, run_command, say, step
 from webapp.local.state import State, default_state
 
 POSTS_WANTED, BULK_WANTED, P99_WANTED_S = 0.6, 0.3, 2.0
@@ -230,8 +229,4 @@ MEASUREMENTS: dict[str, Callable[[State, argparse.Namespace], list[Figure]]] = {
     "memory": memory,
 }
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
-        sys.exit(1)
+    run_command(main)

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FrameType
 
 from webapp.local import processes, stack
-from webapp.local.console import Trouble, complain, say, step
+from webapp.local.console import Trouble, complain, run_command, say, step
 from webapp.local.processes import Record
 from webapp.local.state import CLONE, State, default_state
 from webapp.local.torture import campaign, disks
@@ -209,9 +209,6 @@ def _possible(world: World, kinds: Sequence[str]) -> list[str]:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(f"torture: {trouble}")
-        sys.exit(1)
+        run_command(main)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.reading import Spot
 from webapp.plans.factors import FACTORS, FactorKind, Value
+from webapp.results.filters import NOT_SET, Level
 from webapp.screens import points
 
 Point = Mapping[str, Value]
@@ -20,7 +21,7 @@ class Chosen:
     x: str
     series: str  # "" where nothing else varies
     panel: str  # "" for one chart
-    fixed: dict[str, Value]
+    fixed: dict[str, Level]
     target: str = ""  # the one target shown, where others must not be mixed with it
 
 
@@ -76,17 +77,17 @@ def _best_series(names: Sequence[str]) -> str:
     return min(names, key=rank, default="")
 
 
-def _fixed(names: Sequence[str], panel: str, all_points: Sequence[Point]) -> dict[str, Value]:
+def _fixed(names: Sequence[str], panel: str, all_points: Sequence[Point]) -> dict[str, Level]:
     """One by one, for what still varies inside a chart, the level that the most points have."""
-    fixed: dict[str, Value] = {}
+    fixed: dict[str, Level] = {}
     left = list(all_points)
     for name in names:
         if not _varies_inside(name, panel, left):
             continue
-        count = Counter(repr(point.get(name)) for point in left)
-        ordered = sorted(left, key=lambda point: points.sort_key(point.get(name)))
-        fixed[name] = max(ordered, key=lambda point: count[repr(point.get(name))]).get(name)
-        left = [point for point in left if point.get(name) == fixed[name]]
+        count = Counter(repr(point.get(name, NOT_SET)) for point in left)
+        ordered = sorted(left, key=lambda point: points.sort_key(point.get(name, NOT_SET.value)))
+        fixed[name] = max(ordered, key=lambda point: count[repr(point.get(name, NOT_SET))]).get(name, NOT_SET)
+        left = [point for point in left if point.get(name, NOT_SET) == fixed[name]]
     return fixed
 
 

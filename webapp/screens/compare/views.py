@@ -15,8 +15,7 @@ from webapp.compare.selectors import Selected, comparison_of, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
-from webapp.plans.factors import FACTORS
-from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors
+from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors, write_level
 from webapp.results.selectors import newest_run
 from webapp.screens.access import page, person
 from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
@@ -61,7 +60,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
         return render(request, "screens/compare.html", context)
     chosen = choose_for(found)
     made = [("target", chosen.target), ("x", chosen.x), ("series", chosen.series), ("panel", chosen.panel)]
-    made += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
+    made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = {key for key, _ in compared}
     added = [pair for pair in made if pair[1] and pair[0] not in given]
     return redirect(f"{reverse('compare')}?{urlencode([*compared, *added, *shown])}")

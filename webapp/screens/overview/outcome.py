@@ -11,8 +11,7 @@ from webapp.compare.query import CompareRefused, read_query
 from webapp.compare.reading import spots
 from webapp.compare.selectors import compare
 from webapp.compare.structs import Comparison, Panel, Series
-from webapp.plans.factors import FACTORS
-from webapp.results.filters import FACTOR_PREFIX, ResultFilter
+from webapp.results.filters import FACTOR_PREFIX, ResultFilter, write_level
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.compare.defaults import choose_for
 
@@ -61,7 +60,7 @@ def _compared(run: Run) -> tuple[str, str, str]:
     chosen = choose_for(found)
     pairs = [("run", str(run.number)), ("target", chosen.target), ("x", chosen.x), ("series", chosen.series)]
     pairs += [("panel", chosen.panel)]
-    pairs += [(f"{FACTOR_PREFIX}{name}", FACTORS[name].write(level)) for name, level in chosen.fixed.items()]
+    pairs += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = [pair for pair in pairs if pair[1]]
     try:
         made = compare(read_query(given))

@@ -11,7 +11,15 @@ from django.http import QueryDict
 from webapp.hosts.models import Host, Target
 from webapp.plans.factors import FACTORS, Value
 from webapp.plans.models import Plan
-from webapp.results.filters import FACTOR_PREFIX, FilterRefused, ResultFilter, read_filter
+from webapp.results.filters import (
+    FACTOR_PREFIX,
+    NOT_SET,
+    FilterRefused,
+    Level,
+    ResultFilter,
+    read_filter,
+    write_level,
+)
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
@@ -121,10 +129,12 @@ def factor_picks(all_points: Sequence[Point], asked: ResultFilter, names: Iterab
     return [_factor(name, all_points, asked.factors.get(name, ())) for name in offered if name in FACTORS]
 
 
-def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Value]) -> Pick:
+def _factor(name: str, all_points: Sequence[Point], chosen: Sequence[Level]) -> Pick:
     factor = FACTORS[name]
     found = {repr(point[name]): point[name] for point in all_points if name in point}
     levels = sorted(found.values(), key=points.sort_key)
     options = tuple(Option(factor.write(level), factor.format(level), level in chosen) for level in levels)
-    typed = ", ".join(factor.write(level) for level in chosen if level not in levels)
+    typed = ", ".join(write_level(name, level) for level in chosen if level not in (*levels, NOT_SET))
+    if NOT_SET in chosen or any(name not in point for point in all_points):
+        options += (Option(NOT_SET.value, NOT_SET.value, NOT_SET in chosen),)
     return Pick(f"{FACTOR_PREFIX}{name}", factor.label, options, typed, hint="1..32 *2" if factor.numeric else "")
