@@ -1,8 +1,9 @@
 """Reads about hosts."""
 
+from collections.abc import Iterable
 from uuid import UUID
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.models import EnrolmentToken, FormerName, Host, WorkerLogLine
@@ -18,6 +19,13 @@ def host_named(slug: str) -> Host | None:
         return host
     former = FormerName.objects.select_related("host").filter(slug=slug).first()
     return former.host if former else None
+
+
+def hosts_called(names: Iterable[str]) -> QuerySet[Host]:
+    """Hosts of these names, and those that had one of them before, as in an address that is older than a rename."""
+    wanted = list(names)
+    former = FormerName.objects.filter(slug__in=wanted).values("host")
+    return Host.objects.filter(Q(slug__in=wanted) | Q(pk__in=former)).order_by()
 
 
 def open_enrolments() -> QuerySet[EnrolmentToken]:

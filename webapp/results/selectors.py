@@ -10,6 +10,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import hosts_called
 from webapp.results.filters import Absence, Level, ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.runs.models import Attempt, Run, Trial
@@ -53,7 +54,6 @@ def conditions(asked: ResultFilter) -> Q:
     condition = Q() if asked.invalid else VALID
     named = {
         "run__number__in": asked.runs,
-        "host__slug__in": asked.hosts,
         "run__version__plan__slug__in": asked.plans,
         "direction__in": asked.directions,
         "target__model__in": asked.models,
@@ -61,10 +61,11 @@ def conditions(asked: ResultFilter) -> Q:
         "trial__repeat__in": asked.repeats,
     }
     condition &= Q(**{lookup: values for lookup, values in named.items() if values})
+    if asked.hosts:
+        condition &= Q(host__in=hosts_called(asked.hosts))
     if asked.targets:
-        condition &= _any(
-            Q(host__slug=h, target__slug=t) for h, _, t in (name.partition("/") for name in asked.targets)
-        )
+        names = (name.partition("/") for name in asked.targets)
+        condition &= _any(Q(host__in=hosts_called([host]), target__slug=target) for host, _, target in names)
     if asked.configurations:
         condition &= _any(Q(leg_run__configuration__digest__startswith=digest) for digest in asked.configurations)
     for name, levels in asked.factors.items():

@@ -13,6 +13,7 @@ from ninja.pagination import paginate
 
 from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
+from webapp.hosts.selectors import hosts_called
 from webapp.plans.selectors import targets_named, version_of
 from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
@@ -165,7 +166,7 @@ def runs(request: HttpRequest, plan: str = "", host: str = "", state: RunStateNa
     if plan:
         found = found.filter(version__plan__slug=plan)
     if host:
-        found = found.filter(targets__host__slug=host).distinct()
+        found = found.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
     return found.filter(state=state) if state else found
 
 

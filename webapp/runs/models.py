@@ -164,6 +164,8 @@ class Trial(models.Model):
         indexes = [
             # next trial of a host
             models.Index(fields=["host", "run", "index"], name="trial_planned", condition=Q(state="planned")),
+            # how far a run is, in lists of runs
+            models.Index(fields=["run", "state"], name="trial_states_of_run"),
         ]
 
 

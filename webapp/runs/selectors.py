@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Avg, Count, DurationField, ExpressionWrapper, F, Q, QuerySet
+from django.db.models import Avg, Count, DurationField, ExpressionWrapper, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.runs.models import (
@@ -37,12 +38,24 @@ class RunProgress:
 
 
 def runs_list() -> QuerySet[Run]:
-    """All runs, latest first, with counts of their trials as `done_count` and `failed_count`."""
-    done, failed = Q(trials__state=TrialState.DONE), Q(trials__state=TrialState.FAILED)
-    return Run.objects.select_related("version__plan", "created_by").annotate(
-        done_count=Count("trials", filter=done, distinct=True),
-        failed_count=Count("trials", filter=failed, distinct=True),
+    """All runs, latest first, with counts of their trials as `done_count`, `failed_count` and `ended_count`.
+
+    Trials are counted for the runs that are read, not for all that there are.
+    """
+    return (
+        Run.objects.select_related("version__plan", "created_by")
+        .annotate(
+            done_count=_trials_in(TrialState.DONE),
+            failed_count=_trials_in(TrialState.FAILED),
+            ended_count=_trials_in(*ENDED_TRIAL_STATES),
+        )
+        .order_by("-number")
     )
+
+
+def _trials_in(*states: TrialState) -> Coalesce:
+    found = Trial.objects.filter(run=OuterRef("pk"), state__in=states).order_by().values("run")
+    return Coalesce(Subquery(found.annotate(count=Count("pk")).values("count")), 0)
 
 
 def progress(run: Run) -> RunProgress:

@@ -1,7 +1,7 @@
 import pytest
 
 from webapp.plans.values import Value
-from webapp.plans.varying import varying
+from webapp.plans.varying import differing, varying
 
 Points = list[dict[str, Value]]
 
@@ -26,3 +26,9 @@ Points = list[dict[str, Value]]
 )
 def test_it_names_what_takes_more_than_one_level(points: Points, names: tuple[str, ...]) -> None:
     assert varying(points) == names
+
+
+def test_it_finds_all_that_can_vary() -> None:
+    points: Points = [{"a": 1, "b": "x", "c": None}, {"a": 1, "b": "y", "c": None}, {"a": 1, "b": "x", "d": 0}]
+    assert differing(points) == {"b", "c", "d"}
+    assert differing(points[:1]) == differing([]) == set()

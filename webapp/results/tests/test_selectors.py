@@ -1,6 +1,7 @@
 import pytest
 from pytest_django import DjangoAssertNumQueries
 
+from webapp.hosts.lifecycle import rename_host
 from webapp.results.filters import FilterRefused, ResultFilter, read_filter
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
@@ -34,6 +35,10 @@ def lab() -> Lab:
         ("factor.direct=off", [3]),
         ("factor.scheduler=none&factor.block_size=4k", []),
         ("factor.scheduler=none, mq-deadline", [3, 4]),
+        ("factor.scheduler=not set", [1, 2]),
+        ("factor.scheduler=none,Not set", [1, 2, 3]),
+        ("factor.scheduler=not set&factor.scheduler=none&factor.direct=on", [1, 2]),
+        ("factor.iodepth=not set", []),
         ("direction=write", [4]),
         ("run=1", [1, 2, 3, 4]),
         ("run=2", []),
@@ -67,6 +72,14 @@ def test_a_target_is_of_its_host(lab: Lab) -> None:
     assert asked("target=a/scratch") == [1, 2, 3, 4]
 
 
+def test_a_filter_by_a_hosts_former_name_follows_the_rename(lab: Lab) -> None:
+    Lab(make_target(make_host("b"), "scratch"), number=2).measure(9.0)
+    rename_host(host=lab.target.host, slug="rack4", by=None)
+    assert asked("host=a") == asked("host=rack4") == asked("target=a/scratch") == [1, 2, 3, 4]
+    assert asked("host=a&host=rack4&host=b") == [1, 2, 3, 4, 9]
+    assert asked("target=a/other") == asked("host=c") == []
+
+
 def test_only_results_that_can_be_trusted_are_found_unless_asked(lab: Lab) -> None:
     lab.measure(5.0, invalid=True)
     assert asked("") == [1, 2, 3, 4]
@@ -86,6 +99,8 @@ def test_only_results_that_can_be_trusted_are_found_unless_asked(lab: Lab) -> No
         ("direction", "up", "there are read, write, trim"),
         ("factor.blocksize", "4k", "Did you mean `block_size`?"),
         ("factor.block_size", "tiny", "factor.block_size: Block size: `tiny`"),
+        ("factor.block_size", "not set, tiny", "factor.block_size: Block size: `tiny`"),
+        ("factor.block_size", "not set,", "nothing between two commas"),
     ],
 )
 def test_it_says_what_is_wrong_with_a_filter(key: str, value: str, words: str) -> None:

@@ -7,6 +7,7 @@ from django.http import QueryDict
 
 from webapp.core.models import User
 from webapp.hosts.models import Host
+from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run, RunState
 from webapp.screens.choices import Choice, Group, options_of
@@ -24,7 +25,7 @@ def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
     if plan:
         runs = runs.filter(version__plan__slug=plan)
     if host:
-        runs = runs.filter(pk__in=Run.objects.filter(targets__host__slug=host).values("pk"))
+        runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
     if by:
         runs = runs.filter(created_by__username=by)
     return runs.filter(_mentions(text[:200])) if text else runs
@@ -40,14 +41,16 @@ def filter_choices(asked: QueryDict) -> list[Choice]:
     plans = Plan.objects.filter(versions__runs__isnull=False).distinct().order_by("title").values_list("slug", "title")
     hosts = Host.objects.order_by("slug").values_list("slug", "slug")
     people = User.objects.filter(pk__in=Run.objects.order_by().values("created_by").distinct()).order_by("username")
+    state, plan, host, by = (asked.get(key, "") for key in ("state", "plan", "host", "by"))
+    named = host_named(host) if host else None
     return [
-        _choice("state", "State", [*STATE_GROUPS, *RunState.choices], asked),
-        _choice("plan", "Plan", plans, asked),
-        _choice("host", "Host", hosts, asked),
-        _choice("by", "Started by", people.values_list("username", "username"), asked),
+        _choice("state", "State", [*STATE_GROUPS, *RunState.choices], state),
+        _choice("plan", "Plan", plans, plan),
+        _choice("host", "Host", hosts, named.slug if named else ""),
+        _choice("by", "Started by", people.values_list("username", "username"), by),
     ]
 
 
-def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], asked: QueryDict) -> Choice:
-    options = options_of(pairs, asked.get(name, ""))
+def _choice(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: str) -> Choice:
+    options = options_of(pairs, chosen)
     return Choice(f"id-{name}", name, label, (Group("", options),), nothing="All")

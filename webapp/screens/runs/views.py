@@ -5,7 +5,7 @@ import uuid
 import msgspec
 from django.conf import settings
 from django.core.paginator import Paginator
-from django.db.models import Count, F, Prefetch, Q, QuerySet
+from django.db.models import F, Prefetch, QuerySet
 from django.db.models.functions import Extract
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
@@ -13,6 +13,7 @@ from django.shortcuts import get_object_or_404, render
 from webapp.hosts.models import Target
 from webapp.runs.arming import arming_state
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
+from webapp.runs.selectors import runs_list
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.payloads import LiveRun
@@ -27,17 +28,8 @@ MOVES_SHOWN = 100
 
 def listed_runs() -> QuerySet[Run]:
     """Newest first, with everything a line about a run says."""
-    return (
-        Run.objects.select_related("version__plan", "created_by")
-        .prefetch_related(Prefetch("targets", Target.objects.select_related("host")))
-        .annotate(
-            done_count=Count("trials", filter=Q(trials__state=TrialState.DONE)),
-            failed_count=Count("trials", filter=Q(trials__state=TrialState.FAILED)),
-            ended_count=Count("trials", filter=Q(trials__ended_at__isnull=False)),
-            took_s=Extract(F("ended_at") - F("started_at"), "epoch"),
-        )
-        .order_by("-number")
-    )
+    targets = Prefetch("targets", Target.objects.select_related("host"))
+    return runs_list().prefetch_related(targets).annotate(took_s=Extract(F("ended_at") - F("started_at"), "epoch"))
 
 
 @page

@@ -1,7 +1,10 @@
 """Comparing and filtering in Debian's Chromium: by mouse and by keys, on a wide and on a narrow screen."""
 
+import base64
+import csv
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -13,6 +16,23 @@ from webapp.screens.tests.test_compare import with_histograms
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
+# How many pixels of a picture have a colour, and how many are dark.
+PIXELS = """async (text) => {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const image = await createImageBitmap(new Blob([bytes], { type: "image/png" }));
+  const canvas = new OffscreenCanvas(image.width, image.height);
+  const pen = canvas.getContext("2d");
+  pen.drawImage(image, 0, 0);
+  const data = pen.getImageData(0, 0, image.width, image.height).data;
+  let coloured = 0;
+  let dark = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const [red, green, blue] = data.slice(at, at + 3);
+    if (Math.max(red, green, blue) - Math.min(red, green, blue) > 60) coloured += 1;
+    if (Math.max(red, green, blue) < 100) dark += 1;
+  }
+  return { width: image.width, height: image.height, coloured, dark };
+}"""
 
 
 @pytest.fixture
@@ -83,7 +103,42 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     picture = waiting.value
     assert picture.suggested_filename == "IOPS-over-Queue-depth.png"
     picture.save_as(tmp_path / "picture.png")
-    assert (tmp_path / "picture.png").read_bytes().startswith(b"\x89PNG")
+    seen = page.evaluate(PIXELS, base64.b64encode((tmp_path / "picture.png").read_bytes()).decode())
+    assert seen["width"] > 480
+    assert seen["height"] > 300
+    # the baseline's grey or a line's blue where the chart is, dark letters of the title above it
+    assert seen["coloured"] > 200
+    assert seen["dark"] > 50
+
+
+def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:  # noqa: F811
+    with page.expect_download() as waiting:
+        page.get_by_role("link", name=link, exact=True).click()
+    assert waiting.value.suggested_filename == to.name
+    waiting.value.save_as(to)
+    return list(csv.DictReader(to.read_text().splitlines()))
+
+
+def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
+    page.goto("/results/?factor.engine=psync&direction=read&sort=-iops")
+    lines = downloaded(page, "CSV of all that fit", tmp_path / "sweetspot-results.csv")
+    fit = done.results.filter(point__engine="psync", direction="read")
+    assert sorted(float(line["iops"]) for line in lines) == sorted(result.iops for result in fit)
+    assert {(line["engine"], line["direction"], line["run"]) for line in lines} == {("psync", "read", "1")}
+
+
+def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
+    page.goto(ADDRESS)
+    shown = page.locator("#compare-table tbody tr").count()
+    lines = downloaded(page, "CSV", tmp_path / "sweetspot-comparison.csv")
+    assert len(lines) == shown
+    one = next(
+        line for line in lines if (line["Pattern"], line["Queue depth"], line["Engine"]) == ("randread", "32", "psync")
+    )
+    point = {"pattern": "randread", "iodepth": 32, "engine": "psync"}
+    values = [result.iops for result in done.results.filter(point__contains=point)]
+    assert float(one["IOPS mean [1/s]"]) == pytest.approx(fmean(values))
+    assert int(one["n"]) == len(values)
 
 
 def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811

@@ -1,6 +1,7 @@
 from itertools import product
 
 from webapp.plans.factors import Value
+from webapp.results.filters import NOT_SET
 from webapp.screens.compare.defaults import choose, choose_places
 
 BASE: dict[str, Value] = {"runtime": 3}
@@ -30,6 +31,15 @@ def test_it_holds_what_varies_inside_a_chart_at_its_most_frequent_level() -> Non
     more: list[dict[str, Value]] = [*GRID, *({**point, "iodepth": 32, "numjobs": 4} for point in GRID)]
     filled: list[dict[str, Value]] = [{"numjobs": 1, **point} for point in more]
     assert choose(filled[:-1]).fixed == {"numjobs": 1}
+
+
+def test_it_holds_a_setting_at_being_left_alone_where_most_points_are() -> None:
+    chosen = choose(
+        [*GRID, *({**point, "scheduler": "kyber"} for point in GRID[:1])],
+    )
+    assert (chosen.series, chosen.fixed) == ("scheduler", {"engine": "io_uring"})
+    more: list[dict[str, Value]] = [*GRID, {**GRID[0], "scheduler": "kyber", "read_ahead_kb": "0"}]
+    assert choose(more).fixed == {"read_ahead_kb": NOT_SET, "engine": "io_uring"}
 
 
 def test_it_has_an_answer_where_nothing_varies() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 
@@ -57,6 +58,20 @@ def test_it_offers_filters_for_the_factors_that_vary(operator: Client, run: Run)
     assert 'name="factor.engine"' in page
     assert 'name="factor.runtime"' not in page
     assert '<input class="form-check-input" type="checkbox" name="factor.block_size" value="4k" checked>' in page
+
+
+def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run) -> None:
+    found = run.results.filter(point__engine="psync").count()
+    assert 0 < found < run.results.count()
+    for result in run.results.filter(point__engine="psync"):
+        Result.objects.filter(pk=result.pk).update(
+            point=result.point | {"scheduler": "kyber"}, point_key=f"k{result.pk}"
+        )
+    page = operator.get("/results/?factor.scheduler=not set").content.decode()
+    assert 'name="factor.scheduler" value="not set" checked><span class="form-check-label">not set</span>' in page
+    assert 'name="factor.scheduler" value="kyber"><span' in page
+    assert rows(operator, "?factor.scheduler=not set") == run.results.count() - found
+    assert rows(operator, "?factor.scheduler=not set, kyber") == run.results.count()
 
 
 def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run) -> None:

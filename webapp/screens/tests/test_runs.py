@@ -2,6 +2,7 @@ from collections.abc import Callable
 
 from django.test import Client
 
+from webapp.hosts.lifecycle import rename_host
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 
@@ -22,6 +23,14 @@ def test_it_lists_runs_of_one_state(operator: Client) -> None:
     assert "Run 1<" in page
     assert "Run 2<" not in page
     assert "No run fits these filters" in operator.get("/runs/?state=failed").content.decode()
+
+
+def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) -> None:
+    run = make_run(repeats=1)
+    rename_host(host=run.targets.get().host, slug="rack4", by=None)
+    page = operator.get("/runs/?host=storage1").content.decode()
+    assert "Run 1<" in page
+    assert '<option value="rack4" selected>rack4</option>' in page
 
 
 def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[[str], int]) -> None:
