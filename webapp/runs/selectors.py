@@ -55,7 +55,7 @@ def runs_list() -> QuerySet[Run]:
 
 def _trials_in(*states: TrialState) -> Coalesce:
     found = Trial.objects.filter(run=OuterRef("pk"), state__in=states).order_by().values("run")
-    return Coalesce(Subquery(found.annotate(count=Count("pk")).values("count")), 0)
+    return Coalesce(Subquery(found.annotate(count=Count("*")).values("count")), 0)
 
 
 def progress(run: Run) -> RunProgress:
