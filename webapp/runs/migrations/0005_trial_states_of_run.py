@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('hosts', '0009_lock_keys'),
-        ('runs', '0004_lock_key'),
+        ("hosts", "0009_lock_keys"),
+        ("runs", "0004_lock_key"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='trial',
-            index=models.Index(fields=['run', 'state'], name='trial_states_of_run'),
+            model_name="trial",
+            index=models.Index(fields=["run", "state"], name="trial_states_of_run"),
         ),
     ]

@@ -3,13 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Count, Q
+from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
+from webapp.runs.selectors import count_of_trials
 from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.screens.access import page
 from webapp.screens.hosts.views import active_attempts
@@ -67,6 +68,6 @@ def _waiting(found: Sequence[HostQueue]) -> list[Waiting]:
 
 
 def _latest() -> list[tuple[Run, Outcome]]:
-    marked = Count("trials", filter=~Q(trials__invalid_reason=""))
+    marked = count_of_trials(~Q(invalid_reason=""))
     runs = listed_runs().exclude(state__in=OPEN_RUN_STATES).annotate(marked=marked)[:LATEST]
     return [(run, outcome(run, marked=run.marked)) for run in runs]
