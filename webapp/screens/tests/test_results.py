@@ -67,11 +67,11 @@ def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run
         Result.objects.filter(pk=result.pk).update(
             point=result.point | {"scheduler": "kyber"}, point_key=f"k{result.pk}"
         )
-    page = operator.get("/results/?factor.scheduler=not set").content.decode()
-    assert 'name="factor.scheduler" value="not set" checked><span class="form-check-label">not set</span>' in page
-    assert 'name="factor.scheduler" value="kyber"><span' in page
-    assert rows(operator, "?factor.scheduler=not set") == run.results.count() - found
-    assert rows(operator, "?factor.scheduler=not set, kyber") == run.results.count()
+    page = operator.get("/results/?factor.nr_requests=not set").content.decode()
+    assert 'name="factor.nr_requests" value="not set" checked><span class="form-check-label">not set</span>' in page
+    assert 'name="factor.nr_requests" value="64"><span' in page
+    assert rows(operator, "?factor.nr_requests=not set") == run.results.count() - found
+    assert rows(operator, "?factor.nr_requests=not set, 64") == run.results.count()
 
 
 def test_it_marks_a_result_that_is_not_to_be_trusted(operator: Client, run: Run) -> None:
