@@ -65,7 +65,7 @@ def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run
     assert 0 < found < run.results.count()
     for result in run.results.filter(point__engine="psync"):
         Result.objects.filter(pk=result.pk).update(
-            point=result.point | {"scheduler": "kyber"}, point_key=f"k{result.pk}"
+            point=result.point | {"nr_requests": "64"}, point_key=f"k{result.pk}"
         )
     page = operator.get("/results/?factor.nr_requests=not set").content.decode()
     assert 'name="factor.nr_requests" value="not set" checked><span class="form-check-label">not set</span>' in page
