@@ -13,8 +13,9 @@ from webapp.screens.templatetags.show import moment
 
 _ROW = '<tr{}><td class="sticky nowrap"><a href="{}">{} #{}</a>{}</td>{}{}</tr>\n'
 _TROUBLE = (
-    ' <a class="trouble" href="{}#kernel-log"'
-    ' title="The kernel reported trouble with storage meanwhile: {} of its log">⚠<span class="visually-hidden"> kernel log: {}</span></a>'
+    ' <a class="trouble" href="{}#kernel-log" '
+    'title="The kernel reported trouble with storage meanwhile: {} of its log">⚠'
+    '<span class="visually-hidden"> kernel log: {}</span></a>'
 )
 
 
