@@ -83,4 +83,5 @@ def counted() -> list[Family]:
     """What was counted in the database, because no one process of a server sees all of it."""
     rows = Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value")
     readings = tuple(Reading(value, {"reason": label}) for label, value in rows)
-    return [Family("sweetspot_refused_reports_total", "Attempts of reports refused, by reason", readings, Kind.COUNTER)]
+    words = "Reports refused, whole or one attempt of them, by reason"
+    return [Family("sweetspot_refused_reports_total", words, readings, Kind.COUNTER)]

@@ -35,6 +35,9 @@ class NotAuthenticated(Exception):
     """No token, an unknown one, or one that was revoked: not told apart."""
 
 
+REFUSALS = (NotAuthenticated, ContractError, Refusal, DataError, IntegrityError)
+
+
 def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
     """A view that takes POST and answers with a message of the contract, a Problem where something is wrong."""
 
@@ -51,15 +54,21 @@ def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
 def _answered(request: HttpRequest, answer: Answer) -> HttpResponse:
     try:
         return _json(200, _in_its_version(request, answer(request)))
-    except NotAuthenticated:
+    except REFUSALS as error:
+        return _json(*refusal_of(error))
+
+
+def refusal_of(error: Exception) -> tuple[int, Problem]:
+    """Status and body of the answer to a request that met one of `REFUSALS`."""
+    if isinstance(error, NotAuthenticated):
         message = "This host token is not known here, or was revoked. Enrol the host again."
-        return _json(401, Problem(code="not_authenticated", message=message))
-    except (ContractError, Refusal) as error:
+        return 401, Problem(code="not_authenticated", message=message)
+    if isinstance(error, ContractError | Refusal):
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        return _json(status, Problem(code=error.code, message=str(error)[:2000]))
-    except (DataError, IntegrityError) as error:  # e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
-        words = f"The message is well formed, but holds what cannot be kept: {error}"
-        return _json(400, Problem(code="bad_message", message=words[:2000]))
+        return status, Problem(code=error.code, message=str(error)[:2000])
+    # DataError, IntegrityError: e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+    words = f"The message is well formed, but holds what cannot be kept: {error}"
+    return 400, Problem(code="bad_message", message=words[:2000])
 
 
 def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:

@@ -30,7 +30,7 @@ from webapp.results.items import take_item
 from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
-from webapp.runs.leases import new_lease, parse_id, revive
+from webapp.runs.leases import parse_id, renewed, revive
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState
 from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
 
@@ -102,7 +102,7 @@ def _locked(host: Host, attempt_id: UUID) -> Attempt | None:
 
 def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:
     intake = Intake(attempt)
-    intake.change(lease_until=new_lease())
+    intake.change(lease_until=renewed(attempt.lease_until))
     for batch in batches:
         if batch.seq == attempt.confirmed_seq + 1:
             for item in batch.items:

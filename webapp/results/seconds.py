@@ -4,12 +4,16 @@ Nearly all reports are that. The statement takes the batch only if everything is
 host and no new token due, attempt running, next number, leg started, nobody wants it to be stopped. If not, it
 changes nothing, and the report goes the long way of `ingest`, which knows what to say. It is atomic and waits for
 the attempt's row like the long way does, so the two may meet.
+
+A lease that is nearly whole stays as it is: then no index of the attempt changes, and PostgreSQL writes the new
+version of its row beside the old one (a heap-only update).
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 from uuid import UUID
 
+import msgspec
 import psycopg
 from django.db import connection
 
@@ -17,34 +21,35 @@ from webapp.hosts.models import Host
 from webapp.hosts.services import touch_host
 from webapp.results.intake import BadItem, moment
 from webapp.results.packing import pack
-from webapp.runs.leases import new_lease, parse_id
-from worker.contract.reports import AttemptReply, Batch, Report, ReportReply, Sample
+from webapp.runs.leases import new_lease, parse_id, whole_from
+from worker.contract.reports import AttemptReply, Batch, DirectionSample, Report, ReportReply, Sample
 
+# Rows come as one JSON text: parameters of always the same types make one prepared statement.
 _STATEMENT = """
 with taken as (
-    update runs_attempt a set confirmed_seq = %(last)s, lease_until = %(lease)s
+    update runs_attempt a set confirmed_seq = %(last)s::int,
+        lease_until = case when a.lease_until between %(whole_from)s and %(lease)s then a.lease_until else %(lease)s end
     from hosts_host h, runs_run r, runs_trial t
     where h.token_hash = %(token_hash)s and h.state <> 'revoked' and h.rotation_requested_at is null
       and a.id = %(attempt)s and a.host_id = h.id and a.kind = 'trial' and a.state = 'running'
-      and a.confirmed_seq = %(first)s - 1 and r.id = a.run_id and r.cancel_requested_at is null
+      and a.confirmed_seq = %(first)s::int - 1 and r.id = a.run_id and r.cancel_requested_at is null
       and t.id = a.trial_id and t.skip_requested_at is null
-      and exists (select from results_legrun l where l.attempt_id = a.id and l.leg = %(leg)s)
-    returning a.id, h.id as host_id, h.last_seen_at, h.spool_bytes
+      and exists (select from results_legrun l where l.attempt_id = a.id and l.leg = %(leg)s::int)
+    returning a.id, h.id as host_id, h.last_seen_at, h.spool_bytes, a.lease_until
 ), kept as (
     insert into results_sample (attempt_id, leg, second, direction, at, interval_ms, ios, bytes, runtime_ms,
                                 p50_ns, p99_ns, p999_ns, latency, utilisation_percent, queue_depth, beside)
-    select taken.id, %(leg)s, second, direction, at, interval_ms, ios, bytes, runtime_ms, p50_ns, p99_ns, p999_ns,
-           latency, utilisation, depth, beside::float4[]
-    from taken, unnest(
-        %(second)s::int[], %(direction)s::text[], %(at)s::timestamptz[], %(interval_ms)s::int[], %(ios)s::int8[],
-        %(bytes)s::int8[], %(runtime_ms)s::int[], %(p50_ns)s::int8[], %(p99_ns)s::int8[], %(p999_ns)s::int8[],
-        %(latency)s::bytea[], %(utilisation)s::float8[], %(depth)s::float8[], %(beside)s::text[]
-    ) v (second, direction, at, interval_ms, ios, bytes, runtime_ms, p50_ns, p99_ns, p999_ns,
-         latency, utilisation, depth, beside)
+    select taken.id, %(leg)s::int, v.second, v.direction, v.at, v.interval_ms, v.ios, v.bytes, v.runtime_ms,
+           v.p50_ns, v.p99_ns, v.p999_ns, decode(v.latency, 'base64'), v.utilisation, v.depth, v.beside
+    from taken, json_to_recordset(%(rows)s::json) as v(
+        second int, direction text, at timestamptz, interval_ms int, ios int8, bytes int8, runtime_ms int,
+        p50_ns int8, p99_ns int8, p999_ns int8, latency text, utilisation float8, depth float8, beside float4[])
 )
-select host_id, last_seen_at, spool_bytes from taken
+select host_id, last_seen_at, spool_bytes, lease_until from taken
 """
 _MOST_SAMPLES = 100  # above that COPY is quicker
+
+Taken = tuple[UUID, datetime, int, datetime]
 
 
 def take_quickly(*, token_hash: str, report: Report) -> ReportReply | None:
@@ -53,16 +58,16 @@ def take_quickly(*, token_hash: str, report: Report) -> ReportReply | None:
     attempt = parse_id(names.pop()) if len(names) == 1 else None
     if attempt is None or report.log is not None or connection.in_atomic_block or not _ordinary(report.batches):
         return None
-    lease = new_lease()
     try:
-        host = _execute({**_facts(token_hash, attempt, lease, report.batches), **_columns(report.batches)})
-    except (BadItem, psycopg.IntegrityError, psycopg.DataError):
-        return None  # the long way says what is wrong with it
-    if host is None:
+        taken = _execute(_parameters(token_hash, attempt, report.batches))
+    except (BadItem, psycopg.IntegrityError, psycopg.DataError, psycopg.OperationalError):
+        return None  # the long way says what is wrong with it, or finds a connection that is not
+    if taken is None:
         return None
-    touch_host(host=host, spool_bytes=report.spool_bytes)
+    host, last_seen_at, spool_bytes, lease_until = taken
+    touch_host(host=Host(pk=host, last_seen_at=last_seen_at, spool_bytes=spool_bytes), spool_bytes=report.spool_bytes)
     confirmed = report.batches[-1]
-    answer = AttemptReply(attempt=confirmed.attempt, confirmed_seq=confirmed.seq, lease_until=lease.timestamp())
+    answer = AttemptReply(attempt=confirmed.attempt, confirmed_seq=confirmed.seq, lease_until=lease_until.timestamp())
     return ReportReply(attempts=(answer,))
 
 
@@ -74,41 +79,47 @@ def _ordinary(batches: Sequence[Batch]) -> bool:
     return in_order and len(items) <= _MOST_SAMPLES and len(legs) == 1 and None not in legs
 
 
-def _facts(token_hash: str, attempt: UUID, lease: datetime, batches: Sequence[Batch]) -> dict[str, object]:
-    facts = {"token_hash": token_hash, "attempt": attempt, "lease": lease, "leg": batches[0].items[0].leg}  # type: ignore[union-attr]
-    return {**facts, "first": batches[0].seq, "last": batches[-1].seq}
-
-
-def _execute(parameters: dict[str, object]) -> Host | None:
-    """The host if it was taken. Prepared on the server: Django's own cursors do not do that."""
-    connection.close_if_health_check_failed()
-    connection.ensure_connection()
-    raw: psycopg.Connection[tuple[UUID, datetime, int]] = connection.connection
-    row = raw.execute(_STATEMENT, parameters, prepare=True).fetchone()
-    return Host(pk=row[0], last_seen_at=row[1], spool_bytes=row[2]) if row else None
-
-
-def _columns(batches: Sequence[Batch]) -> dict[str, list[object]]:
+def _parameters(token_hash: str, attempt: UUID, batches: Sequence[Batch]) -> dict[str, object]:
     samples = [item for batch in batches for item in batch.items if type(item) is Sample]
-    rows = [(sample, direction) for sample in samples for direction in sample.directions]
+    lease = new_lease()
     return {
-        "second": [sample.second for sample, _ in rows],
-        "direction": [direction.direction.value for _, direction in rows],
-        "at": [moment(sample.at) for sample, _ in rows],
-        "interval_ms": [sample.interval_ms for sample, _ in rows],
-        "ios": [direction.ios for _, direction in rows],
-        "bytes": [direction.bytes for _, direction in rows],
-        "runtime_ms": [direction.runtime_ms for _, direction in rows],
-        "p50_ns": [direction.p50_ns for _, direction in rows],
-        "p99_ns": [direction.p99_ns for _, direction in rows],
-        "p999_ns": [direction.p999_ns for _, direction in rows],
-        "latency": [pack(direction.latency) for _, direction in rows],
-        "utilisation": [sample.device.utilisation_percent if sample.device else None for sample, _ in rows],
-        "beside": [_array(sample.beside) if direction is sample.directions[0] else None for sample, direction in rows],
-        "depth": [sample.device.queue_depth if sample.device else None for sample, _ in rows],
+        "token_hash": token_hash,
+        "attempt": attempt,
+        "first": str(batches[0].seq),  # as texts: psycopg's type for a whole number depends on how large it is
+        "last": str(batches[-1].seq),
+        "leg": str(samples[0].leg),
+        "lease": lease,
+        "whole_from": whole_from(lease),
+        "rows": msgspec.json.encode([_row(sample, each) for sample in samples for each in sample.directions]).decode(),
     }
 
 
-def _array(values: Sequence[float | None]) -> str | None:
-    """As PostgreSQL writes an array: arrays of several lengths cannot be one parameter."""
-    return f"{{{','.join('NULL' if value is None else repr(value) for value in values)}}}" if values else None
+def _row(sample: Sample, measured: DirectionSample) -> dict[str, object]:
+    device = sample.device
+    return {
+        "second": sample.second,
+        "direction": measured.direction,
+        "at": moment(sample.at),
+        "interval_ms": sample.interval_ms,
+        "ios": measured.ios,
+        "bytes": measured.bytes,
+        "runtime_ms": measured.runtime_ms,
+        "p50_ns": measured.p50_ns,
+        "p99_ns": measured.p99_ns,
+        "p999_ns": measured.p999_ns,
+        "latency": pack(measured.latency),
+        "utilisation": device.utilisation_percent if device else None,
+        "depth": device.queue_depth if device else None,
+        "beside": (sample.beside or None) if measured is sample.directions[0] else None,
+    }
+
+
+def _execute(parameters: dict[str, object]) -> Taken | None:
+    """What was taken. Past Django's own cursors: they put values into the text, and nothing can be prepared then.
+
+    That the connection still stands is not asked beforehand: if it does not, nothing or all of it was committed,
+    and the long way knows which by the batches' numbers.
+    """
+    connection.ensure_connection()
+    with psycopg.Cursor[Taken](connection.connection) as cursor:
+        return cursor.execute(_STATEMENT, parameters, prepare=True).fetchone()

@@ -3,9 +3,19 @@
 from django.http import HttpRequest
 from msgspec.structs import replace
 
+from webapp.core.models import Counter
+from webapp.core.services import count
 from webapp.core.tokens import hash_token
 from webapp.hosts.services import record_hello
-from webapp.hosts.worker_http import announced_bytes, bearer_token, host_of, read_message, worker_view
+from webapp.hosts.worker_http import (
+    REFUSALS,
+    announced_bytes,
+    bearer_token,
+    host_of,
+    read_message,
+    refusal_of,
+    worker_view,
+)
 from webapp.hosts.worker_log import keep_log
 from webapp.results.ingest import take_at_length
 from webapp.results.seconds import take_quickly
@@ -30,6 +40,15 @@ def hello(request: HttpRequest) -> HelloReply:
 
 @worker_view
 def report(request: HttpRequest) -> ReportReply:
+    """A report that is refused whole is counted beside those of which parts are."""
+    try:
+        return _taken(request)
+    except REFUSALS as error:
+        count(Counter.REFUSED, refusal_of(error)[1].code)
+        raise
+
+
+def _taken(request: HttpRequest) -> ReportReply:
     """A short report is read before its sender is known: the one statement that takes it knows the token, too."""
     short = announced_bytes(request) <= SHORT_REPORT_BYTES
     message = _read_short(request) if short else None

@@ -118,6 +118,20 @@ def new_lease() -> datetime:
     return timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
 
 
+def renewed(lease_until: datetime) -> datetime:
+    """The lease after an exchange: a new one, or the one that there is while it is nearly whole."""
+    lease = new_lease()
+    return lease_until if whole_from(lease) <= lease_until <= lease else lease
+
+
+def whole_from(lease: datetime) -> datetime:
+    """A lease that ends between this and `lease`, a new one, is nearly whole and need not be renewed.
+
+    Writing it anew with every report would change an index with every report.
+    """
+    return lease - timedelta(seconds=settings.LEASE_SECONDS / 20)
+
+
 def parse_id(text: str) -> UUID | None:
     """An attempt id of the contract as ours; None where it is none that we gave out."""
     try:

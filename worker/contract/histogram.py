@@ -5,6 +5,7 @@ from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
 """
 
 from collections.abc import Iterable
+from operator import lt
 
 from worker.contract.base import Count, Message
 
@@ -18,7 +19,7 @@ class Histogram(Message, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if len(self.latency_ns) != len(self.counts):
             raise ValueError("latency_ns and counts differ in length")
-        if any(a >= b for a, b in zip(self.latency_ns, self.latency_ns[1:], strict=False)):
+        if not all(map(lt, self.latency_ns, self.latency_ns[1:])):
             raise ValueError("latency_ns is not ascending")
 
     @property

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from webapp.core.models import Counter
 from webapp.core.services import count
-from webapp.core.tests.factories import a_host, a_run, a_target, a_user
+from webapp.core.tests.factories import a_host, a_host_with_token, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, STARTED, sample, say
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.tests.test_dispatch import at_once
@@ -80,6 +80,21 @@ def test_it_counts_what_runs_waits_and_is_refused() -> None:
     assert after[f"sweetspot_ingest_lag_seconds{own}"] != 0
     assert after['sweetspot_refused_reports_total{reason="unknown_attempt"}'] == 1
     assert after["sweetspot_collectors_failed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("token", "body", "status", "reason"),
+    [
+        ("nobody's", "{}", 401, "not_authenticated"),
+        ("its own", "{}", 400, "bad_message"),
+        ("its own", '{"version": 99}', 426, "version_mismatch"),
+    ],
+)
+def test_it_counts_reports_that_are_refused_whole(token: str, body: str, status: int, reason: str) -> None:
+    _, own = a_host_with_token()
+    client = Client(headers={"authorization": f"Bearer {own if token == 'its own' else token}"})
+    assert client.post("/api/worker/v1/report", body, content_type="application/json").status_code == status
+    assert metrics()[f'sweetspot_refused_reports_total{{reason="{reason}"}}'] == 1
 
 
 def test_it_tells_how_long_a_host_is_silent_and_what_waits_on_its_disk() -> None:

@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 import msgspec
+import psycopg
 import pytest
-from django.db import connection
+from django.db import close_old_connections, connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 from msgspec.structs import replace
@@ -300,6 +301,39 @@ def test_it_keeps_the_same_of_a_sample_on_both_ways(attempt: Attempt) -> None:
     short, long = ([*row[2:]] for row in Sample.objects.order_by("second").values_list(*SAMPLE_COLUMNS))
     assert short == long
     assert short[0] is not None
+
+
+def test_it_prepares_the_statement_of_an_ordinary_second_once(attempt: Attempt) -> None:
+    """Whatever the numbers are: one that holds another type of number would be planned anew."""
+    say(attempt.host, attempt, (1, BEGUN))
+    for seq, each in enumerate((sample(0), msgspec.structs.replace(SAMPLE, second=70_000), sample(2)), 2):
+        say(attempt.host, attempt, (seq, (each,)))
+    with connection.cursor() as cursor:
+        cursor.execute("select count(*) from pg_prepared_statements where statement like '%into results_sample%'")
+        assert cursor.fetchone() == (1,)
+
+
+def test_it_leaves_a_lease_that_is_nearly_whole(attempt: Attempt) -> None:
+    """Its index and the row's place stay as they are then."""
+    leases = {say(attempt.host, attempt, (seq, items)).lease_until for seq, items in ((1, BEGUN), (2, (sample(0),)))}
+    assert leases == {attempt.lease_until.timestamp()}
+    far = timezone.now() + timedelta(days=2)  # the server's clock was set back since
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=far)
+    assert say(attempt.host, attempt, (3, (sample(1),))).lease_until < far.timestamp() - 86400
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=timezone.now() + timedelta(minutes=13))
+    reply = say(attempt.host, attempt, (4, (sample(2),)))
+    attempt.refresh_from_db()
+    assert attempt.lease_until.timestamp() == reply.lease_until
+    assert attempt.lease_until > timezone.now() + timedelta(minutes=14)
+
+
+def test_it_takes_an_ordinary_second_after_the_database_was_restarted(attempt: Attempt) -> None:
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(0),)))
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
+        other.execute("select pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
+    close_old_connections()  # as at the beginning of a request
+    assert say(attempt.host, attempt, (3, (sample(1),))).confirmed_seq == 3
+    assert Sample.objects.count() == 2
 
 
 def test_it_stops_what_streams_in_ordinary_seconds(attempt: Attempt) -> None:
