@@ -121,5 +121,10 @@ def _execute(parameters: dict[str, object]) -> Taken | None:
     and the long way knows which by the batches' numbers.
     """
     connection.ensure_connection()
-    with psycopg.Cursor[Taken](connection.connection) as cursor:
-        return cursor.execute(_STATEMENT, parameters, prepare=True).fetchone()
+    raw = connection.connection
+    raw.prepare_threshold = 0  # Django keeps it at None: nothing is prepared then, whoever asks for it
+    try:
+        with psycopg.Cursor[Taken](raw) as cursor:
+            return cursor.execute(_STATEMENT, parameters, prepare=True).fetchone()
+    finally:
+        raw.prepare_threshold = None
