@@ -19,11 +19,13 @@ from webapp.hosts import broker
 from webapp.hosts.models import Host, HostState
 from worker.contract.reports import TokenReply
 
+_DOCUMENTS = ("capabilities", "health", "settings_allowed", "trusted_keys")  # read where they are needed
+
 
 def authenticate_host(token: str) -> Host | None:
     """The host whose token this is; None for an unknown or revoked one. One query, but for a token's first use."""
     token_hash = hash_token(token)
-    known = Host.objects.filter(Q(token_hash=token_hash) | Q(next_token_hash=token_hash))
+    known = Host.objects.filter(Q(token_hash=token_hash) | Q(next_token_hash=token_hash)).defer(*_DOCUMENTS)
     host = known.exclude(state=HostState.REVOKED).first()
     if host is not None and host.next_token_hash == token_hash:
         _promote(host)

@@ -36,6 +36,10 @@ from worker.contract.reports import AttemptReply, Batch, Refusal, Report, Report
 
 log = logging.getLogger(__name__)
 
+# Batches of an attempt in a report: a worker that keeps up sends one or two. One that has more to say was out of reach;
+# after an outage that may be all of them, and what is next for each of them is left to the tick.
+_KEEPS_UP = 20
+
 _UNKNOWN = Refusal(code="unknown_attempt", message="This server gave this host no such attempt.")
 _CLOSED = Refusal(code="attempt_closed", message="This attempt has ended; nothing more of it is taken.")
 _SUPERSEDED = Refusal(
@@ -96,24 +100,26 @@ def _take(host: Host, name: str, attempt_id: UUID, batches: Sequence[Batch], *, 
 
 
 def _locked(host: Host, attempt_id: UUID) -> Attempt | None:
-    own = Attempt.objects.filter(pk=attempt_id, host=host)
-    return own.select_related("run", "trial__target").select_for_update(no_key=True, of=("self",)).first()
+    """Without the documents of its trial that only an order needs."""
+    own = Attempt.objects.filter(pk=attempt_id, host=host).select_related("run", "trial")
+    lean = own.defer("trial__workload", "trial__settings", "run__armed_serials").order_by()
+    return lean.select_for_update(no_key=True, of=("self",)).first()
 
 
 def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:
     intake = Intake(attempt)
-    intake.change(lease_until=renewed(attempt.lease_until))
+    confirmed = attempt.confirmed_seq
     for batch in batches:
-        if batch.seq == attempt.confirmed_seq + 1:
+        if batch.seq == confirmed + 1:
             for item in batch.items:
                 take_item(intake, item)
-            intake.change(confirmed_seq=batch.seq)
-    intake.flush()
+            confirmed = batch.seq
     offset = offset_ms(attempt.clock_offset_ms, batches[-1:], now_s=time.time())
-    if offset != attempt.clock_offset_ms:
-        intake.change(clock_offset_ms=offset)
-    Attempt.objects.filter(pk=attempt.pk).update(**intake.changes)
-    if intake.ended:
+    intake.later.change(
+        attempt, confirmed_seq=confirmed, lease_until=renewed(attempt.lease_until), clock_offset_ms=offset
+    )
+    intake.write()
+    if intake.finished and len(batches) <= _KEEPS_UP:
         transaction.on_commit(lambda: dispatch_host(attempt.host_id))
     return _reply(name, attempt)
 

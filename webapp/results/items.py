@@ -8,12 +8,10 @@ from typing import Any
 
 import msgspec
 
-from webapp.results.intake import BadItem, Intake, moment
+from webapp.results.intake import BadItem, Intake, SampleRow, int4, moment
 from webapp.results.models import Configuration, KernelLine, LegRun
-from webapp.results.models import Sample as SampleRow
 from webapp.results.packing import pack
-from webapp.results.services import keep_results
-from webapp.runs.ending import end_attempt
+from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.reports import (
@@ -36,7 +34,7 @@ from worker.contract.reports import (
 
 def take_item(intake: Intake, item: Item) -> None:
     """Take one item. Raises BadItem where it contradicts what was said before."""
-    if intake.ended:
+    if intake.finished:
         raise BadItem("An item after the one that said the attempt was finished.")
     _HANDLERS[type(item)](intake, item)
 
@@ -49,7 +47,7 @@ def _accepted(intake: Intake, _: Accepted) -> None:
 def _phase(intake: Intake, item: Phase) -> None:
     percent = "" if item.percent is None else f" {item.percent:.0f} %"
     detail = f": {item.detail}" if item.detail else ""
-    intake.change(phase=f"{item.name}{percent}{detail}"[:300])
+    intake.later.change(intake.attempt, phase=f"{item.name}{percent}{detail}"[:300])
 
 
 def _setting(intake: Intake, item: SettingRecord) -> None:
@@ -88,14 +86,17 @@ def _observed(intake: Intake, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     Configuration.objects.bulk_create([Configuration(digest=digest, facts=item.facts)], ignore_conflicts=True)
-    LegRun.objects.filter(attempt=intake.attempt).update(configuration_id=digest)
-    intake.change(configuration_digest=digest)
+    for leg in intake.legs.values():
+        intake.change_leg(leg, configuration_id=digest)
+    intake.later.change(intake.attempt, configuration_digest=digest)
 
 
 def _leg_started(intake: Intake, item: LegStarted) -> None:
     if intake.attempt.kind != AttemptKind.TRIAL or item.leg != 0:
         raise BadItem(f"Leg {item.leg} is not in the order of this attempt.")
-    LegRun.objects.create(
+    if item.leg in intake.legs:
+        raise BadItem(f"Leg {item.leg} has started before.")
+    intake.legs[item.leg] = LegRun(
         attempt=intake.attempt,
         leg=item.leg,
         job_text=item.job_text,
@@ -105,36 +106,34 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
         configuration_id=intake.attempt.configuration_digest or None,
         started_at=moment(item.at),
     )
-    intake.leg_started(item.leg)
     if intake.attempt.state != AttemptState.RUNNING:
         _move(intake, AttemptState.RUNNING)
 
 
 def _sample(intake: Intake, item: Sample) -> None:
-    intake.require_leg(item.leg, "sample")
-    rows = [_sample_row(intake, item, direction) for direction in item.directions]
-    if rows and item.beside:
-        rows[0].beside = list(item.beside)
-    intake.samples += rows
+    intake.leg(item.leg, "sample")
+    intake.samples += [_sample_row(intake, item, direction) for direction in item.directions]
 
 
 def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> SampleRow:
-    return SampleRow(
-        attempt=intake.attempt,
-        leg=item.leg,
-        second=item.second,
-        direction=direction.direction.value,
-        at=moment(item.at),
-        interval_ms=item.interval_ms,
-        ios=direction.ios,
-        bytes=direction.bytes,
-        runtime_ms=direction.runtime_ms,
-        p50_ns=direction.p50_ns,
-        p99_ns=direction.p99_ns,
-        p999_ns=direction.p999_ns,
-        latency=pack(direction.latency),
-        utilisation_percent=item.device.utilisation_percent if item.device else None,
-        queue_depth=item.device.queue_depth if item.device else None,
+    """In the order of `intake.COLUMNS`."""
+    return (
+        intake.attempt.pk,
+        item.leg,
+        item.second,
+        direction.direction.value,
+        moment(item.at),
+        int4(item.interval_ms, "An interval"),
+        direction.ios,
+        direction.bytes,
+        int4(direction.runtime_ms, "A runtime"),
+        direction.p50_ns,
+        direction.p99_ns,
+        direction.p999_ns,
+        pack(direction.latency),
+        item.device.utilisation_percent if item.device else None,
+        item.device.queue_depth if item.device else None,
+        list(item.beside) if item.beside and direction is item.directions[0] else None,
     )
 
 
@@ -147,9 +146,11 @@ def _kernel_log(intake: Intake, item: KernelLog) -> None:
 
 
 def _leg_result(intake: Intake, item: LegResult) -> None:
-    intake.require_leg(item.leg, "result")
-    unfinished = LegRun.objects.filter(attempt=intake.attempt, leg=item.leg, ended_at=None)
-    changed = unfinished.update(
+    leg = intake.leg(item.leg, "result")
+    if leg.ended_at is not None:
+        raise BadItem(f"A second result of leg {item.leg}.")
+    intake.change_leg(
+        leg,
         started_at=moment(item.started_at),
         ended_at=moment(item.ended_at),
         fio_version=item.fio_version[:40],
@@ -162,27 +163,25 @@ def _leg_result(intake: Intake, item: LegResult) -> None:
         device=msgspec.to_builtins(item.device),
         samples_sent=item.samples,
     )
-    if changed != 1:
-        raise BadItem(f"A second result of leg {item.leg}.")
 
 
 def _finished(intake: Intake, item: Finished) -> None:
     """The end: results are kept of what is done, whatever is waiting goes on after the commit."""
     if item.outcome is not Outcome.DONE and not item.code:
         raise BadItem(f"The attempt {item.outcome} without saying why.")
-    intake.flush()
     if item.outcome is Outcome.DONE and intake.attempt.kind == AttemptKind.TRIAL:
-        keep_results(intake.attempt)
         if intake.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done without having run.")
-    end_attempt(intake.attempt, AttemptState(item.outcome.value), code=item.code, message=item.message)
-    intake.ended = True
+        intake.results = results_of(intake.attempt, intake.legs.values())
+        for leg in intake.legs.values():
+            intake.change_leg(leg, directions=b"")
+    intake.finished = item
 
 
 def _move(intake: Intake, to: AttemptState) -> None:
-    move_attempt(intake.attempt, to)
+    move_attempt(intake.attempt, to, later=intake.later)
     if intake.attempt.trial is not None:
-        move_trial(intake.attempt.trial, TrialState(to.value), attempt=intake.attempt)
+        move_trial(intake.attempt.trial, TrialState(to.value), attempt=intake.attempt, later=intake.later)
 
 
 _HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {

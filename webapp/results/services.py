@@ -1,4 +1,6 @@
-"""Writes about results."""
+"""Result rows."""
+
+from collections.abc import Collection
 
 import msgspec
 
@@ -10,9 +12,8 @@ from worker.contract.histogram import supported_percentile
 from worker.contract.reports import DirectionResult
 
 
-def keep_results(attempt: Attempt) -> list[Result]:
+def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
     """The result rows of an attempt that is done, from what its legs said. Raises BadItem if one said nothing."""
-    legs = list(LegRun.objects.filter(attempt=attempt))
     unfinished = [leg.leg for leg in legs if leg.ended_at is None]
     if not legs or unfinished:
         raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
@@ -24,8 +25,7 @@ def keep_results(attempt: Attempt) -> list[Result]:
     ]
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
-    LegRun.objects.filter(attempt=attempt).update(directions=b"")
-    return Result.objects.bulk_create(rows)
+    return rows
 
 
 def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lines: int) -> Result:

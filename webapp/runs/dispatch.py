@@ -85,11 +85,15 @@ def publish_safely(attempt: Attempt) -> None:
             log.exception("Publishing failed, it will be tried again.")
 
 
-def _idle(host_id: UUID) -> bool:
+def idle_hosts() -> QuerySet[Host]:
+    """Hosts that were heard lately and have nothing under way."""
     heard = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     active = Attempt.objects.filter(host=OuterRef("pk"), state__in=ACTIVE_ATTEMPT_STATES)
-    hosts = Host.objects.filter(pk=host_id, last_seen_at__gte=heard).exclude(state=HostState.REVOKED)
-    return hosts.filter(~Exists(active)).exists()
+    return Host.objects.filter(~Exists(active), last_seen_at__gte=heard).exclude(state=HostState.REVOKED)
+
+
+def _idle(host_id: UUID) -> bool:
+    return idle_hosts().filter(pk=host_id).exists()
 
 
 def _claim_close(host_id: UUID) -> Attempt | None:

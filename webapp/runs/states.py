@@ -19,6 +19,7 @@ A revival makes a failed trial run again; `revive_trial` alone may do that, and 
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
@@ -83,6 +84,36 @@ class StaleMove(Exception):
     """Somebody else moved it first: the row is no longer in the state it was read in."""
 
 
+@dataclass
+class Later:
+    """Moves of attempts and trials that are written together: a statement for each row, one for the history.
+
+    For who has locked the attempt and makes several moves in one transaction. Each row is changed only if it is still
+    in the state that it had before the first of its moves.
+    """
+
+    _rows: dict[Attempt | Trial, tuple[str, dict[str, object]]] = field(default_factory=dict)
+    _history: list[Move] = field(default_factory=list)
+
+    def change(self, row: Attempt | Trial, **changes: object) -> None:
+        """New values of columns, its state among them or not; the row in memory has them at once."""
+        before, known = self._rows.get(row, (row.state, {}))
+        self._rows[row] = (before, {**known, **changes})
+        _set(row, changes)
+
+    def note(self, move: Move) -> None:
+        self._history.append(move)
+
+    def write(self) -> None:
+        """Raises StaleMove where another was first. What was written is forgotten here."""
+        for row, (before, changes) in self._rows.items():
+            changed = type(row).objects.filter(pk=row.pk, state=before).update(**changes)
+            _require_one(changed, row, before, row.state)
+        if self._history:
+            Move.objects.bulk_create(self._history)
+        self._rows, self._history = {}, []
+
+
 def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
     """Move a run and write its history. Raises IllegalMove, or StaleMove where another was first."""
     before = RunState(run.state)
@@ -98,7 +129,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
         changes |= {"paused_at": None, "paused_by": None}
     if to in ENDED_RUN_STATES:
         changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_place": None}
-    _update(Run.objects.filter(pk=run.pk, state=before).update(**changes), run, before, to)
+    _require_one(Run.objects.filter(pk=run.pk, state=before).update(**changes), run, before, to)
     _set(run, changes)
     Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
 
@@ -111,12 +142,16 @@ def move_trial(
     code: str = "",
     reason: str = "",
     attempts_left: int | None = None,
+    later: Later | None = None,
 ) -> None:
-    """Move a trial and write its history. Raises IllegalMove, or StaleMove where another was first."""
+    """Move a trial and write its history, or leave that for later.
+
+    Raises IllegalMove, or StaleMove where another was first.
+    """
     if to not in TRIAL_MOVES[TrialState(trial.state)]:
         raise IllegalMove(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
     also = {} if attempts_left is None else {"attempts_left": attempts_left}
-    _move_trial(trial, to, attempt, code, reason, also)
+    _move_trial(trial, to, attempt, code, reason, also, later)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
@@ -128,18 +163,25 @@ def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
 
 
 def _move_trial(
-    trial: Trial, to: TrialState, attempt: Attempt | None, code: str, reason: str, also: Mapping[str, int] | None = None
+    trial: Trial,
+    to: TrialState,
+    attempt: Attempt | None,
+    code: str,
+    reason: str,
+    also: Mapping[str, int] | None = None,
+    later: Later | None = None,
 ) -> None:
-    before = TrialState(trial.state)
+    before, writing = TrialState(trial.state), later or Later()
     changes: dict[str, object] = {"state": to, **(also or {})}
     changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
     explains = to in (T.FAILED, T.LOST, T.CANCELLED)
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
-    _update(Trial.objects.filter(pk=trial.pk, state=before).update(**changes), trial, before, to)
-    _set(trial, changes)
-    Move.objects.create(
-        run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=to, code=code, reason=reason
+    writing.change(trial, **changes)
+    writing.note(
+        Move(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=to, code=code, reason=reason)
     )
+    if later is None:
+        writing.write()
 
 
 def cancel_planned_trials(run: Run) -> int:
@@ -159,14 +201,16 @@ def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) 
     )
 
 
-def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "") -> None:
-    """Move an attempt and set the time that belongs to the move. Its trial's moves are its history."""
-    before = AttemptState(attempt.state)
-    if to not in ATTEMPT_MOVES[before]:
-        raise IllegalMove(f"Attempt {attempt.pk} may not go from {before} to {to}.")
-    changes = {"state": to, "outcome_code": code, "outcome": outcome, **_attempt_times(attempt, to, timezone.now())}
-    _update(Attempt.objects.filter(pk=attempt.pk, state=before).update(**changes), attempt, before, to)
-    _set(attempt, changes)
+def move_attempt(
+    attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", later: Later | None = None
+) -> None:
+    """Move an attempt and set the time that belongs to the move, now or later. Its trial's moves are its history."""
+    if to not in ATTEMPT_MOVES[AttemptState(attempt.state)]:
+        raise IllegalMove(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
+    writing = later or Later()
+    writing.change(attempt, state=to, outcome_code=code, outcome=outcome, **_attempt_times(attempt, to, timezone.now()))
+    if later is None:
+        writing.write()
 
 
 def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[str, datetime | None]:
@@ -180,7 +224,7 @@ def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[st
     return times
 
 
-def _update(changed: int, row: object, before: str, to: str) -> None:
+def _require_one(changed: int, row: object, before: str, to: str) -> None:
     if changed != 1:
         raise StaleMove(f"{row} was not {before} any more when it was to become {to}.")
 

@@ -2,11 +2,12 @@
 
 import logging
 from collections.abc import Callable
-from uuid import UUID
+
+from django.db.models import Exists, OuterRef
 
 from webapp.celery import app
 from webapp.hosts.models import HostState
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch import dispatch_host, idle_hosts
 from webapp.runs.ending import give_up_revoked, settle_run, sweep_cancelled
 from webapp.runs.leases import expire_leases, publish_again
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
@@ -42,10 +43,7 @@ def tidy_runs() -> None:
 
 
 def dispatch_all() -> None:
-    for host_id in hosts_with_open_runs():
+    """One question for all hosts that are at work, of which there may be hundreds."""
+    open_trials = Trial.objects.filter(host=OuterRef("pk"), run__state__in=OPEN_RUN_STATES)
+    for host_id in idle_hosts().filter(Exists(open_trials)).values_list("pk", flat=True):
         dispatch_host(host_id)
-
-
-def hosts_with_open_runs() -> list[UUID]:
-    hosts = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
-    return list(hosts.values_list("host_id", flat=True).distinct())

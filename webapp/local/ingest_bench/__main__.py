@@ -174,7 +174,7 @@ def bulk(state: State, options: argparse.Namespace) -> list[Figure]:
     """Rows per second of resent trials ÷ rows per second of binary COPY of the same rows, indexes and keys in place."""
     _prepare(state)
     from webapp.local.ingest_bench.copying import copy_out, copy_seconds, forget
-    from webapp.local.ingest_bench.lab import make_players
+    from webapp.local.ingest_bench.lab import end_runs, make_players
     from webapp.local.ingest_bench.poster import saturate
 
     ratios: list[float] = []
@@ -194,6 +194,7 @@ def bulk(state: State, options: argparse.Namespace) -> list[Figure]:
                 forget(connection)
                 copy_s = copy_seconds(connection, rows)
                 forget(connection)
+            end_runs()
         say(f"    {rows.count / ours_s:.0f} rows/s resent, {rows.count / copy_s:.0f} rows/s by COPY")
         ratios.append(copy_s / ours_s)
     stack.stop(state)

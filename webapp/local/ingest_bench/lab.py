@@ -3,7 +3,6 @@
 import json
 import random
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -180,8 +179,9 @@ def _run(trials: int) -> "Run":
     return Run.objects.create(number=number, version=version, seed=1, trial_count=trials, state="running")
 
 
-def remove(players: Sequence[Player]) -> None:
-    """Take their attempts' samples away, so that measurements do not add up on one another."""
-    from webapp.results.models import Sample
+def end_runs() -> None:
+    """Nothing is left to do for any host, so that no tick works for a pair of measurements while the next is made."""
+    from webapp.runs.models import Attempt, Run
 
-    Sample.objects.filter(attempt__in=[player.attempt for player in players]).delete()
+    Attempt.objects.filter(kind="close_run").delete()
+    Run.objects.update(state="done", queue_place=None)

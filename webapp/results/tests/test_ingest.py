@@ -166,7 +166,7 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
         ((ACCEPTED, RESULT), "not started"),
         ((*BEGUN, sample(leg=3)), "leg 3"),
         ((*BEGUN, sample(), sample()), "sample_pkey"),
-        ((*BEGUN, STARTED), "legrun_once"),
+        ((*BEGUN, STARTED), "started before"),
         ((*BEGUN, RESULT, RESULT), "second result"),
         ((*BEGUN, DONE), "no result"),
         ((*BEGUN, RESULT, DONE, sample()), "after the one"),
