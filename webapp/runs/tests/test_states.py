@@ -13,6 +13,7 @@ from webapp.runs.states import (
     TRIAL_MOVES,
     TRIAL_REVIVALS,
     IllegalMove,
+    Later,
     StaleMove,
     move_attempt,
     move_run,
@@ -110,3 +111,32 @@ def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
     Run.objects.update(state=RunState.CANCELLED)
     with pytest.raises(StaleMove):
         move_run(run, RunState.RUNNING)
+
+
+def test_it_writes_moves_together_with_all_of_their_history() -> None:
+    run = a_run(a_target(), trials=1)
+    attempt = dispatch_host(run.targets.get().host_id)
+    assert attempt
+    trial, later, before = Trial.objects.get(), Later(), Move.objects.count()
+    for state in ("accepted", "running"):
+        move_attempt(attempt, AttemptState(state), later=later)
+        move_trial(trial, TrialState(state), attempt=attempt, later=later)
+    assert (attempt.state, trial.state) == ("running", "running")
+    assert (Attempt.objects.get().state, Trial.objects.get().state) == ("dispatched", "dispatched")
+    with pytest.raises(IllegalMove):
+        move_trial(trial, TrialState.PLANNED, later=later)
+    later.write()
+    later.write()
+    assert (Attempt.objects.get().state, Trial.objects.get().state) == ("running", "running")
+    assert Attempt.objects.get().accepted_at
+    assert list(Move.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]
+
+
+def test_it_writes_nothing_together_that_somebody_else_has_moved() -> None:
+    trial, later = a_single_trial(), Later()
+    move_trial(trial, TrialState.DISPATCHED, later=later)
+    move_trial(trial, TrialState.ACCEPTED, later=later)
+    Trial.objects.update(state=TrialState.CANCELLED)
+    with pytest.raises(StaleMove):
+        later.write()
+    assert not Move.objects.exists()
