@@ -21,7 +21,7 @@ def main(fio: str, arguments: list[str]) -> int:
     job = sys.stdin.read() if "-" in arguments else ""
     found = re.search(r"^runtime=(\d+)", job, re.MULTILINE)
     if not found or int(found.group(1)) < FROM_S:
-        os.lseek(0, 0, os.SEEK_SET)
+        give_back(job)
         os.execv(fio, [fio, *arguments])  # noqa: S606
     short = re.sub(r"^runtime=\d+.*$", "runtime=2", job, flags=re.MULTILINE)
     done = subprocess.run([fio, *arguments], input=short, capture_output=True, text=True, check=True)
@@ -30,6 +30,14 @@ def main(fio: str, arguments: list[str]) -> int:
         sys.stdout.write(json.dumps(at_second(dump, second), indent=1) + "\n")
         sys.stdout.flush()
     return 0
+
+
+def give_back(job: str) -> None:
+    """Standard input once more: it may have been a pipe, which cannot be read twice."""
+    copy = os.memfd_create("job")
+    os.write(copy, job.encode())
+    os.lseek(copy, 0, os.SEEK_SET)
+    os.dup2(copy, 0)
 
 
 def last_dump(text: str) -> dict[str, object]:
