@@ -126,7 +126,13 @@ class Summary:
     shares: tuple[str, ...] = ()
     cores: tuple[Core, ...] = ()
 
+    @property
+    def untried(self) -> bool:
+        """Whether any of it was read by documentation alone: no hardware with such sensors was at hand."""
+        return any(each.what in _UNTRIED for each in self.sensors)
 
+
+_UNTRIED = ("temperature", "power")
 _WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     SensorKind.INTERRUPTS: ("interrupts", lambda value: f"{formatting.iops(value)}/s"),
     SensorKind.TEMPERATURE: ("temperature", lambda value: f"{formatting.significant(value)} °C"),

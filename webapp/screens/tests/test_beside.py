@@ -69,6 +69,7 @@ def test_a_trial_page_shows_sensors_and_says_that_the_kernel_was_content(operato
     trial = measured()
     page = operator.get(f"/runs/{trial.run.number}/trials/0/").content.decode()
     assert "31.5 °C" in page
+    assert "not tried on real hardware" in page
     assert "no error, reset or timeout of storage" in page
     LegRun.objects.update(kernel_log_read=False)
     assert "Nothing is known of the kernel&#x27;s log" in (
