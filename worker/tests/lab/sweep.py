@@ -36,7 +36,7 @@ SHAPES = {
 FILE_SYSTEMS = ("xfs", "jfs")
 SCHEDULERS = ("none", "mq-deadline")
 READ_AHEAD_KB = ("0", "1024")
-FILE_BYTES = 24 * MIB
+FILE_BYTES = 8 * MIB
 RUN, BUILT = "sweep", "built"
 
 
