@@ -13,7 +13,7 @@ GUEST_PACKAGES = (
     "linux-image-amd64", "initramfs-tools", "systemd-sysv", "udev", "dbus", "kmod", "openssh-server", "iproute2",
     "ifupdown", "procps", "util-linux", "fdisk", "pciutils", "nvme-cli", "smartmontools", "sg3-utils", "hdparm",
     "mdadm", "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "jfsutils", "btrfs-progs", "f2fs-tools", "fio",
-    "irqbalance", "python3",
+    "python3",
 )  # fmt: skip
 ROOT_BYTES = 4 * 2**30
 LABEL = "sweetspotlab"
@@ -73,9 +73,7 @@ def _customize(directory: Path) -> Sequence[str]:
     network = (
         f"auto lo eth0\\niface lo inet loopback\\niface eth0 inet static\\n address {ADDRESS}\\n gateway {GATEWAY}\\n"
     )
-    timers = (
-        "apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer irqbalance.service mdmonitor.service"
-    )
+    timers = "apt-daily.timer apt-daily-upgrade.timer e2scrub_all.timer fstrim.timer mdmonitor.service"
     return (
         'echo storage1 >"$1/etc/hostname"',
         f'printf "LABEL={LABEL} / ext4 rw,noatime 0 1\\n" >"$1/etc/fstab"',
