@@ -8,6 +8,7 @@ import msgspec
 
 from worker import __version__, engines, settings
 from worker.contract.inventory import Capabilities
+from worker.layouts.offered import offered
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -22,8 +23,8 @@ def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
     key = _circumstances()
     known = None if afresh else _read(path)
     if known is not None and known.key == key:
-        return msgspec.structs.replace(known.found, settings=_settings_here())
-    found = engines.capabilities(settings=_settings_here())
+        return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
+    found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
     temporary = path.with_suffix(".new")
     temporary.write_bytes(msgspec.json.encode(_Known(key, found)))
     temporary.replace(path)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from worker import __version__, process, setting_by_hand
+from worker import __version__, layouts, process, setting_by_hand
 from worker.client import Refused, Unreachable
 from worker.contract.base import ContractError, encode
 from worker.contract.orders import AnyOrder, CloseRunOrder, PurgeOrder, SettingOrder, TrialOrder, decode_order
@@ -197,7 +197,7 @@ class Executor:
         return self._greeter.server_now() - order.expires_at
 
     def _close_run(self, order: CloseRunOrder) -> Finished:
-        restored = session.restore_run(order.run, self._bench.journal)
+        restored = self._put_back(order.run)
         self._say(order.attempt, restored)
         left = [f"{item.name} of {item.device or 'the host'}: {item.note}" for item in restored if not item.restored]
         if left:
@@ -228,7 +228,7 @@ class Executor:
         with self._lock:
             self._controls.pop(attempt, None)
 
-    # ---- settings
+    # ---- settings and layouts
 
     def _put_back_if_forgotten(self) -> None:
         """No order, no answer about one and no lease for the idle time: the server has forgotten the run."""
@@ -236,12 +236,18 @@ class Executor:
         leased_s = self._reporter.lease_until - self._greeter.server_now()
         if self._idle_done or quiet_s < self._idle_restore_s or leased_s > -self._idle_restore_s:
             return
-        log.warning("Nothing was heard of any run for %.0f s: settings are put back.", quiet_s)
+        log.warning("Nothing was heard of any run for %.0f s: settings and layouts are put back.", quiet_s)
         self._restore_all()
         self._idle_done = True
 
+    def _put_back(self, run: str | None = None) -> Sequence[SettingRestored]:
+        """Settings, then layouts, of one run or of all: an array's own settings vanish with it."""
+        journal = self._bench.journal
+        settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
+        return [*settings, *layouts.put_back(layouts.of_runs(journal, run), state=self._bench.state, journal=journal)]
+
     def _restore_all(self) -> Sequence[SettingRestored]:
-        restored = session.restore_all(self._bench.journal)
+        restored = self._put_back()
         for item in restored:
             level = logging.INFO if item.restored else logging.ERROR
             log.log(

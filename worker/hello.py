@@ -7,7 +7,7 @@ runs and none has just ended: whoever works keeps the greeter away.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,7 +36,13 @@ class Greeter:
     """Sends Hello and keeps what the server answers: its clock and the keys to trust."""
 
     def __init__(
-        self, paths: Paths, keeper: Keeper, client: Client, *, unfinished: Callable[[], tuple[str, ...]]
+        self,
+        paths: Paths,
+        keeper: Keeper,
+        client: Client,
+        *,
+        unfinished: Callable[[], tuple[str, ...]],
+        built_on: Callable[[], Collection[str]] = frozenset,
     ) -> None:
         self._quiet = threading.Lock()
         self._worked_at = -IDLE_S
@@ -48,6 +54,7 @@ class Greeter:
         self._keeper = keeper
         self._client = client
         self._unfinished = unfinished
+        self._built_on = built_on
         self._greeted_at = -EVERY_S
         self._policy_seen: object = None
         self._trouble = ""
@@ -100,13 +107,16 @@ class Greeter:
             at=time.time(),
             inventory=found,
             capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
-            targets=self._purges.added(policy.report(allowed), afresh=probe) if allowed else (),
+            targets=self._targets(allowed, afresh=probe) if allowed else (),
             health=self._health.known(afresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
             trusted_keys=tuple(self.public_keys),
             policy_problem=policy_problem,
         )
+
+    def _targets(self, allowed: policy.Policy, *, afresh: bool) -> tuple[PolicyTarget, ...]:
+        return self._purges.added(policy.report(allowed, built_on=self._built_on()), afresh=afresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at` is when the server said so, by our monotonic clock."""

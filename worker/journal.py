@@ -77,6 +77,9 @@ class LayoutDrive(msgspec.Struct, frozen=True):
     path: str  # when it was built on
 
 
+BY_HAND = "by-hand"  # the run of what a person built on the host: a person takes it down
+
+
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Drives that were put together, or are about to be; `line` as recipes.layouts writes it."""
 

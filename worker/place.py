@@ -17,3 +17,4 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     cwd_fd: int | None = None  # fio's working directory; None for block targets
     pass_fds: tuple[int, ...] = ()  # further descriptors fio is to inherit
     target: str = ""  # id of the policy's entry that allowed it
+    members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without one

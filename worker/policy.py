@@ -10,16 +10,18 @@ import re
 import stat
 import tomllib
 from collections import Counter
+from collections.abc import Collection
 from pathlib import Path
 
 import msgspec
 
-from worker import guard, settings
+from worker import guard, pools, settings
 from worker.contract.base import Id, Name
 from worker.contract.base import Path as AbsolutePath
 from worker.contract.inventory import PolicyTarget
 from worker.contract.workload import TargetKind
 from worker.inventory import sysfs
+from worker.pools import Pool
 
 ALL_SETTINGS = "*"
 LARGEST_POLICY = 1024 * 1024
@@ -76,6 +78,7 @@ class HostPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     target: tuple[PolicyEntry, ...] = ()
+    pool: tuple[Pool, ...] = ()
     host: HostPolicy = HostPolicy()
 
 
@@ -83,9 +86,20 @@ class Policy(msgspec.Struct, frozen=True):
     path: Path
     targets: tuple[PolicyEntry, ...]
     host_settings: tuple[str, ...] = ()
+    pools: tuple[Pool, ...] = ()
 
     def entry(self, target_id: str) -> PolicyEntry | None:
         return next((entry for entry in self.targets if entry.id == target_id), None)
+
+    def drives(self, target_id: str) -> tuple[PolicyEntry, ...]:
+        """Of a pool, in its order; () where there is no such pool."""
+        names = next((pool.drives for pool in self.pools if pool.id == target_id), ())
+        return tuple(entry for name in names if (entry := self.entry(name)))
+
+    def identity(self, pool_id: str) -> str:
+        """The stable id of a pool as a target; "" where there is no such pool."""
+        pool = next((pool for pool in self.pools if pool.id == pool_id), None)
+        return pools.identity(pool, self.drives(pool_id)) if pool else ""
 
 
 def load(path: Path) -> Policy:
@@ -103,18 +117,22 @@ def load(path: Path) -> Policy:
     for index, entry in enumerate(entries):
         if problem := _problem(entry):
             raise PolicyError("policy_invalid", f"{path}, line {_line(text, index)}, target {entry.id!r}: {problem}")
-    _refuse_doubles(path, entries)
+    _refuse_doubles(path, (*entries, *read.pool))
+    for pool in read.pool:
+        if problem := pools.problem(pool, entries):
+            raise PolicyError("policy_invalid", f"{path}, pool {pool.id!r}: {problem}")
     _refuse_unknown_host_settings(path, read.host)
-    return Policy(path, entries, read.host.settings)
+    return Policy(path, entries, read.host.settings, read.pool)
 
 
-def report(policy: Policy) -> tuple[PolicyTarget, ...]:
-    """Every line of the policy with what is there of it now."""
-    return tuple(_report_entry(entry) for entry in policy.targets)
+def report(policy: Policy, *, built_on: Collection[str] = ()) -> tuple[PolicyTarget, ...]:
+    """Every target and pool with what is there of it now. `built_on`: stable ids of drives under layouts of ours."""
+    found = {entry.id: _report_entry(entry, built_on) for entry in policy.targets}
+    return (*found.values(), *(pools.report(pool, policy.drives(pool.id), found) for pool in policy.pools))
 
 
-def _report_entry(entry: PolicyEntry) -> PolicyTarget:
-    found = guard.survey(entry)
+def _report_entry(entry: PolicyEntry, built_on: Collection[str]) -> PolicyTarget:
+    found = guard.survey(entry, ours=entry.identity in built_on)
     return PolicyTarget(
         id=entry.id,
         kind=entry.kind,
@@ -182,6 +200,8 @@ def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
 def _problem(entry: PolicyEntry) -> str:
     if entry.path != os.path.normpath(entry.path) or entry.path.startswith("//"):
         return f"path {entry.path!r} must be written without “.”, “..”, double or trailing slashes."
+    if entry.kind is TargetKind.POOL:
+        return "a pool is no [[target]]: write a [[pool]] with id and drives."
     known = [s.name for s in settings.REGISTRY.values() if s.scope is not settings.Scope.HOST]
     if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known]:
         return f"settings names {unknown[0]!r}, which is none of a target's; there is {', '.join(known)}."
@@ -236,10 +256,12 @@ def _refuse_unknown_host_settings(path: Path, host: HostPolicy) -> None:
         )
 
 
-def _refuse_doubles(path: Path, entries: tuple[PolicyEntry, ...]) -> None:
+def _refuse_doubles(path: Path, entries: tuple[PolicyEntry | Pool, ...]) -> None:
     for name, count in Counter(entry.id for entry in entries).items():
         if count > 1:
-            raise PolicyError("policy_invalid", f"{path}: {count} targets have the id {name!r}; ids must differ.")
+            raise PolicyError(
+                "policy_invalid", f"{path}: {count} targets or pools have the id {name!r}; ids must differ."
+            )
 
 
 # ---- where in the file
@@ -252,7 +274,7 @@ def _located(path: Path, text: str, error: str) -> str:
     if index is None:
         key = re.search(r"`(\w+)`", words)
         line = next((n for n, row in enumerate(text.splitlines(), 1) if key and key[1] in row), 1)
-        return f"{path}, line {line}: {words}. Only [[target]] tables and [host] are known."
+        return f"{path}, line {line}: {words}. Only [[target]] and [[pool]] tables and [host] are known."
     keys = re.findall(r"\.(\w+)", place) + re.findall(r"unknown field `(\w+)`", words)
     line = _line(text, int(index[1]), keys[-1])
     return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"

@@ -17,6 +17,7 @@ from worker.files import CompleteFiles
 from worker.hello import Greeter
 from worker.journal import Journal
 from worker.keys import Keeper
+from worker.layouts import built_on
 from worker.log import Shipping, hide_access, ship
 from worker.reporter import Reporter
 from worker.spool import Spool
@@ -41,7 +42,13 @@ class Service:
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
         self._keeper = Keeper(paths, enrolment)
-        self._greeter = Greeter(paths, self._keeper, self._client, unfinished=self._unfinished)
+        self._greeter = Greeter(
+            paths,
+            self._keeper,
+            self._client,
+            unfinished=self._unfinished,
+            built_on=lambda: built_on(self._journal),
+        )
         self._greeter.token_due = self._reporter.token_due
         bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))

@@ -1,11 +1,12 @@
 """One trial, from the guard to the results.
 
-    purge ─► guard ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
+    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
       └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: everything that happens is an item given to `emit`, so the
 same trial runs under an order and from a file. Caches are dropped after the prefill, which
-would fill them again. Settings are not put back here: they stay until the run is closed.
+would fill them again. Settings and the layout are not put back here: they stay until the run is closed, or
+another trial wants another layout.
 """
 
 import contextvars
@@ -13,12 +14,13 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
 
-from worker import engines, guard, inventory, policy, process, recipes
+from worker import engines, guard, inventory, layouts, policy, process, recipes
+from worker.assembly import Assembly, placed
 from worker.beside import Beside, KernelWatch, every_source
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
@@ -28,6 +30,8 @@ from worker.drives import Drives, Watch
 from worker.ends import finished
 from worker.files import CompleteFiles
 from worker.journal import Journal
+from worker.layouts import Built
+from worker.legs import amount, by_target, strictest
 from worker.place import Place
 from worker.purge import PurgeFailed
 from worker.purging import purge_target
@@ -79,6 +83,8 @@ class Trial:
         self._kernel = KernelWatch()
         self._now = now
         self._watch = Watch(bench.drives)
+        self._legs = order.legs  # at what was built, once there is a layout
+        self._built: Built | None = None
 
     def run(self) -> Finished:
         """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
@@ -109,11 +115,12 @@ class Trial:
         allowed = policy.load(self._bench.policy)
         armed = guard.serials_in_time(self._order.arming, now=self._now(), destroys=self._destroys())
         self._purge(allowed, armed)
+        self._put_together(allowed, armed)
         places = self._admit(allowed, armed, held)
-        states = self._watch.begin(self._order.legs, places)
+        states = self._watch.begin(self._legs, places)
         self._enter("settings")
         self._settle(allowed, places)
-        for leg in self._order.legs:
+        for leg in self._legs:
             self._prefill(leg, places[leg.number])
         if self._order.drop_caches:
             caches.drop_caches()
@@ -126,8 +133,15 @@ class Trial:
             raise _Stopped
         self._emit(Phase(at=time.time(), name=phase, detail=detail))
 
+    def _put_together(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
+        bench = self._bench
+        assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter)
+        self._built = assembly.put_together(allowed)
+        if self._built is not None:
+            self._legs = tuple(placed(leg, self._built) for leg in self._legs)
+
     def _destroys(self) -> bool:
-        return self._order.purge is not None or guard.writes(self._order.legs)
+        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.legs)
 
     def _purge(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
         if self._order.purge is None:
@@ -142,10 +156,15 @@ class Trial:
     def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, Place]:
         """Every leg's place. Legs at the same target share one: a device can be held only once."""
         places: dict[int, Place] = {}
-        for legs in _by_target(self._order.legs):
-            place = held.enter_context(guard.admit(_strictest(legs), allowed, armed))
+        for legs in by_target(self._legs):
+            place = held.enter_context(self._hold(strictest(legs), allowed, armed))
             places.update((leg.number, place) for leg in legs)
         return places
+
+    def _hold(self, leg: Leg, allowed: policy.Policy, armed: tuple[str, ...]) -> AbstractContextManager[Place]:
+        if self._built is not None:
+            return guard.admit_layout(leg, self._built)
+        return guard.admit(leg, allowed, armed)
 
     def _settle(self, allowed: policy.Policy, places: Mapping[int, Place]) -> None:
         try:
@@ -159,9 +178,12 @@ class Trial:
 
     def _observe(self, places: Mapping[int, Place], states: Mapping[str, str]) -> None:
         facts: dict[str, str] = dict(states)
-        for leg in self._order.legs:
+        for leg in self._legs:
             facts.update(inventory.observed_facts(places[leg.number], leg))
-        facts.update(settings_facts({place.device for place in places.values()} - {""}))
+        devices = {name for place in places.values() for name in (place.device, *place.members)}
+        facts.update(settings_facts(devices - {""}))
+        if self._built is not None:
+            facts["layout"] = self._built.record.line
         self._emit(Observed(at=time.time(), facts=facts))
 
     # ---- prefill
@@ -174,7 +196,7 @@ class Trial:
                 self._bench.files.forget_other_content(place.cwd_fd, name, work.buffers)
         if recipes.render_prefill(leg) is None or self._is_filled(leg, place, names):
             return
-        self._enter("prefill", f"leg {leg.number}: writing {_amount(leg)}")
+        self._enter("prefill", f"leg {leg.number}: writing {amount(leg)}")
         with self._remembering(leg, place, names), self._scope(f"{leg.number}.prefill") as scope:
             engines.prefill(
                 leg,
@@ -212,7 +234,7 @@ class Trial:
             nonlocal said_at
             if time.monotonic() - said_at >= PREFILL_SAYS_EVERY_S:
                 said_at = time.monotonic()
-                words = f"leg {leg.number}: writing {_amount(leg)}"
+                words = f"leg {leg.number}: writing {amount(leg)}"
                 self._emit(Phase(at=time.time(), name="prefill", detail=words, percent=min(100.0, percent)))
 
         return say
@@ -221,8 +243,9 @@ class Trial:
 
     def _run_legs(self, places: Mapping[int, Place]) -> None:
         """All legs at once, a thread each but for the first, which reads the sensors too. One that fails stops all."""
-        first, *rest = self._order.legs
-        with Beside(every_source(place.device for place in places.values()), self._kernel) as beside:
+        first, *rest = self._legs
+        devices = [name for place in places.values() for name in ([place.device] if place.device else place.members)]
+        with Beside(every_source(devices), self._kernel) as beside:
             others = [
                 threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
                 for leg in rest
@@ -269,7 +292,7 @@ class Trial:
             self._emit(KernelLog(lines=lines))
 
     def _leg_words(self, leg: Leg, words: str) -> str:
-        return words if len(self._order.legs) == 1 else f"Leg {leg.number}: {words}"
+        return words if len(self._legs) == 1 else f"Leg {leg.number}: {words}"
 
     @contextmanager
     def _scope(self, name: str) -> Iterator[process.Scope]:
@@ -286,6 +309,7 @@ EXPECTED = (
     engines.LegFailed,
     guard.GuardRefused,
     session.SettingFailed,
+    layouts.LayoutFailed,
     policy.PolicyError,
     PurgeFailed,
 )
@@ -296,21 +320,3 @@ def in_words(error: Exception) -> str:
     words = str(error) or type(error).__name__
     stderr = getattr(error, "stderr", "").strip()
     return f"{words}\n{stderr[-4000:]}" if stderr and stderr not in words else words
-
-
-def _by_target(legs: tuple[Leg, ...]) -> list[list[Leg]]:
-    groups: dict[tuple[str, str], list[Leg]] = {}
-    for leg in legs:
-        groups.setdefault((leg.target.stable_id, leg.target.path), []).append(leg)
-    return list(groups.values())
-
-
-def _strictest(legs: list[Leg]) -> Leg:
-    """The leg that asks for most: what is allowed to it is allowed to the others."""
-    return max(legs, key=lambda leg: (leg.workload.pattern.writes, (leg.workload.size_bytes or 0) * leg.workload.files))
-
-
-def _amount(leg: Leg) -> str:
-    size = leg.workload.size_bytes
-    what = f"{leg.workload.files} file(s)" if recipes.render(leg).files else "the device"
-    return f"{what} of {size} bytes" if size else what

@@ -1,7 +1,6 @@
 """The short commands: `start`, `inventory`, `restore`."""
 
 import argparse
-from collections.abc import Sequence
 
 import msgspec
 
@@ -11,7 +10,7 @@ from worker.config import Paths, prepare_state, sole_use
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.reports import SettingRestored
 from worker.hello import read_targets
-from worker.journal import Journal, LayoutRecord
+from worker.journal import Journal
 from worker.settings import session
 
 
@@ -70,21 +69,15 @@ def run_restore(options: argparse.Namespace, paths: Paths) -> int:
     prepare_state(paths.state)
     with sole_use(paths.state):
         journal = Journal(paths.journal)
-        built = journal.layouts()
-        left = layouts.take_down_all(state=paths.state, journal=journal)
-        restored = session.restore_all(journal, by_hand=True)
+        restored = [
+            *session.restore_all(journal, by_hand=True),
+            *layouts.put_back(journal.layouts(), state=paths.state, journal=journal),
+        ]
     if options.json:
         print(msgspec.json.encode(restored).decode())
     else:
-        lines = [*_layout_lines(built, left), *map(restored_line, restored)]
-        print("\n".join(lines) or "Nothing to put back.")
-    return 0 if all(item.restored for item in restored) and not left else 1
-
-
-def _layout_lines(built: Sequence[LayoutRecord], left: Sequence[tuple[LayoutRecord, str]]) -> list[str]:
-    reasons = {record.key: reason for record, reason in left}
-    told = {key: f"NOT taken down: {reason}" for key, reason in reasons.items()}
-    return [f"layout {record.line}: {told.get(record.key, 'taken down')}" for record in built]
+        print("\n".join(map(restored_line, restored)) or "Nothing to put back.")
+    return 0 if all(item.restored for item in restored) else 1
 
 
 def restored_line(item: SettingRestored) -> str:

@@ -16,12 +16,11 @@ from worker.config import Paths, prepare_state, sole_use
 from worker.contract.layouts import Layout
 from worker.guard import GuardRefused
 from worker.inventory import sysfs
-from worker.journal import Journal
+from worker.journal import BY_HAND, Journal
 from worker.recipes import layouts
 from worker.recipes.layouts import Alignment, Drive, LayoutError, Removal, Step
 
 UNKNOWN_DRIVE_BYTES = 10**12  # stands in where a drive is not there: only a share's partition depends on it
-BY_HAND = "by-hand"
 KEY, MOUNT_POINT = "preview", "/run/sweetspot/preview"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from worker import policy, recipes, settings
+from worker import layouts, policy, recipes, settings
 from worker.cli import commands
 from worker.cli.console import Console
 from worker.config import ConfigError, Paths, prepare_state, sole_use
@@ -64,6 +64,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
         end = Trial(order, bench, show, control).run()
     finally:
         restored = session.restore_run(order.run, journal)
+        restored += layouts.put_back(journal.layouts(order.run), state=paths.state, journal=journal)
         for item in restored:
             show(item)
     end = _with_restored(end, restored)

@@ -170,8 +170,8 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
 
     id: Id  # short name given in the policy file
     kind: TargetKind
-    path: Path
-    stable_id: Name
+    path: Path  # of a pool: /dev
+    stable_id: Name  # of a pool: another one with each change of its drives
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
     settings: tuple[Label, ...] = ()  # names of settings that may be changed
@@ -183,6 +183,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     opens: Path | None = None  # block: the device node that the path leads to now, which is what fio is given
     model: Label = ""
     firmware: Label = ""
+    drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
 
 
 class Capabilities(Message, frozen=True, kw_only=True):
@@ -193,4 +194,5 @@ class Capabilities(Message, frozen=True, kw_only=True):
     uring: tuple[Label, ...]  # io_uring options that kernel and fio support (hipri also needs the target's)
     settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
     as_root: bool
+    layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, lvm, share, and file systems
     isolation: Label  # cgroup2 | cgroup1 | process tree: how fio is kept together

@@ -16,6 +16,7 @@ from worker.contract.base import (
     as_bytes,
     check_version,
 )
+from worker.contract.layouts import Layout
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import Leg, TargetRef
 
@@ -34,6 +35,17 @@ class SettingWish(Message, frozen=True, kw_only=True):
     name: Name
     value: Annotated[str, Meta(max_length=200)]
     leg: Annotated[int, Meta(ge=0, le=63)] = 0
+
+
+class LayoutWish(Message, frozen=True, kw_only=True):
+    """Put these drives of a pool together before the legs run; trials of the run that wish the same share it.
+
+    The legs' target is the pool then: its kind is what the layout makes of it (a block device, or a directory
+    where there is a file system), and its path is not looked at.
+    """
+
+    layout: Layout
+    drives: Annotated[tuple[TargetRef, ...], Meta(min_length=1, max_length=64)]  # in order
 
 
 class Arming(Message, frozen=True, kw_only=True):
@@ -60,6 +72,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     trial: Id
     legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
     settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
+    layout: LayoutWish | None = None
     drop_caches: bool = False
     purge: PurgeMethod | None = None  # of every block device under the legs, before anything else
     arming: Arming | None = None
@@ -68,7 +81,7 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
 
 
 class CloseRunOrder(Order, tag="close_run", frozen=True, kw_only=True):
-    """Put back every setting that the run changed."""
+    """Put back every setting that the run changed, and take down every layout that it built."""
 
     run: Id
 

@@ -154,6 +154,7 @@ class TargetKind(StrEnum):
     BLOCK = "block"
     DIRECTORY = "directory"
     FILE = "file"
+    POOL = "pool"  # drives that layouts are built from: in a policy, never in a leg
 
 
 class TargetRef(Message, frozen=True, kw_only=True):

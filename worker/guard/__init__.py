@@ -10,20 +10,25 @@ policy and the serial among those a person typed for this run, in time; in a dir
 writes only files of its own.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from worker.contract.workload import Leg, TargetKind, TargetRef
 from worker.guard.arming import serials_in_time, writes
-from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole
+from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.refusal import GuardRefused, Survey
+from worker.inventory import sysfs
 from worker.place import Place
 
 if TYPE_CHECKING:
+    from worker.layouts import Built
     from worker.policy import Policy, PolicyEntry
 
 __all__ = [
@@ -31,9 +36,12 @@ __all__ = [
     "GuardRefused",
     "HeldDrive",
     "admit",
+    "admit_layout",
     "claim_drives",
     "hold_drive",
     "listed",
+    "pool_drives",
+    "recheck_drives",
     "serials_in_time",
     "survey",
     "writes",
@@ -43,7 +51,12 @@ __all__ = [
 @contextmanager
 def admit(leg: Leg, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
     """Where the leg may work; the claim holds while inside. Raises GuardRefused."""
-    entry = _entry(leg.target, policy)
+    with _held(_entry(leg.target, policy), leg, armed_serials) as place:
+        yield place
+
+
+@contextmanager
+def _held(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     with ExitStack() as held:
         try:
             place = held.enter_context(_hold(entry, leg, armed_serials))
@@ -85,10 +98,66 @@ def listed(target: TargetRef, policy: "Policy") -> Place:
     return Place(path=found.opens or entry.path, device=found.device, target=entry.id)
 
 
-def survey(entry: "PolicyEntry") -> Survey:
-    """Is what the entry means there and usable? Changes nothing, holds nothing."""
-    surveys = {
-        TargetKind.BLOCK: survey_block,
+def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy") -> "tuple[PolicyEntry, ...]":
+    """The policy's entries for the drives that a layout is to be built on: the first ones of the pool, in its order.
+
+    Raises GuardRefused.
+    """
+    own = policy.drives(pool.id)
+    if not own or pool.stable_id != policy.identity(pool.id):
+        listed = ", ".join(each.id for each in policy.pools) or "none"
+        raise GuardRefused(
+            "guard_not_in_policy",
+            f"{policy.path} lists no pool {pool.id!r} of these drives; it lists {listed}. If the pool was changed "
+            "since the run was planned, start a new run.",
+        )
+    entries = tuple(_entry(drive, policy) for drive in drives)
+    if entries != own[: len(entries)]:
+        raise GuardRefused("guard_not_in_policy", f"The order's drives are not the first ones of pool {pool.id!r}.")
+    return entries
+
+
+@contextmanager
+def admit_layout(leg: Leg, built: "Built") -> Iterator[Place]:
+    """Where the leg may work on a layout of ours whose drives were checked; the claim holds while inside."""
+    from worker.policy import PolicyEntry  # which reports by way of this package
+
+    if built.mount_point:
+        entry = PolicyEntry(id=leg.target.id, kind=TargetKind.DIRECTORY, path=built.mount_point)
+    else:
+        entry = PolicyEntry(
+            id=leg.target.id,
+            kind=TargetKind.BLOCK,
+            path=built.device,
+            stable_id=sysfs.stable_id(built.name),
+            serial=sysfs.serial(built.name),
+            destroy=True,
+        )
+    with _held(entry, leg, (entry.arming_serial,)) as place:
+        yield msgspec.structs.replace(place, members=built.members)
+
+
+def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[str, ...]:
+    """Kernel names of drives under a layout of ours: still the very ones, destroyable, and armed for this order.
+
+    Raises GuardRefused.
+    """
+    names = []
+    for entry in entries:
+        name, _path = resolve(entry)
+        identify(entry, name)
+        refuse_unless_destroyable(entry, name, armed_serials)
+        names.append(name)
+    return tuple(names)
+
+
+def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:
+    """Is what the entry means there and usable? Changes nothing, holds nothing.
+
+    `ours`: a layout of this worker lies on it, so that it is used is no problem.
+    """
+    surveys: dict[TargetKind, Callable[[PolicyEntry], Survey]] = {
+        TargetKind.BLOCK: partial(survey_block, ours=ours),
         TargetKind.DIRECTORY: survey_directory,
         TargetKind.FILE: survey_file,
     }

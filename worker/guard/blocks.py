@@ -90,12 +90,12 @@ def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
         return Claim(held.name, held.path)
 
 
-def survey(entry: "PolicyEntry") -> Survey:
+def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:
     name = path = ""
     try:
         name, path = resolve(entry)
         identify(entry, name)
-        if not entry.read_mounted:
+        if not entry.read_mounted and not ours:
             refuse_if_used(name, path)
     except GuardRefused as refused:
         if not name:

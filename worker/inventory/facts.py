@@ -23,8 +23,9 @@ LONGEST = 2000
 def observed_facts(place: Place, leg: Leg) -> dict[str, str]:
     """Facts about the host, the device under `place` and, for files, the file system. Keys of legs do not clash."""
     facts = host_facts()
+    for name in (place.device, *place.members):
+        facts |= device_facts(name) if name else {}
     if place.device:
-        facts |= device_facts(place.device)
         facts |= {f"device.{place.device}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(place.device)}
     facts |= {f"leg.{leg.number}.{key}": value for key, value in _target_facts(place, leg).items()}
     return {key: value[:LONGEST] for key, value in facts.items() if value}

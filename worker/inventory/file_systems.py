@@ -26,17 +26,17 @@ def _file_system(kind: str, devices: tuple[str, ...], mounts: list[Mount], sys: 
         devices=devices,
         points=tuple(dict.fromkeys(mount.point[:LONGEST] for mount in mounts)),
         options=mounts[0].options[:LONGEST],
-        detail=_btrfs(devices, sys) if kind == "btrfs" else "",
+        detail=", ".join(map(" ".join, btrfs_profiles(devices, sys).items())) if kind == "btrfs" else "",
     )
 
 
-def _btrfs(devices: tuple[str, ...], sys: Path) -> str:
-    """`data raid0, metadata raid1`: the profiles that have been allocated."""
+def btrfs_profiles(devices: tuple[str, ...], sys: Path = SYS) -> dict[str, str]:
+    """Of data and metadata, the profiles that have been allocated: {"data": "raid0", "metadata": "raid1"}."""
     for group in sorted((sys / "fs/btrfs").glob("*-*")):
         if set(devices) & {entry.name for entry in (group / "devices").glob("*")}:
             kinds = ((kind, group / "allocation" / kind) for kind in ("data", "metadata"))
-            return ", ".join(f"{kind} {_profiles(at)}" for kind, at in kinds if _profiles(at))
-    return ""
+            return {kind: _profiles(at) for kind, at in kinds if _profiles(at)}
+    return {}
 
 
 def _profiles(at: Path) -> str:

@@ -9,7 +9,21 @@ name, volume group, label, partition table's id); what does not bear it is not o
 """
 
 from worker.layouts.building import Built, build
+from worker.layouts.read_back import read_back
+from worker.layouts.standing import NAME, built_on, of_runs, overlaps, put_back, standing
 from worker.layouts.steps import LayoutFailed
-from worker.layouts.taking_down import take_down, take_down_all
+from worker.layouts.taking_down import take_down
 
-__all__ = ["Built", "LayoutFailed", "build", "take_down", "take_down_all"]
+__all__ = [
+    "NAME",
+    "Built",
+    "LayoutFailed",
+    "build",
+    "built_on",
+    "of_runs",
+    "overlaps",
+    "put_back",
+    "read_back",
+    "standing",
+    "take_down",
+]

@@ -1,7 +1,7 @@
 """From free drives to a device or a mounted directory."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,12 @@ class Built(msgspec.Struct, frozen=True):
     record: LayoutRecord
     device: str  # node without links; for btrfs over several drives its first
     mount_point: str  # "" for a raw layout
+    members: tuple[str, ...]  # kernel names of the drives
+
+    @property
+    def name(self) -> str:
+        """Kernel name of `device`."""
+        return self.device.rpartition("/")[2]
 
 
 def build(
@@ -37,8 +43,11 @@ def build(
     run: str,
     state: Path,
     journal: Journal,
+    go_on: Callable[[], None] = lambda: None,
 ) -> Built:
     """Build it on the policy's drives, in their order. On failure what was made is taken down again.
+
+    `go_on` is called before each command; it may raise to break off.
 
     Raises GuardRefused for a drive that may not be used, LayoutFailed for a command that fails.
     """
@@ -56,7 +65,8 @@ def build(
     journal.save_layout(record)
     try:
         drives = tuple(Drive(c.path, sysfs.size_bytes(c.name)) for c in claimed)
-        return Built(record, _run(layout, drives, record, state), mount_point)
+        device = _run(layout, drives, record, state, go_on)
+        return Built(record, device, mount_point, tuple(c.name for c in claimed))
     except BaseException:
         _undo(record, state, journal)
         raise
@@ -70,8 +80,11 @@ def _mount_point(layout: Layout, key: str, state: Path) -> str:
     return str(point)
 
 
-def _run(layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, state: Path) -> str:
+def _run(
+    layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, state: Path, go_on: Callable[[], None]
+) -> str:
     for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point):
+        go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, " ".join(step.argv))
         steps.run(step, state=state, key=record.key)
         steps.settle(state=state, key=record.key)

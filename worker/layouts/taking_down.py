@@ -32,7 +32,7 @@ UNMOUNT_LIMIT_S = 10.0
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     """Raises LayoutFailed (layout_gone, layout_foreign, layout_held, layout_refused); then the journal keeps it."""
     layout = layouts.parse(record.line)
-    drives = tuple(_drive(known) for known in record.drives)
+    drives = drives_of(record)
     demolition = _Demolition(layout, drives, Names(record.key), record, state)
     demolition.run()
     if record.mount_point:
@@ -42,16 +42,9 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     log.info("Layout %s is taken down; its drives are blank.", record.key)
 
 
-def take_down_all(*, state: Path, journal: Journal, run: str | None = None) -> list[tuple[LayoutRecord, str]]:
-    """Of one run, or all; what stays, with the reason."""
-    left = []
-    for record in journal.layouts(run):
-        try:
-            take_down(record, state=state, journal=journal)
-        except LayoutFailed as error:
-            log.error("Layout %s stays: %s", record.key, error)
-            left.append((record, error.message))
-    return left
+def drives_of(record: LayoutRecord) -> tuple[Drive, ...]:
+    """Where its drives are now. Raises LayoutFailed layout_gone."""
+    return tuple(_drive(known) for known in record.drives)
 
 
 def _drive(known: LayoutDrive) -> Drive:

@@ -56,6 +56,7 @@ class Setting(ABC):
     rank: int = 2  # lower ones are written first, when applying and when restoring
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written
     vanishes: bool = False  # may go away with another setting that is put back before it, and takes its value along
+    stacked: bool = False  # an array has its own; others are of the drives that it lies on
     by_name_only: bool = False  # "*" in the policy does not allow it: it can cost data, or touches other drives
 
     @abstractmethod

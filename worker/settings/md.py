@@ -21,11 +21,20 @@ class SyncSpeed(QueueFile):
 
 
 STRIPE_CACHE_SIZE = QueueFile(
-    "md.stripe_cache_size", "pages for each drive that RAID 4, 5 and 6 keep stripes in", file="md/stripe_cache_size"
+    "md.stripe_cache_size",
+    "pages for each drive that RAID 4, 5 and 6 keep stripes in",
+    file="md/stripe_cache_size",
+    stacked=True,
 )
 SYNC_SPEED_MIN = SyncSpeed(
-    "md.sync_speed_min", "rebuild and check get at least this, KiB/s, or `system`", file="md/sync_speed_min"
+    "md.sync_speed_min",
+    "rebuild and check get at least this, KiB/s, or `system`",
+    file="md/sync_speed_min",
+    stacked=True,
 )
 SYNC_SPEED_MAX = SyncSpeed(
-    "md.sync_speed_max", "rebuild and check get at most this, KiB/s, or `system`", file="md/sync_speed_max"
+    "md.sync_speed_max",
+    "rebuild and check get at most this, KiB/s, or `system`",
+    file="md/sync_speed_max",
+    stacked=True,
 )

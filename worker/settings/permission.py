@@ -14,11 +14,16 @@ def refuse_unallowed(setting: Setting, place: Place, policy: Policy) -> None:
                 f"{policy.path} does not allow changing {setting.name} of the host: add it to settings under [host].",
             )
         return
-    entry = policy.entry(place.target)
+    for target in [drive.id for drive in policy.drives(place.target)] or [place.target]:
+        _refuse_unlisted(setting, target, policy)
+
+
+def _refuse_unlisted(setting: Setting, target: str, policy: Policy) -> None:
+    entry = policy.entry(target)
     if entry is None or not entry.allows_setting(setting.name):
         by_name = " by its name, “*” does not cover it" if setting.by_name_only else ""
         raise SettingError(
             "setting_not_allowed",
-            f"{policy.path} does not allow changing {setting.name} of target {place.target!r}: "
+            f"{policy.path} does not allow changing {setting.name} of target {target!r}: "
             f"add it to its settings{by_name}.",
         )

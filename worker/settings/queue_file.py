@@ -22,9 +22,11 @@ class QueueFile(KernelFile):
         rank: int = 2,
         disturbs: tuple[str, ...] = (),
         by_name_only: bool = False,
+        stacked: bool = False,
         sys: Path = sysfs.SYS,
     ) -> None:
         super().__init__(name, description, choices=choices, rank=rank, disturbs=disturbs, by_name_only=by_name_only)
+        self.stacked = stacked
         self._file = file or f"queue/{name}"
         self._sys = sys
 

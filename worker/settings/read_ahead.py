@@ -3,7 +3,7 @@
 from worker.settings.base import refused
 from worker.settings.queue_file import QueueFile
 
-READ_AHEAD = QueueFile("read_ahead_kb", "read-ahead of buffered reads, KiB")
+READ_AHEAD = QueueFile("read_ahead_kb", "read-ahead of buffered reads, KiB", stacked=True)
 SECTORS_PER_KIB = 2
 
 
@@ -29,4 +29,5 @@ READ_AHEAD_SECTORS = ReadAheadSectors(
     "read_ahead_sectors",
     "read-ahead in sectors of 512 bytes, as blockdev --setra counts",
     file="queue/read_ahead_kb",
+    stacked=True,
 )

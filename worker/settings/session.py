@@ -24,7 +24,7 @@ from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import BY_HAND, LONGEST, restore_all, restore_run
-from worker.settings.subjects import in_order, subject_of
+from worker.settings.subjects import in_order, subjects_of
 
 __all__ = ["SettingFailed", "restore_all", "restore_run", "settle"]
 
@@ -76,16 +76,19 @@ def _by_subject(
     for asked in wishes:
         setting, place = known(asked, places)
         refuse_unallowed(setting, place, policy)
-        subject = subject_of(setting, place.device)
-        wish = Wish(setting, asked.value)
-        other = wanted.setdefault(subject, {}).setdefault(setting.key, wish)
-        if other != wish:
-            raise SettingError(
-                "setting_conflict",
-                f"{named(subject)} is to have {other.setting.name}={other.value} and "
-                f"{setting.name}={asked.value} at once. Take one of them.",
-            )
+        for subject in subjects_of(setting, place):
+            _want(wanted.setdefault(subject, {}), subject, Wish(setting, asked.value))
     return wanted
+
+
+def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
+    other = known.setdefault(wish.setting.key, wish)
+    if other != wish:
+        raise SettingError(
+            "setting_conflict",
+            f"{named(subject)} is to have {other.setting.name}={other.value} and "
+            f"{wish.setting.name}={wish.value} at once. Take one of them.",
+        )
 
 
 def known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:

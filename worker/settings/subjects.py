@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from worker.inventory import sysfs
+from worker.place import Place
 from worker.settings.base import Scope, Setting, refused
 
 HOST = ""  # the subject of what is kernel-wide
@@ -23,6 +24,16 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
     if not address:
         raise refused(f"{setting.name}: no PCI controller lies under {device}.")
     return address
+
+
+def subjects_of(setting: Setting, place: Place, sys: Path = sysfs.SYS) -> tuple[str, ...]:
+    """Every subject that a wish about this place is about: under a layout most settings are of each of its drives.
+
+    Raises SettingError.
+    """
+    whole_layout = setting.scope is Scope.HOST or (setting.stacked and place.device)
+    devices = (place.device,) if whole_layout or not place.members else place.members
+    return tuple(dict.fromkeys(subject_of(setting, device, sys) for device in devices))
 
 
 def identity(subject: str, sys: Path = sysfs.SYS) -> str:

@@ -18,6 +18,34 @@ def refusal(tmp_path: Path, text: str) -> PolicyError:
     return caught.value
 
 
+DRIVE = '[[target]]\nid = "{0}"\nkind = "block"\npath = "/dev/{0}"\nstable_id = "wwn-{0}"\ndestroy = {1}\n'
+POOL = '[[pool]]\nid = "{0}"\ndrives = [{1}]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (DRIVE.format("a", "false") + POOL.format("p", '"a"'), "a must be a block device with destroy = true"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"b"'), "'b', which is none of the targets"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"a", "a"'), "a drive is named twice"),
+        (DRIVE.format("a", "true") + POOL.format("a", '"a"'), "2 targets or pools have the id 'a'"),
+        (DRIVE.format("a", "true") + POOL.format("p", ""), "length >= 1"),
+        (DRIVE.format("a", "true").replace("block", "pool"), "write a [[pool]] with id and drives"),
+    ],
+)
+def test_it_refuses_a_pool_that_is_none(tmp_path: Path, text: str, words: str) -> None:
+    assert words in str(refusal(tmp_path, text))
+
+
+def test_a_pool_with_its_drives_in_another_order_is_another_target(tmp_path: Path) -> None:
+    path, found = tmp_path / "policy.toml", []
+    for drives in ('"a", "b"', '"b", "a"'):
+        path.write_text(DRIVE.format("a", "true") + DRIVE.format("b", "true") + POOL.format("p", drives))
+        found.append(policy.load(path).identity("p"))
+    assert found[0] != found[1]
+    assert [drive.id for drive in policy.load(path).drives("p")] == ["b", "a"]
+
+
 def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path: Path) -> None:
     text = EXAMPLE.read_text()
     path = tmp_path / "policy.toml"

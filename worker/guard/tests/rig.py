@@ -2,7 +2,7 @@
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,12 @@ def mounted(device: str, point: Path, *, fresh: bool = True) -> Iterator[Path]:
         run("umount", str(point))
 
 
-def load(directory: Path, *targets: dict[str, Any]) -> Policy:
-    """A policy with these targets, read from a file as the worker reads it."""
+def load(directory: Path, *targets: dict[str, Any], pools: Mapping[str, list[str]] | None = None) -> Policy:
+    """A policy with these targets, and pools of them, read from a file as the worker reads it."""
     path = directory / "policy.toml"
     rows = ("\n".join(f"{key} = {_toml(value)}" for key, value in target.items()) for target in targets)
-    path.write_text("".join(f"[[target]]\n{row}\n" for row in rows))
+    named = (f"[[pool]]\nid = {_toml(name)}\ndrives = {_toml(drives)}\n" for name, drives in (pools or {}).items())
+    path.write_text("".join([*(f"[[target]]\n{row}\n" for row in rows), *named]))
     path.chmod(0o600)
     return policy.load(path)
 

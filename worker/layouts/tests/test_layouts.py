@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,59 +12,17 @@ from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal
-from worker.layouts import Built, LayoutFailed, ours
+from worker.layouts import LayoutFailed, ours
+from worker.layouts.tests.rack import DRIVES, Rack, racked
 from worker.recipes.layouts import parse
 
 pytestmark = rig.needs_root
-DRIVES = 4
-DRIVE_BYTES = 400 * rig.MIB  # mkfs.xfs makes nothing smaller than 300 MiB
-
-
-class Rack:
-    """Loop devices that the policy allows to be destroyed."""
-
-    def __init__(self, folder: Path, files: list[Path], devices: list[str]) -> None:
-        self.folder = folder
-        self.files = files
-        self.devices = devices
-        self.state = folder / "state"
-        self.state.mkdir(mode=0o700)
-        self.journal = Journal(self.state / "journal.db")
-        targets = [
-            rig.block(d, f, destroy=True) | {"id": f"d{n}"} for n, (d, f) in enumerate(zip(devices, files, strict=True))
-        ]
-        self.policy = rig.load(folder, *targets)
-        self.armed = tuple(f"loop:{file}" for file in files)
-
-    def build(
-        self, line: str, *, key: str = "t1", drives: int | None = None, armed: tuple[str, ...] | None = None
-    ) -> Built:
-        layout = parse(line)
-        return layouts.build(
-            layout,
-            self.policy.targets[: layout.drives],
-            self.armed if armed is None else armed,
-            key="t1",
-            run="r1",
-            state=self.state,
-            journal=self.journal,
-        )
-
-    def take_down(self, built: Built) -> None:
-        layouts.take_down(built.record, state=self.state, journal=self.journal)
-
-    def assert_blank(self) -> None:
-        assert [str(ours.look(device)) for device in self.devices if not ours.look(device).blank] == []
-        assert self.journal.layouts() == ()
-        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
 
 
 @pytest.fixture
 def rack(tmp_path: Path) -> Iterator[Rack]:
-    files = [rig.sparse(tmp_path / f"drive{n}.img", DRIVE_BYTES) for n in range(DRIVES)]
-    with ExitStack() as held:
-        devices = [held.enter_context(rig.loop(file, "--partscan")) for file in files]
-        yield Rack(tmp_path, files, devices)
+    with racked(tmp_path) as made:
+        yield made
 
 
 def need(line: str) -> None:
@@ -93,7 +50,7 @@ def _need(there: object, what: str) -> None:
 LINES = [
     "single",
     "single / ext4 noatime data=writeback",
-    "single / xfs noatime",
+    "single / xfs noatime nodiratime logbsize=256k discard",
     "single share 80% / ext4",
     "single / jfs",
     "single / f2fs",
@@ -121,7 +78,10 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
         assert kinds == {parse(line).file_system.value}
     else:
         rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
+    found = layouts.read_back(parse(line), built)
     rack.take_down(built)
+    assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
+    assert found.words.startswith(line)
     rack.assert_blank()
 
 
@@ -156,7 +116,7 @@ def test_it_takes_down_what_a_killed_worker_left(rack: Rack) -> None:
     rack.build("single / ext4")
     again = Journal(rack.state / "journal.db")
     assert [record.line for record in again.layouts("r1")] == ["single / ext4"]
-    assert layouts.take_down_all(state=rack.state, journal=again) == []
+    assert all(item.restored for item in layouts.put_back(again.layouts(), state=rack.state, journal=again))
     rack.assert_blank()
 
 
@@ -243,7 +203,7 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
 
 
 def test_its_policy_is_read_as_any_other(rack: Rack) -> None:
-    assert [target.present for target in policy.report(rack.policy)] == [True] * DRIVES
+    assert [target.present for target in policy.report(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
 
 
 def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:
@@ -255,5 +215,5 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
     assert main([*options, "layout", "single / ext4", "--build", "d0", "--arm", rack.armed[0]]) == 0
     assert Path(capsys.readouterr().out.splitlines()[0]).is_mount()
     assert main([*options, "restore"]) == 0
-    assert "layout single / ext4: taken down" in capsys.readouterr().out
+    assert "layout of" in capsys.readouterr().out
     rack.assert_blank()

@@ -11,7 +11,7 @@ from worker.recipes.layouts.commands import (
     top_path,
 )
 from worker.recipes.layouts.geometry import Alignment, Verdict, alignment, capacity_share, whole_width_bytes
-from worker.recipes.layouts.problems import problems
+from worker.recipes.layouts.problems import needed, problems
 from worker.recipes.layouts.removal import Part, Removal, tear_down_steps
 from worker.recipes.layouts.text import LayoutError, parse, sweep, write
 
@@ -29,6 +29,7 @@ __all__ = [
     "capacity_share",
     "leg_paths",
     "members",
+    "needed",
     "parse",
     "part_path",
     "problems",

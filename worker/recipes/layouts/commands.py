@@ -133,8 +133,7 @@ def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iter
     if layout.share_percent == 100:
         return
     for drive in drives:
-        usable = drive.size_bytes - PARTITION_START_BYTES - GPT_TAIL_BYTES
-        length = usable * layout.share_percent // 100 // MIB * MIB
+        length = share_bytes(drive.size_bytes, layout.share_percent)
         script = f"label: gpt\nlabel-id: {names.table_id}\nstart={PARTITION_START_BYTES // 512}, size={length // 512}\n"
         yield Step(
             f"partition the first {layout.share_percent} % of {drive.path}",
@@ -145,6 +144,11 @@ def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iter
         yield Step(
             f"make the partition of {drive.path} known", ("partx", "--update", drive.path), makes=part_path(drive.path)
         )
+
+
+def share_bytes(drive_bytes: int, percent: int) -> int:
+    """Size of the partition that takes a share of a drive: whole MiB of what partitions can have."""
+    return (drive_bytes - PARTITION_START_BYTES - GPT_TAIL_BYTES) * percent // 100 // MIB * MIB
 
 
 def _arrays(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:

@@ -35,6 +35,17 @@ def problems(layout: Layout) -> tuple[str, ...]:
     return tuple(problem for rule in _RULES for problem in rule(layout))
 
 
+def needed(layout: Layout) -> tuple[str, ...]:
+    """What a host must be able to build for it, as `Capabilities.layouts` names it."""
+    parts = {
+        "share": layout.share_percent < 100,
+        "md": layout.raid is not Raid.NONE or layout.stripe is Stripe.MD,
+        "lvm": layout.stripe is Stripe.LVM,
+        str(layout.file_system): layout.file_system is not FileSystem.NONE,
+    }
+    return tuple(name for name, wanted in parts.items() if wanted)
+
+
 def _legs(layout: Layout) -> Iterator[str]:
     if layout.drives > MOST_DRIVES:
         yield f"{layout.drives} drives are over the limit of {MOST_DRIVES}"

@@ -1,0 +1,121 @@
+"""The layout of a trial: kept from the trial before, or built after what stands in its way was taken down.
+
+    order's drives ─► guard ─► stands already? ──────────────────────────────► still armed? ─► read back ─► legs
+                                   └── no ─► others taken down ─► built ──────────┘
+
+Settings of what is taken down go back first: an array's own vanish with it.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from worker import guard, layouts
+from worker.contract.orders import LayoutWish, TrialOrder
+from worker.contract.reports import Item, SettingRecord, SettingRestored
+from worker.contract.workload import Leg, TargetKind
+from worker.journal import Journal
+from worker.layouts import Built, LayoutFailed
+from worker.policy import Policy, PolicyEntry
+from worker.recipes.layouts import write
+from worker.settings import session
+
+KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
+
+
+class Assembly:
+    """One trial's. `enter` tells of a phase and its detail; it raises to break off, also between two commands."""
+
+    def __init__(
+        self,
+        order: TrialOrder,
+        armed_serials: tuple[str, ...],
+        state: Path,
+        journal: Journal,
+        emit: Callable[[Item], None],
+        enter: Callable[[str, str], None],
+    ) -> None:
+        self._order = order
+        self._armed_serials = armed_serials
+        self._state = state
+        self._journal = journal
+        self._emit = emit
+        self._enter = enter
+
+    def put_together(self, allowed: Policy) -> Built | None:
+        """What the order wishes, and nothing of any other layout; without a wish, none.
+
+        Raises GuardRefused, LayoutFailed, and what `enter` raises.
+        """
+        wish = self._order.layout
+        drives = self._drives(wish, allowed) if wish else ()
+        found = self._standing(wish, drives) if wish else None
+        self._clear(found, drives)
+        if wish is None:
+            return None
+        built = found or self._build(wish, drives)
+        members = guard.recheck_drives(drives, self._armed_serials)
+        self._record(wish, built)
+        return msgspec.structs.replace(built, members=members)
+
+    def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
+        pools = {leg.target.stable_id: leg.target for leg in self._order.legs}
+        if self._order.purge is not None:
+            raise LayoutFailed("layout_refused", "A purge before a trial on a layout is not offered.")
+        if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
+            raise LayoutFailed("layout_refused", "The order's legs and drives do not fit its layout.")
+        return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
+
+    def _standing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
+        return layouts.standing(wish.layout, drives, run=self._order.run, journal=self._journal)
+
+    def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
+        """Take down everything else that stands, of whichever run; fails where that leaves `drives` occupied."""
+        kept = keep.record.key if keep else ""
+        records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
+        for run in dict.fromkeys(record.run for record in records):
+            self._tell(session.restore_run(run, self._journal))
+        self._tell(layouts.put_back(records, state=self._state, journal=self._journal))
+        for record in self._journal.layouts():
+            if record.key != kept and layouts.overlaps(record, drives):
+                raise LayoutFailed(
+                    "layout_held",
+                    f"`{record.line}` (run {record.run}) is still on these drives: “sweetspot-worker restore” on the "
+                    "host takes it down, or says why it cannot.",
+                )
+
+    def _tell(self, items: Iterable[SettingRestored]) -> None:
+        for item in items:
+            self._emit(item)
+
+    def _build(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
+        words = f"building {write(wish.layout)}"
+        return layouts.build(
+            wish.layout,
+            drives,
+            self._armed_serials,
+            key=secrets.token_hex(KEY_BYTES),
+            run=self._order.run,
+            state=self._state,
+            journal=self._journal,
+            go_on=lambda: self._enter("layout", words),
+        )
+
+    def _record(self, wish: LayoutWish, built: Built) -> None:
+        """As asked and as observed; fails where something was taken and not followed."""
+        asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
+        device = ", ".join(built.members)[:200]
+        told = {"asked": asked, "observed": found.words[:2000], "before": ""}
+        self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, **told))
+        if found.wrong:
+            raise LayoutFailed("layout_clamped", f"{asked} came out otherwise: {'; '.join(found.wrong)}.")
+
+
+def placed(leg: Leg, built: Built) -> Leg:
+    """The leg at what was built: a directory where there is a file system, else a block device."""
+    kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
+    target = msgspec.structs.replace(leg.target, kind=kind, path=built.mount_point or built.device)
+    return msgspec.structs.replace(leg, target=target)

@@ -1,0 +1,47 @@
+"""Which parts of layouts this host can build: the kernel has them, and their tools are installed."""
+
+import os
+import shutil
+from pathlib import Path
+
+from worker.contract.layouts import FileSystem
+from worker.tools import ToolError, ask
+
+_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+# Part -> (what is in the kernel where it is loaded: a file and a word in it, or only the file; module; program).
+_STACKS = {
+    "md": (Path("/proc/mdstat"), "", "md-mod", "mdadm"),
+    "lvm": (Path("/proc/misc"), "device-mapper", "dm-mod", "lvcreate"),
+}
+
+
+def offered() -> tuple[str, ...]:
+    """`share`, `md`, `lvm`, and file systems; (): not root, so none."""
+    if os.geteuid() != 0:
+        return ()
+    stacks = [name for name, (file, word, module, tool) in _STACKS.items() if _has(tool) and _known(file, word, module)]
+    kinds = [
+        str(kind)
+        for kind in FileSystem
+        if kind is not FileSystem.NONE
+        and _has(f"mkfs.{kind}")
+        and _known(Path("/proc/filesystems"), f"\t{kind}\n", str(kind))
+    ]
+    return (*(["share"] if _has("sfdisk") else []), *stacks, *kinds)
+
+
+def _has(program: str) -> bool:
+    return shutil.which(program, path=_PATH) is not None
+
+
+def _known(file: Path, word: str, module: str) -> bool:
+    """It is in the kernel, or could be loaded into it."""
+    try:
+        if word in file.read_text():
+            return True
+    except OSError:
+        pass
+    try:
+        return ask("modprobe", "--dry-run", "--quiet", module).exit_code == 0
+    except ToolError:
+        return False

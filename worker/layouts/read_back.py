@@ -1,0 +1,141 @@
+"""The layout that is really there, read back from the kernel and LVM after building."""
+
+from pathlib import Path
+
+import msgspec
+
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.workload import MIB
+from worker.inventory import sysfs, usage
+from worker.inventory.file_systems import btrfs_profiles
+from worker.inventory.geometry import geometry
+from worker.layouts import mount_options
+from worker.layouts.building import Built
+from worker.layouts.steps import LayoutFailed
+from worker.recipes import layouts
+from worker.recipes.layouts import Names
+from worker.recipes.layouts.commands import EXT4_BLOCK_BYTES, share_bytes
+from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
+from worker.tools import ToolError, ask
+
+
+class Observed(msgspec.Struct, frozen=True):
+    """`layout` has what was observed where it can be read, and what was asked for where it cannot."""
+
+    layout: Layout
+    wrong: tuple[str, ...]  # what the kernel or a tool took and did not follow
+
+    @property
+    def words(self) -> str:
+        return layouts.write(self.layout)
+
+
+def read_back(asked: Layout, built: Built) -> Observed:
+    """Raises LayoutFailed where something cannot be read."""
+    names = Names(built.record.key)
+    found = _drives(asked, built)
+    found = _arrays(found, names)
+    found = _stripe(found, names)
+    mount = _mount(built) if built.mount_point else None
+    if mount is not None:
+        found = _file_system(found, built, mount)
+    shown = mount.options if mount else ""
+    wrong = [
+        f"{option} was taken and does not hold" for option in mount_options.contradicted(asked.mount_options, shown)
+    ]
+    # What holds and is not shown (see mount_options) stays as it was asked for.
+    plain = msgspec.structs.replace(found, mount_options=asked.mount_options)
+    if plain != asked:
+        wrong.append(f"it is {layouts.write(plain)}")
+    kept = tuple(option for option in asked.mount_options if option not in mount_options.contradicted([option], shown))
+    return Observed(msgspec.structs.replace(found, mount_options=kept), tuple(wrong))
+
+
+def _drives(layout: Layout, built: Built) -> Layout:
+    """The share of each drive that its partition takes."""
+    if layout.share_percent == 100:
+        return layout
+    shares = set()
+    for name in built.members:
+        (part,) = sysfs.partitions(name) or ("",)
+        there, whole = sysfs.size_bytes(part) if part else 0, sysfs.size_bytes(name)
+        asked = share_bytes(whole, layout.share_percent)
+        shares.add(layout.share_percent if there == asked else round(100 * there / max(whole - 2 * MIB, 1)))
+    return msgspec.structs.replace(layout, share_percent=max(1, min(shares)))
+
+
+def _arrays(layout: Layout, names: Names) -> Layout:
+    if layout.raid is Raid.NONE:
+        return layout
+    found = {_array(names.md(number)) for number in range(layout.legs)}
+    if len(found) != 1:
+        raise LayoutFailed("layout_clamped", f"The legs of {layouts.write(layout)} came out unlike each other.")
+    level, members, chunk_bytes = found.pop()
+    chunk = chunk_bytes if layout.chunk_bytes else None
+    return msgspec.structs.replace(layout, raid=Raid(level), drives_per_leg=members, chunk_bytes=chunk)
+
+
+def _array(path: str) -> tuple[str, int, int | None]:
+    found = geometry(Path(path).resolve().name, {})
+    if found is None or found.level not in set(Raid):
+        raise LayoutFailed("layout_clamped", f"{path} is no md array, or of a level that is not known.")
+    return found.level, found.members, found.chunk_bytes
+
+
+def _stripe(layout: Layout, names: Names) -> Layout:
+    if layout.stripe is Stripe.MD:
+        _level, legs, chunk_bytes = _array(names.md_stripe)
+        return msgspec.structs.replace(layout, legs=legs, stripe_bytes=chunk_bytes)
+    if layout.stripe is Stripe.LVM:
+        stripes, stripe_bytes = _numbers("lvs", "stripes,stripe_size", f"{names.group}/data")
+        (extent_bytes,) = _numbers("vgs", "vg_extent_size", names.group)
+        given = {"legs": stripes, "extent_bytes": extent_bytes} | (
+            {"stripe_bytes": stripe_bytes} if stripes > 1 else {}
+        )
+        return msgspec.structs.replace(layout, **given)
+    return layout
+
+
+def _numbers(program: str, fields: str, of: str) -> list[int]:
+    try:
+        said = ask(program, "--noheadings", "--nosuffix", "--units", "b", "--options", fields, of)
+    except ToolError as error:
+        raise LayoutFailed("layout_tool_missing", str(error)) from error
+    found = said.out.split()
+    if said.exit_code != 0 or len(found) != len(fields.split(",")) or not all(word.isdigit() for word in found):
+        raise LayoutFailed("layout_refused", f"{program} did not tell {fields} of {of}: {said.err.strip()}")
+    return [int(word) for word in found]
+
+
+def _mount(built: Built) -> usage.Mount:
+    mounts = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    found = [mount for mount in mounts if mount.point == built.mount_point]
+    if not found:
+        raise LayoutFailed("layout_gone", f"{built.mount_point} is not mounted any more.")
+    return found[-1]
+
+
+def _file_system(layout: Layout, built: Built, mount: usage.Mount) -> Layout:
+    known = FileSystem(mount.kind) if mount.kind in set(FileSystem) else FileSystem.NONE
+    found = msgspec.structs.replace(layout, file_system=known, told_geometry=_told(layout, mount))
+    return _btrfs(found, built) if known is FileSystem.BTRFS else found
+
+
+def _told(layout: Layout, mount: usage.Mount) -> bool:
+    """XFS shows sunit and swidth in sectors of 512 bytes, ext4 stripe in its blocks; others know no geometry."""
+    unit, width = stripe_unit_bytes(layout), whole_width_bytes(layout)
+    if unit is None or width is None or mount.kind not in (FileSystem.XFS, FileSystem.EXT4):
+        return layout.told_geometry
+    shown = dict(option.partition("=")[::2] for option in mount.options.split(","))
+    if mount.kind == FileSystem.EXT4:
+        return shown.get("stripe") == str(width // EXT4_BLOCK_BYTES)
+    return (shown.get("sunit"), shown.get("swidth")) == (str(unit // 512), str(width // 512))
+
+
+def _btrfs(layout: Layout, built: Built) -> Layout:
+    profiles = btrfs_profiles(built.members)
+    data = profiles.get("data", "")
+    if data not in set(BtrfsProfile) or len(set(profiles.values())) != 1:
+        told = ", ".join(f"{kind} {profile}" for kind, profile in profiles.items()) or "nothing"
+        raise LayoutFailed("layout_clamped", f"btrfs was to be {layout.btrfs_profile}; the kernel shows {told}.")
+    return msgspec.structs.replace(layout, btrfs_profile=BtrfsProfile(data))

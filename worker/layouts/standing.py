@@ -1,0 +1,75 @@
+"""What stands from the trials before: kept for a trial that wants the same, put back to blank drives otherwise."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from worker.contract.layouts import Layout
+from worker.contract.reports import SettingRestored
+from worker.journal import BY_HAND, Journal, LayoutRecord
+from worker.layouts.building import Built
+from worker.layouts.steps import LayoutFailed
+from worker.layouts.taking_down import drives_of, take_down
+from worker.policy import PolicyEntry
+from worker.recipes import layouts
+from worker.recipes.layouts import Names
+
+NAME = "layout"  # in reports, beside names of settings
+BLANK = "blank drives"
+LONGEST = 2000  # of a text in the contract
+
+
+def standing(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
+    """The run's own layout of this line on these drives, if it stands whole."""
+    wanted = [(entry.identity, entry.serial) for entry in entries]
+    for record in journal.layouts(run):
+        if record.line == layouts.write(layout) and [(d.stable_id, d.serial) for d in record.drives] == wanted:
+            return _whole(layout, record)
+    return None
+
+
+def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
+    try:
+        drives = drives_of(record)
+    except LayoutFailed:
+        return None
+    top = Path(layouts.top_path(layout, drives, Names(record.key)))
+    if not top.exists() or (record.mount_point and not os.path.ismount(record.mount_point)):
+        return None
+    members = tuple(drive.path.rpartition("/")[2] for drive in drives)
+    return Built(record, os.path.realpath(top), record.mount_point, members)
+
+
+def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:
+    """What trials of one run, or of any, have built."""
+    return tuple(record for record in journal.layouts(run) if record.run != BY_HAND)
+
+
+def put_back(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
+    """Take them down, each as one thing to report; what cannot be taken down stays in the journal."""
+    for record in records:
+        note = ""
+        try:
+            take_down(record, state=state, journal=journal)
+        except LayoutFailed as error:
+            note = error.message
+        yield SettingRestored(
+            at=time.time(),
+            name=NAME,
+            device=", ".join(drive.path.rpartition("/")[2] for drive in record.drives)[:200],
+            value=BLANK,
+            observed="" if note else BLANK,
+            restored=not note,
+            note=note[:LONGEST],
+        )
+
+
+def overlaps(record: LayoutRecord, entries: Sequence[PolicyEntry]) -> bool:
+    """The layout lies on one of these drives."""
+    return not {drive.stable_id for drive in record.drives}.isdisjoint(entry.identity for entry in entries)
+
+
+def built_on(journal: Journal) -> frozenset[str]:
+    """Stable ids of all drives under a layout of this worker."""
+    return frozenset(drive.stable_id for record in journal.layouts() for drive in record.drives)

@@ -1,0 +1,62 @@
+"""Loop devices that layouts are built on in tests."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from worker import layouts
+from worker.guard.tests import rig
+from worker.inventory import usage
+from worker.journal import Journal
+from worker.layouts import Built, ours
+from worker.recipes.layouts import parse
+
+DRIVES = 4
+DRIVE_BYTES = 400 * rig.MIB  # mkfs.xfs makes nothing smaller than 300 MiB
+
+
+class Rack:
+    """Loop devices that the policy allows to be destroyed."""
+
+    def __init__(self, folder: Path, files: list[Path], devices: list[str]) -> None:
+        self.folder = folder
+        self.files = files
+        self.devices = devices
+        self.state = folder / "state"
+        self.state.mkdir(mode=0o700)
+        self.journal = Journal(self.state / "journal.db")
+        targets = [
+            rig.block(d, f, destroy=True) | {"id": f"d{n}"} for n, (d, f) in enumerate(zip(devices, files, strict=True))
+        ]
+        self.policy = rig.load(folder, *targets, pools={"rack": [f"d{n}" for n in range(len(devices))]})
+        self.armed = tuple(f"loop:{file}" for file in files)
+
+    def build(
+        self, line: str, *, key: str = "t1", drives: int | None = None, armed: tuple[str, ...] | None = None
+    ) -> Built:
+        layout = parse(line)
+        return layouts.build(
+            layout,
+            self.policy.targets[: layout.drives],
+            self.armed if armed is None else armed,
+            key="t1",
+            run="r1",
+            state=self.state,
+            journal=self.journal,
+        )
+
+    def take_down(self, built: Built) -> None:
+        layouts.take_down(built.record, state=self.state, journal=self.journal)
+
+    def assert_blank(self) -> None:
+        assert [str(ours.look(device)) for device in self.devices if not ours.look(device).blank] == []
+        assert self.journal.layouts() == ()
+        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
+
+
+@contextmanager
+def racked(folder: Path) -> Iterator[Rack]:
+    files = [rig.sparse(folder / f"drive{n}.img", DRIVE_BYTES) for n in range(DRIVES)]
+    with ExitStack() as held:
+        devices = [held.enter_context(rig.loop(file, "--partscan")) for file in files]
+        yield Rack(folder, files, devices)
