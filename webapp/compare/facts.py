@@ -66,4 +66,9 @@ def setting_of(fact: str) -> str:
 def causes(fact: str, dimensions: Iterable[str]) -> list[str]:
     """Labels of the compared settings of which the kernel makes this fact follow."""
     name = setting_of(fact)
-    return [label_of(cause) for cause in dimensions if name in EFFECTS.get(cause, ())]
+    return [label_of(cause) for cause in dimensions if name in EFFECTS.get(cause, ()) or _made_by(cause, fact)]
+
+
+def _made_by(cause: str, fact: str) -> bool:
+    """Another layout is another device or file system, of other drives: everything that is told of them follows."""
+    return cause == "layout" and fact.startswith(("device", "file_system"))

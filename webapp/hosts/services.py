@@ -26,7 +26,7 @@ from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
-    "destroy", "purges", "settings_allowed", "present", "problem", "in_policy",
+    "destroy", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
 ]  # fmt: skip
 
 
@@ -174,6 +174,10 @@ def _record_targets(host: Host, message: Hello) -> None:
     if len(set(slugs)) != len(slugs):
         raise Refusal("policy_id_twice", "The policy lists the same target id twice. Give each target its own id.")
     targets = [_target(host, target, message.inventory) for target in message.targets]
+    keys = {target.slug: target.lock_keys for target in targets}
+    for pool in targets:
+        if pool.drives:
+            pool.lock_keys = sorted({key for drive in pool.drives for key in keys.get(drive, [])})
     _retire_targets(host, {_identity(target) for target in targets})
     Target.objects.bulk_create(
         targets, update_conflicts=True, unique_fields=["host", "slug", "stable_id", "serial"], update_fields=_UPSERTED
@@ -210,4 +214,5 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         present=target.present,
         problem=target.problem,
         in_policy=True,
+        drives=list(target.drives),
     )

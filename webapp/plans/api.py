@@ -5,6 +5,7 @@
 from datetime import datetime
 from typing import Annotated, Any
 
+import msgspec
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from ninja import Field, Query, Router, Schema, Status
@@ -14,6 +15,7 @@ from webapp.core.api import Paged, operator
 from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.jobfile import read_job_file, write_job_file
+from webapp.plans.layouts import LayoutPlan
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.preview import Preview, job_of, preview
 from webapp.plans.selectors import plans_list, targets_named, version_of
@@ -106,6 +108,7 @@ class EstimateOut(Schema):
     unknown_trials: int
     bytes_written_max: int
     space_bytes: int
+    layouts_built: int
     settings_changed: list[str]
 
 
@@ -121,6 +124,30 @@ class PreviewTrial(Schema):
     prefill_job_text: str | None
 
 
+class AlignmentOut(Schema):
+    """One layer held against the data stripe width of what lies below it."""
+
+    layer: str
+    verdict: str
+    unit_bytes: int | None
+    start_bytes: int
+    width_bytes: int | None
+    words: str
+
+
+class LayoutOut(Schema):
+    """A layout on a pool; KEY in a command stands for what each run has of its own."""
+
+    layout: str
+    pool: str
+    drives: list[str]
+    usable_bytes: int
+    width_bytes: int | None
+    alignment: list[AlignmentOut]
+    build: list[list[str]]
+    take_down: list[list[str]]
+
+
 class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serials to be sent with the start."""
 
@@ -130,6 +157,7 @@ class PreviewOut(Schema):
     skipped: list[str]
     estimate: EstimateOut
     arm: list[str]
+    layouts: list[LayoutOut]
     trials: list[PreviewTrial]
 
 
@@ -248,6 +276,7 @@ def plan_preview(
         "skipped": made.expansion.skipped,
         "estimate": made.estimate,
         "arm": _arm(made),
+        "layouts": [_layout(each) for each in made.layouts],
         "trials": [
             {name: getattr(job.trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
             | {
@@ -257,6 +286,19 @@ def plan_preview(
             }
             for job in jobs
         ],
+    }
+
+
+def _layout(made: LayoutPlan) -> dict[str, object]:
+    return {
+        "layout": made.line,
+        "pool": made.pool,
+        "drives": [drive.name for drive in made.drives],
+        "usable_bytes": made.usable_bytes,
+        "width_bytes": made.width_bytes,
+        "alignment": [msgspec.to_builtins(layer) for layer in made.alignment],
+        "build": [list(step.argv) for step in made.build],
+        "take_down": [list(step.argv) for step in made.take_down],
     }
 
 

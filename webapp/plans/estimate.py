@@ -21,6 +21,7 @@ import msgspec
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
+from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 
 OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and fio's own start and end
@@ -64,6 +65,7 @@ class Estimate:
     unknown_trials: int  # bound by an amount, their time is not in `seconds`
     bytes_written_max: int
     space_bytes: int  # in directories, while the run lasts
+    layouts_built: int  # how often drives are put together anew; their time is in nothing here
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
 
 
@@ -75,7 +77,8 @@ def rated(workload: Workload) -> Workload:
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
     """`experience` by host id."""
     targets = {target.id: target for target in expansion.targets}
-    files = _file_sets(expansion.trials, targets)
+    builds = _builds(expansion.trials)
+    files = _file_sets(expansion.trials, builds)
     clock = _Clock(targets, experience or {})
     for trial in expansion.trials:
         clock.add_trial(trial)
@@ -90,7 +93,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
         bytes_written_max=sum(_written(trial.workload) for trial in expansion.trials) + _total(files, filled=True),
-        space_bytes=_total(files),
+        space_bytes=_total([one for one in files if not one.build]),
+        layouts_built=len({build for build in builds if build}),
         settings_changed=_settings(expansion.trials, targets),
     )
 
@@ -105,16 +109,37 @@ class _FileSet:
 
     target_id: str
     size_bytes: int
+    build: int  # which layout they are in: it takes them along; 0: none
     files: int
     filled: bool
 
 
-def _file_sets(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> list[_FileSet]:
-    sets: dict[tuple[str, int], _FileSet] = {}
+def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
+    """For each trial the number of its layout, counted as they are built from 1; 0 where it has none.
+
+    A host keeps a layout until a trial wants another one.
+    """
+    last: dict[str, Layout | None] = {}
+    numbers: dict[str, int] = {}
+    found, count = [], 0
     for trial in trials:
-        if targets[trial.target_id].kind is not TargetKind.DIRECTORY:
+        if trial.layout is None:
+            found.append(0)
+        else:
+            if last.get(trial.target_id) != trial.layout:
+                count += 1
+                numbers[trial.target_id] = count
+            found.append(numbers[trial.target_id])
+        last[trial.target_id] = trial.layout
+    return found
+
+
+def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_FileSet]:
+    sets: dict[tuple[str, int, int], _FileSet] = {}
+    for trial, build in zip(trials, builds, strict=True):
+        if trial.kind is not TargetKind.DIRECTORY:
             continue
-        key = (trial.target_id, trial.workload.size_bytes or 0)
+        key = (trial.target_id, trial.workload.size_bytes or 0, build)
         old = sets.get(key, _FileSet(*key, files=0, filled=False))
         sets[key] = _FileSet(*key, max(old.files, trial.workload.files), old.filled or trial.workload.prefill)
     return list(sets.values())

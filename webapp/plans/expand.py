@@ -7,7 +7,7 @@ Randomised, inside a block:
 
     part            in the order of the plan
       target        shuffled
-        costly factors (settings, then size of files), slowest first: the levels of each are shuffled,
+        costly factors (layout, settings, then size of files), slowest first: the levels of each are shuffled,
                     and trials that share them stay together, so a scheduler is set once a block and level
           points    shuffled
 
@@ -30,7 +30,9 @@ from webapp.plans.document import Order, Part, PlanDocument
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
 from webapp.plans.grids import PartGrid, part_grid
-from webapp.plans.points import Point, combinations, point_key, purge_of, settings_of, workload_of
+from webapp.plans.layouts import made_kind
+from webapp.plans.points import Point, combinations, layout_of, point_key, purge_of, settings_of, workload_of
+from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
@@ -41,6 +43,7 @@ _KIND_WORDS = {
     TargetKind.BLOCK: ("block devices", "a block device"),
     TargetKind.DIRECTORY: ("directories", "a directory"),
     TargetKind.FILE: ("files", "a file"),
+    TargetKind.POOL: ("pools of drives", "a pool of drives"),
 }
 
 
@@ -56,6 +59,8 @@ class PlannedTrial:
     workload: Workload
     settings: dict[str, str]
     drop_caches: bool
+    kind: TargetKind  # of what the workload finds: a layout makes a pool's drives a device or a directory
+    layout: Layout | None = None
     purge: str = ""  # contract.purge.PurgeMethod, "" for none
 
 
@@ -77,6 +82,7 @@ class _Found:
     key: str
     workload: Workload  # with seed 1
     settings: dict[str, str]
+    layout: Layout | None
 
 
 @dataclass(frozen=True)
@@ -92,7 +98,7 @@ class _Cell:
 def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
     """All trials of a plan on `targets`. Never raises for what a person wrote: that is in `problems`."""
     grids = [part_grid(document, part) for part in document.parts]
-    skipped = tuple(_left_out(grid.part, target) for grid in grids for target in targets if not _runs(grid, target))
+    skipped = tuple(_left_out(grid, target) for grid in grids for target in targets if not _runs(grid, target))
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
     total = document.repeats * sum(grid.count for grid in grids for target in targets if _runs(grid, target))
     if total > MOST_TRIALS:
@@ -118,13 +124,16 @@ def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list
 
 
 def _runs(grid: PartGrid, target: TargetFacts) -> bool:
-    return target.kind in grid.part.on
+    return target.kind in grid.kinds
 
 
-def _left_out(part: Part, target: TargetFacts) -> str:
-    names = [words[0] for kind, words in _KIND_WORDS.items() if kind in part.on]
+def _left_out(grid: PartGrid, target: TargetFacts) -> str:
+    names = [words[0] for kind, words in _KIND_WORDS.items() if kind in grid.kinds]
     only = " and ".join(names) or "nothing"
-    return f"Part {part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}."
+    hint = (
+        "" if TargetKind.POOL in grid.kinds or target.kind is not TargetKind.POOL else "; a part with a `layout` does"
+    )
+    return f"Part {grid.part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}{hint}."
 
 
 def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[list[_Cell], list[str]]:
@@ -139,9 +148,8 @@ def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[l
             if not _runs(grid, target):
                 continue
             for one in found:
-                unfit = fitness.problems(one.workload, one.settings, target) + purge_problems(
-                    purge_of(one.point), target
-                )
+                unfit = fitness.problems(one.workload, one.settings, target, one.layout)
+                unfit += purge_problems(purge_of(one.point), target)
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:
                     cells.append(_Cell(number, grid.part, target, one))
@@ -153,7 +161,8 @@ def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
     found, wrong = [], []
     for point in combinations(grid.levels):
         try:
-            found.append(_Found(point, point_key(point), workload_of(point, seed=1), settings_of(point)))
+            workload, settings = workload_of(point, seed=1), settings_of(point)
+            found.append(_Found(point, point_key(point), workload, settings, layout_of(point)))
         except msgspec.ValidationError as error:
             wrong.append(f"Part {grid.part.name}: {error}.")
     return found, wrong
@@ -199,4 +208,6 @@ def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
         settings=found.settings,
         drop_caches=bool(found.point["drop_caches"]),
         purge=purge_of(found.point),
+        kind=made_kind(cell.target.kind, found.layout),
+        layout=found.layout,
     )

@@ -16,6 +16,7 @@ from webapp.plans.values import (
     Choice,
     Count,
     Duration,
+    LayoutLine,
     Size,
     Switch,
     Token,
@@ -47,6 +48,7 @@ class FactorKind(StrEnum):
     WORKLOAD = "workload"
     PROCESS = "process"  # of fio's own processes: part of the workload, in a point only where the plan names it
     DRIVE = "drive"  # done to the drive before the trial; in a point only where the plan names it
+    LAYOUT = "layout"  # of drives: built before the trials that name it, taken down at the end
     SETTING = "setting"  # of the host: applied, read back, put back at the end
 
 
@@ -165,12 +167,22 @@ _DRIVE = (
         help="of the whole drive, before each trial: destroys everything on it",
     ),
 )
+_LAYOUT = Factor(
+    "layout",
+    "Layout",
+    LayoutLine(),
+    kind=FactorKind.LAYOUT,
+    cost=200,
+    help="drives of a pool put together and formatted; what is on them is destroyed",
+)
 _SETTINGS = tuple(
     Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help)
     for row in SETTING_ROWS
 )
 
-FACTORS: Mapping[str, Factor] = {factor.name: factor for factor in (*_WORKLOAD, *_PROCESS, *_DRIVE, *_SETTINGS)}
+FACTORS: Mapping[str, Factor] = {
+    factor.name: factor for factor in (*_WORKLOAD, _LAYOUT, *_PROCESS, *_DRIVE, *_SETTINGS)
+}
 
 # Given one, the other does not apply: which of them a part names decides.
 ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"), *SAME_STATE)

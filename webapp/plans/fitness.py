@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.values import Size
+from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
+from worker.recipes.layouts import write
 
 _ALL = "*"
 HOST_WIDE = frozenset(row.name for row in SETTING_ROWS if row.host_wide)
@@ -28,6 +31,7 @@ class TargetFacts:
     name: str = ""  # for people: host/target
     purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now, "" where it can
     host_id: str = ""  # trials of different hosts run side by side
+    drives: tuple[DriveFacts, ...] = ()  # pool: in its order
 
     @property
     def shown(self) -> str:
@@ -40,12 +44,16 @@ class Fitness:
 
     _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
 
-    def problems(self, workload: Workload, settings: dict[str, str], target: TargetFacts) -> list[str]:
+    def problems(
+        self, workload: Workload, settings: dict[str, str], target: TargetFacts, layout: Layout | None = None
+    ) -> list[str]:
         """Why a point cannot run there; each a sentence."""
+        kind = made_kind(target.kind, layout)
         return [
             *_path_problems(target),
-            *self._workload_problems(workload, target.kind),
-            *_space_problems(workload, target),
+            *_drive_problems(layout, target),
+            *self._workload_problems(workload, kind),
+            *_space_problems(workload, target, kind, _room(target, layout)),
             *_destroy_problems(workload, target),
             *_settings_problems(settings, target),
         ]
@@ -59,17 +67,28 @@ class Fitness:
 
 def _path_problems(target: TargetFacts) -> list[str]:
     """A directory's path never reaches fio: it runs inside with names of our own."""
-    problem = "" if target.kind is TargetKind.DIRECTORY else path_problem(target.path)
+    by_path = target.kind in (TargetKind.BLOCK, TargetKind.FILE)
+    problem = path_problem(target.path) if by_path else ""
     return [f"{target.shown}: {problem}."] if problem else []
 
 
-def _space_problems(workload: Workload, target: TargetFacts) -> list[str]:
+def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
+    if layout is None or layout.drives <= len(target.drives):
+        return []
+    return [f"`{write(layout)}` takes {layout.drives} drives; the pool {target.shown} has {len(target.drives)}."]
+
+
+def _room(target: TargetFacts, layout: Layout | None) -> int:
+    return target.size_bytes if layout is None else usable_bytes(layout, target.drives)
+
+
+def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
     """A directory needs room for its files, a device must be as large as the part of it that is used."""
-    needed = (workload.size_bytes or 0) * (workload.files if target.kind is TargetKind.DIRECTORY else 1)
-    if not target.size_bytes or needed <= target.size_bytes:
+    needed = (workload.size_bytes or 0) * (workload.files if kind is TargetKind.DIRECTORY else 1)
+    if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"
-    return [f"{Size().format(needed)} are needed on {target.shown}, {target.size_bytes / 2**30:.2f} GiB are {there}."]
+    return [f"{Size().format(needed)} are needed on {target.shown}, {room / 2**30:.2f} GiB are {there}."]
 
 
 def purge_problems(method: str, target: TargetFacts) -> list[str]:
@@ -85,7 +104,7 @@ def purge_problems(method: str, target: TargetFacts) -> list[str]:
 
 
 def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
-    if target.kind is TargetKind.DIRECTORY or target.destroy or not workload.pattern.writes:
+    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not workload.pattern.writes:
         return []
     return [
         f"{workload.pattern} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "

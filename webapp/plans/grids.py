@@ -11,6 +11,9 @@ from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern, TargetKind
 
+# Kinds of target that a part may name; pools of drives are used by parts that name a layout.
+NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
+
 
 @dataclass(frozen=True)
 class GridProblem:
@@ -27,6 +30,7 @@ class PartGrid:
     part: Part
     levels: dict[str, tuple[Value, ...]]
     found: tuple[GridProblem, ...]
+    kinds: tuple[str, ...]  # of target that it runs on
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -57,7 +61,12 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     problems += _contradictions(texts) + _missing(parsed, texts) + _unknown_kinds(part)
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
-    return PartGrid(part, levels, tuple(problems))
+    return PartGrid(part, levels, tuple(problems), kinds_of(part, texts))
+
+
+def kinds_of(part: Part, texts: Mapping[str, str]) -> tuple[str, ...]:
+    """Kinds of target that a part runs on: one that names a layout on pools of drives, and on nothing else."""
+    return (TargetKind.POOL.value,) if "layout" in texts else part.on
 
 
 def parsed_levels(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:
@@ -102,5 +111,5 @@ def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) 
 
 
 def _unknown_kinds(part: Part) -> list[GridProblem]:
-    kinds = [kind for kind in part.on if kind not in set(TargetKind)]
+    kinds = [kind for kind in part.on if kind not in NAMED_KINDS]
     return [GridProblem("on", f"`on` names {', '.join(kinds)}; there are block, directory and file.")] if kinds else []

@@ -6,13 +6,15 @@
     10..100 +10             10, 20 … 100
     512..4k *2, 1M          mixed
 
+A layout has its own way of writing several in one line: see `worker.recipes.layouts.text`.
+
 A level that is named twice counts once.
 """
 
 import re
 
 from webapp.plans.factors import Factor
-from webapp.plans.values import Value, ValueRefused
+from webapp.plans.values import LayoutLine, Value, ValueRefused
 
 MOST_LEVELS = 1000
 _RANGE = re.compile(
@@ -41,6 +43,8 @@ def parse(factor: Factor, text: str) -> tuple[Value, ...]:
 
 def _piece(factor: Factor, text: str) -> tuple[Value, ...]:
     try:
+        if isinstance(factor.values, LayoutLine):
+            return factor.values.sweep(text)
         return _range(factor, text) if ".." in text else (factor.parse(text),)
     except ValueRefused as refusal:
         raise LevelError(f"{factor.label}: {refusal}.") from refusal

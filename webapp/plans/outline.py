@@ -26,7 +26,7 @@ def outline(document: PlanDocument) -> Outline:
     seconds: dict[str, float] = defaultdict(float)
     bound = True
     for grid in (part_grid(document, part) for part in document.parts):
-        for kind in set(grid.part.on) if grid.count else ():
+        for kind in set(grid.kinds) if grid.count else ():
             trials[kind] += grid.count * document.repeats
             seconds[kind] += grid.count * document.repeats * _seconds_each(grid)
         bound = bound and "amount" not in grid.levels

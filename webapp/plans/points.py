@@ -1,8 +1,8 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
 A point carries every factor that applies, those left at their default too, so that results of plans that
-were written differently can be found and compared. Settings, and what is of fio's processes, are in it only
-where the plan sets them.
+were written differently can be found and compared. A layout, settings, and what is of fio's processes are in it
+only where the plan sets them.
 Left out are: `read_percent` of patterns that do not mix, `block_size` where `block_split` is given,
 `runtime` where `amount` is given.
 """
@@ -15,7 +15,8 @@ import msgspec
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
-from webapp.plans.values import BlockSplit, Value
+from webapp.plans.values import BlockSplit, LayoutLine, Value
+from worker.contract.layouts import Layout
 from worker.contract.workload import BlockShare, Pattern, Placement, Workload
 
 Point = dict[str, Value]
@@ -104,6 +105,11 @@ def block_shares(value: Value) -> tuple[BlockShare, ...]:
     """The parts of a stored block split."""
     shares = BlockSplit().shares(value)
     return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)
+
+
+def layout_of(point: Mapping[str, Value]) -> Layout | None:
+    """How the drives of a pool are put together for it; None where it names no layout."""
+    return LayoutLine().layout(point.get("layout"))
 
 
 def settings_of(point: Point) -> dict[str, str]:

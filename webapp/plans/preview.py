@@ -1,15 +1,18 @@
 """What would happen if a plan were started on chosen targets, down to the very text fio would get."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import drives_of
+from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
-from webapp.plans.selectors import facts_of, reference_of
-from worker.contract.workload import Leg, TargetKind
+from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
+from webapp.plans.selectors import facts_of, leg_at
 from worker.recipes import Recipe, opening, render, render_prefill
+from worker.recipes.layouts import Drive, Names, top_path
 
 # A run draws the seed of its order when it starts; a preview shows the order of this one. Job texts are the same.
 PREVIEW_SEED = 1
@@ -20,6 +23,7 @@ class Preview:
     expansion: Expansion
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files whose content would be overwritten: to be armed
+    layouts: tuple[LayoutPlan, ...] = ()  # each once, in the order in which they are first built
 
 
 @dataclass(frozen=True)
@@ -41,12 +45,28 @@ def preview(
 ) -> Preview:
     """Touches nothing. The hosts of `targets` must have been fetched with them; `experience` is by host id."""
     expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
-    written = {trial.target_id for trial in expansion.trials if trial.workload.pattern.writes or trial.purge}
     return Preview(
         expansion=expansion,
         estimate=estimate(expansion, experience),
-        destructive=tuple(t for t in targets if t.kind != TargetKind.DIRECTORY and str(t.id) in written),
+        destructive=tuple(destroyed(expansion.trials, targets)),
+        layouts=tuple(_layouts(expansion)),
     )
+
+
+def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
+    pools = {target.id: target for target in expansion.targets}
+    pairs = dict.fromkeys((trial.target_id, trial.layout) for trial in expansion.trials)
+    for target_id, layout in pairs:
+        if layout is not None:
+            yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives)
+
+
+def _node(trial: PlannedTrial, target: Target) -> str:
+    """The node that fio would get; of an array or volume, with KEY where the worker puts one of its own."""
+    if trial.layout is None:
+        return target.opens
+    drives = tuple(Drive(drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target))
+    return top_path(trial.layout, drives, Names(KEY))
 
 
 def job_of(trial: PlannedTrial, target: Target) -> TrialJob:
@@ -54,5 +74,5 @@ def job_of(trial: PlannedTrial, target: Target) -> TrialJob:
 
     Raises worker.recipes.RecipeError for a path that fio cannot be given.
     """
-    leg = opening(Leg(number=0, target=reference_of(target), workload=trial.workload), target.opens)
+    leg = opening(leg_at(target, trial.workload, trial.layout), _node(trial, target))
     return TrialJob(trial=trial, target=target, recipe=render(leg), prefill=render_prefill(leg))

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
+import msgspec
 from django.db.models import Count, Max, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import TargetFacts
+from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
-from worker.contract.workload import TargetKind, TargetRef
+from worker.contract.layouts import Layout
+from worker.contract.workload import Leg, TargetKind, TargetRef, Workload
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -55,6 +59,9 @@ def facts_of(target: Target) -> TargetFacts:
         purges={offer["method"]: offer.get("problem", "") for offer in target.purges},
         name=str(target),
         host_id=str(target.host_id),
+        drives=tuple(
+            DriveFacts(str(drive), drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target)
+        ),
     )
 
 
@@ -67,6 +74,12 @@ def reference_of(target: Target) -> TargetRef:
         stable_id=target.stable_id,
         serial=target.arming_serial,
     )
+
+
+def leg_at(target: Target, workload: Workload, layout: Layout | None) -> Leg:
+    """The one leg of a trial: on a pool, at what the layout makes of its drives."""
+    made = made_kind(TargetKind(target.kind), layout)
+    return Leg(number=0, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)
 
 
 def targets_named(names: Sequence[str]) -> list[Target]:

@@ -5,11 +5,15 @@ Stored are plain JSON values: bytes, seconds and counts as integers, switches as
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+from worker.contract.layouts import Layout
+from worker.recipes import layouts
 
 Value = str | int | bool | None
+T = TypeVar("T")
 
 _SIZE_UNITS = {"": 1, "b": 1} | {
     text: 1024**power for power, letter in enumerate("kmgtp", start=1) for text in (letter, f"{letter}b", f"{letter}ib")
@@ -218,6 +222,37 @@ class Token:
 
     def write(self, value: Value) -> str:
         return str(value)
+
+
+@dataclass(frozen=True)
+class LayoutLine:
+    """How drives are put together, kept as `recipes.layouts.write` writes it. One text may mean many."""
+
+    numeric: bool = False
+
+    def parse(self, text: str) -> Value:
+        return layouts.write(_understood(layouts.parse, text))
+
+    def sweep(self, text: str) -> tuple[Value, ...]:
+        """All layouts that a text means. Raises ValueRefused."""
+        return tuple(map(layouts.write, _understood(layouts.sweep, text)))
+
+    def layout(self, value: Value) -> Layout | None:
+        """A stored value as the contract has it; None where there is none."""
+        return layouts.parse(str(value)) if value else None
+
+    def format(self, value: Value) -> str:
+        return str(value)
+
+    def write(self, value: Value) -> str:
+        return str(value)
+
+
+def _understood(read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text.strip())
+    except ValueError as error:
+        raise ValueRefused(str(error)) from error
 
 
 def number_token(unit: str = "", *, negative: bool = False) -> Token:

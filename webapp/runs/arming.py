@@ -8,7 +8,7 @@ Arming names the drives, the run and the person, is written to the audit log, an
 the worker looks at serials and time itself.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,7 +20,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import SYSTEM, audit
 from webapp.hosts.models import Target
-from webapp.runs.models import Run, TrialState
+from webapp.plans.destruction import drives_taken
+from webapp.plans.points import layout_of
+from webapp.runs.models import Run, Trial, TrialState
 from worker.contract.orders import Arming
 
 
@@ -72,9 +74,15 @@ def arming_of(run: Run) -> Arming | None:
 
 
 def armed_targets(run: Run) -> list[Target]:
-    """Targets that trials of the run which are still planned would overwrite."""
-    destroyed = run.trials.filter(state=TrialState.PLANNED, destructive=True).order_by().values("target")
-    return list(Target.objects.filter(pk__in=destroyed).select_related("host"))
+    """What trials of the run which are still planned would overwrite."""
+    return overwritten(run.trials.filter(state=TrialState.PLANNED, destructive=True))
+
+
+def overwritten(trials: Iterable[Trial]) -> list[Target]:
+    """Devices and files that these trials overwrite, drives under layouts among them."""
+    written = {(str(trial.target_id), layout_of(trial.point)) for trial in trials if trial.destructive}
+    targets = Target.objects.filter(pk__in={target for target, _ in written}).select_related("host")
+    return drives_taken(written, list(targets)) if written else []
 
 
 def refuse_untyped(targets: Sequence[Target], serials: Sequence[str]) -> None:

@@ -112,13 +112,13 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
     run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
     trial = None if run is None else _next_trial(run, host_id)
-    if run is None or trial is None or not free(keys := keys_of(trial)):
+    if run is None or trial is None or not free(trial):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
         move_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
     attempt = create_attempt(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
-    take_locks(attempt, keys)
+    take_locks(attempt, keys_of(trial))
     move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 

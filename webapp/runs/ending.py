@@ -7,7 +7,7 @@ from django.db import transaction
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
-from webapp.runs.locks import drop_locks
+from webapp.runs.locks import drop_all, drop_locks
 from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
@@ -93,6 +93,7 @@ def settle_run(run_id: UUID) -> bool:
     if troubles:
         audit(by=None, action="run.settings_not_restored", subject=str(run), detail={"hosts": troubles})
     move_run(run, state, code=code, reason=reason)
+    drop_all(run)
     return True
 
 

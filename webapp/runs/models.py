@@ -151,6 +151,11 @@ class Trial(models.Model):
         """Why its results are not to be trusted: its own reason, or its run's; "" where they are."""
         return self.invalid_reason or self.run.invalid_reason
 
+    @property
+    def has_layout(self) -> bool:
+        """It works on drives put together for it."""
+        return "layout" in self.point
+
     class Meta:
         ordering = ["run", "index"]
         constraints = [
@@ -234,7 +239,7 @@ class HostAction(models.Model):
 
 
 class TargetLock(models.Model):
-    """A drive in use by an active attempt. Deleted when the attempt ends."""
+    """A drive in use by an attempt. Deleted when the attempt ends; under a layout, when its run is closed there."""
 
     lock_key = models.CharField(max_length=300, primary_key=True)  # of Target.lock_keys
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="locks")

@@ -14,7 +14,9 @@ from redis.exceptions import RedisError
 from webapp.celery import app
 from webapp.core.services import SYSTEM
 from webapp.hosts.keys import signing_key
-from webapp.plans.selectors import reference_of
+from webapp.hosts.selectors import drives_of
+from webapp.plans.points import layout_of
+from webapp.plans.selectors import leg_at, reference_of
 from webapp.runs.arming import arming_of
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
@@ -24,6 +26,7 @@ from worker.contract.orders import (
     Arming,
     CloseRunOrder,
     InventoryOrder,
+    LayoutWish,
     PurgeOrder,
     SettingDeed,
     SettingOrder,
@@ -98,6 +101,7 @@ def order_for(attempt: Attempt) -> AnyOrder:
         trial=str(trial.pk),
         legs=(leg,),
         settings=tuple(SettingWish(name=name, value=value) for name, value in trial.settings.items()),
+        layout=_wish(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
@@ -128,7 +132,16 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 
 def leg_of(trial: Trial) -> Leg:
-    return Leg(number=0, target=reference_of(trial.target), workload=msgspec.convert(trial.workload, Workload))
+    return leg_at(trial.target, msgspec.convert(trial.workload, Workload), layout_of(trial.point))
+
+
+def _wish(trial: Trial) -> LayoutWish | None:
+    """The drives that are put together for it, each by its serial: the pool's first ones."""
+    layout = layout_of(trial.point)
+    if layout is None:
+        return None
+    drives = drives_of(trial.target)[: layout.drives]
+    return LayoutWish(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
 def total_limit_s(workload: Workload) -> int:

@@ -8,17 +8,14 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Host, HostState, Target
+from webapp.plans.destruction import destroyed
 from webapp.plans.expand import PlannedTrial
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
-from worker.contract.workload import Engine, TargetKind, Workload
-
-
-def destroys(workload: Workload, kind: TargetKind, purge: str = "") -> bool:
-    """Whether a trial overwrites or erases what a person may want to keep. A directory's files are our own."""
-    return (workload.pattern.writes or bool(purge)) and kind is not TargetKind.DIRECTORY
+from worker.contract.workload import Engine
+from worker.recipes.layouts import needed
 
 
 def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
@@ -73,23 +70,20 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
     lacks = [] if work.engine in offered.engines else [f"engine {work.engine}"]
     if work.engine is Engine.IO_URING:
         lacks += [f"io_uring option {name}" for name in work.uring.wanted() if name not in offered.uring]
+    lacks += (
+        [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
+    )
     return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
 
 
 def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:
     """Raises Refusal unless every target that is written over may be destroyed and was armed by its serial."""
-    by_id = {str(target.pk): target for target in targets}
-    written = {
-        trial.target_id
-        for trial in trials
-        if destroys(trial.workload, TargetKind(by_id[trial.target_id].kind), trial.purge)
-    }
-    destroyed = [target for target in targets if str(target.pk) in written]
-    for target in destroyed:
+    taken = destroyed(trials, targets)
+    for target in taken:
         if not target.destroy:
             raise Refusal(
                 "not_destroyable",
                 f"The plan destroys what is on {target}, and the policy of its host does not allow that. "
                 "Its administrator can set destroy = true for it.",
             )
-    refuse_untyped(destroyed, armed)
+    refuse_untyped(taken, armed)

@@ -15,6 +15,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
+from webapp.plans.destruction import destroys
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
@@ -24,9 +25,8 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
 from webapp.runs.queue import last_place, lock_queue
-from webapp.runs.readiness import destroys, refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials
+from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
-from worker.contract.workload import TargetKind
 
 # An order that was not accepted when its run is cancelled is waited for this long (s).
 UNACCEPTED_GRACE_SECONDS = 30
@@ -139,7 +139,7 @@ def _next_number() -> int:
 
 
 def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Trial:
-    destructive = destroys(planned.workload, TargetKind(target.kind), planned.purge)
+    destructive = destroys(planned.workload, planned.kind, planned.layout, planned.purge)
     return Trial(
         run=run,
         index=planned.index,

@@ -10,7 +10,7 @@ import pytest
 
 from worker import guard, layouts, policy
 from worker.contract.inventory import PolicyTarget
-from worker.contract.orders import LayoutWish, SettingWish, TrialOrder
+from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
 from worker.contract.reports import Finished, Item, Observed, Outcome, SettingRecord, SettingRestored
 from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
 from worker.control import Control
@@ -39,6 +39,7 @@ def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tu
           pattern: Pattern = Pattern.RANDWRITE) -> TrialOrder:  # fmt: skip
     targets = {each.id: each for each in policy.report(rack.policy)}
     layout = parse(line) if line else None
+    serials = rack.armed if armed is None else armed
     wish = None
     if layout:
         wish = LayoutWish(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
@@ -48,7 +49,7 @@ def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tu
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),
         legs=(Leg(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
         layout=wish,
-        settings=wishes, armed_serials=rack.armed if armed is None else armed,
+        settings=wishes, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
     )  # fmt: skip
 
 

@@ -175,6 +175,20 @@ def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_n
     assert made.differs[0].kind is DifferenceKind.ALONG_X
 
 
+def test_layouts_are_compared_like_any_factor_and_what_they_make_of_the_drives_follows(lab: Lab) -> None:
+    made = {"xfs": ("single / xfs", "xfs", "128"), "btrfs": ("2 legs of single / btrfs", "btrfs", "4096")}
+    for line, kind, ahead in made.values():
+        facts = FACTS | {"leg.0.file_system": kind, "device.loop0.read_ahead_kb": ahead, "layout": line}
+        lab.measure(10.0, 11.0, layout=line, facts=facts)
+    found = compare(CompareQuery("iodepth", ("layout",)))
+    assert {series.name for series in found.panels[0].series} == {line for line, _, _ in made.values()}
+    assert {(d.kind, d.name) for d in found.differs} == {
+        (DifferenceKind.FOLLOWS, "file_system"),
+        (DifferenceKind.FOLLOWS, "device.read_ahead_kb"),
+    }
+    assert found.single_factor
+
+
 def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
     second = Lab(lab.target, number=2)
     lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})

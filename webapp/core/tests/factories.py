@@ -14,10 +14,10 @@ from django.utils import timezone
 from webapp.core.models import Role, User
 from webapp.core.tokens import new_token
 from webapp.hosts.models import Host, Target
+from webapp.plans.destruction import destroys
 from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import Run, Trial
-from webapp.runs.readiness import destroys
 from worker.contract.workload import Pattern, TargetKind, Workload
 
 _numbers = itertools.count(1)

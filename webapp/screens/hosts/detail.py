@@ -12,7 +12,7 @@ from webapp.hosts.changes import changes
 from webapp.hosts.lock_groups import sharing
 from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.plans.factors import FACTORS
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, TargetLock
+from webapp.runs.models import TargetLock
 from worker.contract.inventory import BlockDevice, Inventory
 
 SNAPSHOTS_SHOWN = 20
@@ -141,5 +141,5 @@ def target_rows(targets: Sequence[Target]) -> list[TargetRow]:
 def _users(targets: Sequence[Target]) -> dict[str, int]:
     """Lock key -> number of the run whose trial uses the drive now, on whichever host."""
     keys = {key for target in targets for key in target.lock_keys}
-    locks = TargetLock.objects.filter(lock_key__in=keys, attempt__state__in=ACTIVE_ATTEMPT_STATES)
+    locks = TargetLock.objects.filter(lock_key__in=keys)
     return {lock.lock_key: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webapp.plans.factors import FACTORS, Factor, FactorKind
 from webapp.plans.problems import FieldProblem
-from webapp.plans.values import BlockSplit, Choice, Duration, Size, Switch
+from webapp.plans.values import BlockSplit, Choice, Duration, LayoutLine, Size, Switch
 from webapp.screens.plans.draft import COMMON, Draft, DraftPart, FactorRow
 from worker.contract.workload import TargetKind
 
@@ -17,6 +17,7 @@ _OFTEN = {
 }
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
+    FactorKind.LAYOUT: "Layout of a pool's drives",
     FactorKind.DRIVE: "Done to the drive first",
     FactorKind.SETTING: "Settings of the host",
 }
@@ -93,7 +94,8 @@ def _part(number: int, part: DraftPart, said: Mapping[str, tuple[str, ...]]) -> 
 
 def _kinds(on: Sequence[str]) -> tuple[tuple[str, str, bool], ...]:
     """What is ticked first and in its order, so that saving keeps it; kinds that are unknown too."""
-    ticked = [(kind, _KINDS[TargetKind(kind)] if kind in set(TargetKind) else kind, True) for kind in on]
+    words_of = {kind.value: words for kind, words in _KINDS.items()}
+    ticked = [(kind, words_of.get(kind, kind), True) for kind in on]
     return (*ticked, *((kind.value, words, False) for kind, words in _KINDS.items() if kind not in on))
 
 
@@ -134,6 +136,10 @@ def _written(factor: Factor) -> str:
         return "4k · 4k, 1M · 512..4M *2"
     if isinstance(factor.values, Duration):
         return "10s · 5m · 1h"
+    if isinstance(factor.values, LayoutLine):
+        return (
+            "single / xfs noatime · raid0 x1..8 chunk 64k / xfs|ext4 · 2 legs of raid5 x4 chunk 64k / lvm stripe 256k"
+        )
     if isinstance(factor.values, BlockSplit):
         return "4k/60:8k/40"
     return "1, 10, 40 · 1..64 *2 · 10..100 +10" if factor.numeric else ""

@@ -26,6 +26,7 @@ _BOTH = {
 }
 # Said in this order; what a sentence calls each. {} takes the levels.
 _PHRASES: Mapping[str, str] = {
+    "layout": "on {}",
     "pattern": "{}",
     "read_percent": "{} reads",
     "block_size": "{}",

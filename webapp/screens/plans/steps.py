@@ -9,11 +9,13 @@ from dataclasses import replace
 from typing import TypeVar
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS
+from webapp.plans.grids import NAMED_KINDS
 from webapp.screens.plans.draft import COMMON, MOST_ROWS, Draft, DraftPart, FactorRow
-from worker.contract.workload import TargetKind
 
 T = TypeVar("T")
-_BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"}
+_BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"} | {
+    "layout": "single / xfs, raid0 x4 chunk 64k / xfs"
+}
 
 
 def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
@@ -65,7 +67,7 @@ def _new_part(draft: Draft) -> DraftPart:
     said = {row.factor for row in draft.common}
     rows = () if "pattern" in said else (new_row("pattern"),)
     instead = any({*pair} & said for pair in ALTERNATIVES[:1])
-    return DraftPart(name, tuple(TargetKind), rows if instead else (*rows, new_row("block_size")))
+    return DraftPart(name, NAMED_KINDS, rows if instead else (*rows, new_row("block_size")))
 
 
 def _without(items: tuple[T, ...], place: int) -> tuple[T, ...]:

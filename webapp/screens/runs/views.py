@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
-from webapp.runs.arming import arming_state
+from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import runs_list
 from webapp.screens.access import page
@@ -77,8 +77,7 @@ def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:
     """What the buttons and their dialogs say."""
     changeable = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED) and run.cancel_requested_at is None
     arming = arming_state(run) if changeable else None
-    again = {trial.target_id for trial in trials if trial.destructive} if live.ended else set()
-    destroyed = list(Target.objects.filter(pk__in=again).select_related("host")) if again else []
+    destroyed = overwritten(trials) if live.ended else []
     return {
         "changeable": changeable,
         "planned": sum(trial.state == TrialState.PLANNED for trial in trials),

@@ -1,0 +1,34 @@
+"""What trials overwrite that a person may want to keep: drives and files to be armed by their serials."""
+
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from webapp.hosts.models import Target
+from webapp.hosts.selectors import drives_of
+from webapp.plans.expand import PlannedTrial
+from worker.contract.layouts import Layout
+from worker.contract.workload import TargetKind, Workload
+
+
+def destroys(workload: Workload, kind: TargetKind, layout: Layout | None = None, purge: str = "") -> bool:
+    """A layout takes its drives whatever the workload does. A directory's files are our own."""
+    return layout is not None or ((workload.pattern.writes or bool(purge)) and kind is not TargetKind.DIRECTORY)
+
+
+def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
+    """Each once, in the order of the targets; for a pool, every drive that a layout of these trials takes."""
+    written = {(t.target_id, t.layout) for t in trials if destroys(t.workload, t.kind, t.layout, t.purge)}
+    return drives_taken(written, targets)
+
+
+def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence[Target]) -> list[Target]:
+    """The targets with these ids, and the drives of those that are pools, as many as the largest layout takes."""
+    most: dict[str, int] = {}
+    for target_id, layout in written:
+        most[target_id] = max(most.get(target_id, 0), layout.drives if layout else 0)
+    found: dict[UUID, Target] = {}
+    for target in targets:
+        taken = most.get(str(target.pk))
+        if taken is not None:
+            found |= {each.pk: each for each in (drives_of(target)[:taken] if target.drives else [target])}
+    return list(found.values())

@@ -1,0 +1,69 @@
+"""What a layout means on the drives of a pool: what it makes of them, the room there is, and the commands. Pure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from worker.contract.layouts import FileSystem, Layout
+from worker.contract.workload import TargetKind
+from worker.recipes import layouts
+from worker.recipes.layouts import Alignment, Drive, Removal, Step, Verdict
+
+# In commands that are shown: each run has a key of its own.
+KEY, MOUNT_POINT = "KEY", "/var/lib/sweetspot-worker/layouts/KEY"
+
+
+@dataclass(frozen=True)
+class DriveFacts:
+    """A drive of a pool. `size_bytes` 0 is unknown."""
+
+    name: str  # for people: host/target
+    path: str
+    size_bytes: int
+
+
+def made_kind(kind: TargetKind, layout: Layout | None) -> TargetKind:
+    """What a workload finds on a target: a layout makes a pool's drives a directory or a device."""
+    if layout is None:
+        return kind
+    return TargetKind.BLOCK if layout.file_system is FileSystem.NONE else TargetKind.DIRECTORY
+
+
+def usable_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
+    """At most, before a file system takes its own: the smallest drive counts. 0 where a size is not known."""
+    used = drives[: layout.drives]
+    smallest = min((drive.size_bytes for drive in used), default=0)
+    return round(smallest * len(used) * layouts.capacity_share(layout))
+
+
+@dataclass(frozen=True)
+class LayoutPlan:
+    """One layout on one pool, as it would be built and taken down."""
+
+    line: str
+    pool: str
+    drives: tuple[DriveFacts, ...]
+    usable_bytes: int
+    width_bytes: int | None  # data stripe width of all of it
+    alignment: tuple[Alignment, ...]
+    build: tuple[Step, ...]
+    take_down: tuple[Removal, ...]
+
+    @property
+    def misaligned(self) -> bool:
+        return any(layer.verdict is Verdict.MISALIGNED for layer in self.alignment)
+
+
+def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts]) -> LayoutPlan:
+    """`drives` are the pool's, at least as many as the layout has."""
+    used = tuple(drives[: layout.drives])
+    given = tuple(Drive(drive.path, drive.size_bytes) for drive in used)
+    return LayoutPlan(
+        line=layouts.write(layout),
+        pool=pool,
+        drives=used,
+        usable_bytes=usable_bytes(layout, used),
+        width_bytes=layouts.whole_width_bytes(layout),
+        alignment=layouts.alignment(layout),
+        build=layouts.build_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
+        take_down=layouts.tear_down_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
+    )

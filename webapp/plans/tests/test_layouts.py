@@ -1,0 +1,95 @@
+"""The factor `layout`: levels, what runs where, order, room, and what is shown before a start."""
+
+from itertools import groupby
+
+import pytest
+
+from webapp.plans import levels
+from webapp.plans.document import Order
+from webapp.plans.estimate import estimate
+from webapp.plans.expand import Expansion, expand
+from webapp.plans.factors import FACTORS
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.layouts import DriveFacts, layout_plan
+from webapp.plans.tests.helpers import GIB, device, directory, document, part
+from webapp.plans.yaml_io import export_plan, import_plan
+from worker.contract.workload import TargetKind
+from worker.recipes.layouts import parse
+
+LAYOUT = FACTORS["layout"]
+
+
+def pool(drives: int = 4, **given: object) -> TargetFacts:
+    each = tuple(DriveFacts(f"a/d{n}", f"/dev/sd{'bcdefgh'[n]}", 10 * GIB) for n in range(drives))
+    facts = {"id": "rack", "kind": TargetKind.POOL, "path": "/dev", "name": "a/rack", "serial": "", "drives": each}
+    return device(**(facts | {"size_bytes": drives * 10 * GIB} | given))
+
+
+def expanded(layout: str, *targets: TargetFacts, **given: object) -> Expansion:
+    factors = {name: str(text) for name, text in given.items() if name not in ("repeats", "order", "sequence")}
+    rules = {name: value for name, value in given.items() if name in ("repeats", "order", "sequence")}
+    return expand(document(part(grid={"layout": layout, **factors}), **rules), targets or (pool(),), seed=3)
+
+
+def test_its_levels_are_lines_and_each_may_be_a_sweep() -> None:
+    found = levels.parse(LAYOUT, "raid0 x1..3 chunk 64K / xfs|ext4, single   share 80 %")
+    assert found == (
+        *(f"raid0 x{n} chunk 64k / {kind}" for n in (1, 2, 3) for kind in ("xfs", "ext4")), "single share 80%",
+    )  # fmt: skip
+    with pytest.raises(levels.LevelError, match="Layout: raid5 needs at least 3 drives"):
+        levels.parse(LAYOUT, "raid5 x2 chunk 64k")
+
+
+def test_it_is_carried_by_a_file() -> None:
+    made = document(part(layout="single, raid0 x2 chunk 8k..16k *2 / xfs noatime"))
+    assert import_plan(export_plan(made)) == made
+
+
+def test_a_part_with_a_layout_runs_on_pools_and_other_parts_do_not() -> None:
+    both = expanded("single / xfs", pool(), directory())
+    assert {trial.target_id for trial in both.trials} == {"rack"}
+    assert both.skipped == ("Part main runs on pools of drives only; a/scratch is a directory.",)
+    plain = expand(document(part()), [pool()], seed=1)
+    assert plain.skipped[0].endswith("a/rack is a pool of drives; a part with a `layout` does.")
+
+
+def test_it_changes_slowest_in_every_repeat() -> None:
+    made = expanded("single, raid0 x2 chunk 64k, raid1 x2", scheduler="none, kyber", iodepth="1, 8", repeats=3)
+    assert made.problems == ()
+    for block in (1, 2, 3):
+        lines = [trial.point["layout"] for trial in made.trials if trial.block == block]
+        assert len(list(groupby(lines))) == 3
+    assert estimate(made).layouts_built in (7, 8, 9)  # blocks may meet in the same layout
+
+
+def test_a_file_system_makes_it_a_directory() -> None:
+    made = expanded("single, single / xfs", order=Order.LISTED, repeats=1)
+    assert [trial.kind for trial in made.trials] == [TargetKind.BLOCK, TargetKind.DIRECTORY]
+    (problem,) = expanded("single / xfs", size="whole").problems
+    assert "size" in problem
+
+
+def test_files_are_written_anew_on_every_layout() -> None:
+    made = expanded("single / xfs, single / ext4", size="1G", repeats=2, order=Order.LISTED, pattern="randread")
+    found = estimate(made)
+    assert (found.layouts_built, found.bytes_written_max, found.space_bytes) == (4, 4 * GIB, 0)
+
+
+def test_it_says_which_layout_is_too_large_for_the_pool() -> None:
+    (problem,) = expanded("raid0 x4..5 chunk 64k").problems
+    assert problem == "Part main: `raid0 x5 chunk 64k` takes 5 drives; the pool a/rack has 4."
+
+
+def test_it_knows_the_room_on_each_layout() -> None:
+    assert expanded("raid0 x2 chunk 64k / xfs", size="19G").problems == ()
+    (problem,) = expanded("raid1 x2 / xfs", size="19G").problems
+    assert problem == "Part main: 19 GiB are needed on a/rack, 10.00 GiB are there."
+
+
+def test_a_layout_is_shown_with_its_commands_and_what_is_aligned() -> None:
+    shown = layout_plan(parse("2 legs of raid5 x3 chunk 64k / lvm stripe 64k"), "a/rack", pool(6).drives)
+    assert [drive.name for drive in shown.drives] == [f"a/d{n}" for n in range(6)]
+    assert shown.misaligned
+    assert (shown.usable_bytes, shown.width_bytes) == (40 * GIB, 128 * 1024)
+    assert shown.build[0].argv[-1] == "/dev/sdb"
+    assert shown.take_down[-1].argv == ("partx", "--delete", "/dev/sdg")

@@ -1,0 +1,64 @@
+"""What people see of layouts before a start: drives, alignment, commands, and each serial to be typed."""
+
+import pytest
+from django.test import Client
+
+from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
+
+DOCUMENT = PlanDocument(
+    title="Stripes",
+    common={"size": "1G", "runtime": "3s", "pattern": "randread", "layout": "raid0 x2 chunk 64k / xfs noatime, single"},
+    parts=(Part(name="main", factors={}),),
+)
+
+
+@pytest.fixture
+def pool(db: None) -> Target:
+    factories.make_version(DOCUMENT, slug="stripes")
+    host = factories.make_host()
+    host.capabilities["layouts"] = ["md", "xfs"]
+    host.save()
+    for n in range(3):
+        factories.make_drive(host, f"d{n}", path=f"/dev/sd{'bcd'[n]}", stable_id=f"wwn-{n}", serial=f"SERIAL{n}")
+    facts = {"kind": "pool", "path": "/dev", "stable_id": "pool:rack:1", "destroy": True, "drives": ["d0", "d1", "d2"]}
+    return factories.make_target(host, "rack", **facts)
+
+
+def test_it_shows_every_layout_with_alignment_and_commands(operator: Client, pool: Target) -> None:
+    page = operator.get(f"/plans/stripes/?target={pool.id}").content.decode()
+    assert "2 layouts, built" in page
+    assert "data stripe width 128 KiB" in page
+    assert "mkfs.xfs -q -f -K -L ss-KEY -d su=65536,sw=2 /dev/md/sweetspot-KEY-0" in page
+    assert "--raid-devices 2 --chunk 64K --data-offset=1024K /dev/sdb /dev/sdc" in page
+    assert "umount /var/lib/sweetspot-worker/layouts/KEY" in page
+    assert "filename=/dev/sdb" in page
+    assert "filename=sweetspot." in page
+
+
+def test_it_asks_for_the_serial_of_every_drive_that_is_taken(operator: Client, pool: Target) -> None:
+    page = operator.get(f"/plans/stripes/?target={pool.id}").content.decode()
+    assert "type its serial: <code>SERIAL0</code>" in page
+    assert "type its serial: <code>SERIAL1</code>" in page
+    assert "SERIAL2" not in page
+    data = {"version": "1", "target": str(pool.id), "serial": ["SERIAL0"]}
+    operator.post("/plans/stripes/start/", data)
+    assert not Run.objects.exists()
+    operator.post("/plans/stripes/start/", data | {"serial": ["SERIAL0", "SERIAL1"]})
+    assert Run.objects.get().armed_serials == ["SERIAL0", "SERIAL1"]
+
+
+def test_the_hosts_page_names_the_drives_of_a_pool(viewer: Client, pool: Target) -> None:
+    page = viewer.get("/hosts/storage1/").content.decode()
+    assert "d0, d1, d2" in page
+    assert "build layouts" in page
+
+
+def test_the_interface_gives_the_same(operator: Client, pool: Target) -> None:
+    found = operator.get("/api/v1/plans/stripes/preview?target=storage1/rack").json()
+    assert found["arm"] == ["SERIAL0", "SERIAL1"]
+    drives = sorted(layout["drives"] for layout in found["layouts"])
+    assert drives == [["storage1/d0"], ["storage1/d0", "storage1/d1"]]
+    assert {layer["verdict"] for layout in found["layouts"] for layer in layout["alignment"]} == {"aligned"}

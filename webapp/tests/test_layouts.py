@@ -1,0 +1,138 @@
+"""Layouts through the whole system: a pool of loop devices, put together, measured, and left blank whatever happens."""
+
+import itertools
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from webapp.plans.document import Part, PlanDocument
+from webapp.results.models import Result
+from webapp.runs.models import Run, RunState, SettingChange, TargetLock
+from webapp.runs.services import cancel_run
+from webapp.tests.system import StorageHost, System
+from worker.guard.tests import rig
+from worker.layouts import ours
+
+pytestmark = [
+    pytest.mark.pipeline,
+    pytest.mark.root,
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices"),
+]
+DRIVES = 2
+_numbers = itertools.count(1)
+SMALL = {"size": "8M", "runtime": "1s", "pattern": "randread", "engine": "psync", "block_size": "4k"}
+
+
+@pytest.fixture
+def drives(tmp_path: Path) -> Iterator[list[tuple[str, Path]]]:
+    with ExitStack() as held:
+        files = [rig.sparse(tmp_path / f"drive{n}.img", 400 * rig.MIB) for n in range(DRIVES)]
+        yield [(held.enter_context(rig.loop(file, "--partscan")), file) for file in files]
+
+
+@pytest.fixture
+def racked(system: System, drives: list[tuple[str, Path]]) -> Iterator[StorageHost]:
+    tables = [
+        f'[[target]]\nid = "d{n}"\nkind = "block"\npath = "{device}"\nstable_id = "loop:{file}"\ndestroy = true\n'
+        'settings = ["read_ahead_kb", "scheduler"]\n'
+        for n, (device, file) in enumerate(drives)
+    ]
+    pool = '[[pool]]\nid = "rack"\ndrives = ["d0", "d1"]\n'
+    host = system.add_host(f"racked{next(_numbers)}", "\n".join([*tables, pool]))
+    yield host
+    host.stop()
+
+
+def plan(layout: str, *, repeats: int = 1, **factors: str) -> PlanDocument:
+    part = Part(name="main", factors={**SMALL, "layout": layout, **factors})
+    return PlanDocument(title="Layouts", parts=(part,), repeats=repeats)
+
+
+def serials(drives: list[tuple[str, Path]]) -> list[str]:
+    return [f"loop:{file}" for _, file in drives]
+
+
+def assert_blank(drives: list[tuple[str, Path]]) -> None:
+    assert [str(ours.look(device)) for device, _ in drives if not ours.look(device).blank] == []
+    assert not TargetLock.objects.exists()
+    assert "/layouts/" not in subprocess.run(["mount"], capture_output=True, text=True, check=True).stdout
+
+
+def built(run: Run) -> list[tuple[str, str]]:
+    """What was asked for and observed, each once in the order of its first building."""
+    changes = SettingChange.objects.filter(attempt__run=run, name="layout", restoring=False).order_by("at", "pk")
+    return list(dict.fromkeys(changes.values_list("asked", "observed")))
+
+
+def put_back(run: Run) -> list[bool]:
+    changes = SettingChange.objects.filter(attempt__run=run, name="layout", restoring=True)
+    return list(changes.values_list("restored", flat=True))
+
+
+def test_it_measures_on_each_layout_and_leaves_blank_drives(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    lines = ["single share 80%", "single / xfs noatime nodiratime", "single / ext4", "2 legs of single / btrfs raid1"]
+    document = plan(", ".join(lines), iodepth="1", pattern="randread, randwrite", scheduler="none")
+    run = system.start_run(document, racked.target("rack"), armed=serials(drives))
+    system.until_ended(run, limit_s=120)
+
+    trials = list(run.trials.all())
+    assert run.state == RunState.DONE, [(t.state, t.reason_code, t.reason) for t in trials]
+    assert [t.state for t in trials] == ["done"] * 8
+    order = [t.point["layout"] for t in trials]
+    assert [order[n] for n in (0, 2, 4, 6)] == [order[n] for n in (1, 3, 5, 7)]  # each built once
+    assert sorted(order) == sorted(lines * 2)
+    assert sorted(asked for asked, _ in built(run)) == sorted(lines)
+    assert all(asked == observed for asked, observed in built(run))
+    assert put_back(run) == [True] * 4
+    results = Result.objects.filter(run=run).select_related("leg_run__configuration")
+    assert {result.point["layout"] for result in results} == set(lines)
+    seen = {
+        facts["layout"]: facts for r in results if (facts := r.leg_run.configuration and r.leg_run.configuration.facts)
+    }
+    assert "noatime,nodiratime" in seen["single / xfs noatime nodiratime"]["leg.0.file_system.options"]
+    assert seen["2 legs of single / btrfs raid1"]["leg.0.file_system"] == "btrfs"
+    assert_blank(drives)
+
+
+def test_it_starts_nothing_before_every_drive_of_a_layout_is_armed(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    from webapp.runs.services import StartRefused
+
+    with pytest.raises(StartRefused, match=r"loop:.*drive1\.img for racked\d+/d1") as refused:
+        system.start_run(plan("2 legs of single / btrfs"), racked.target("rack"), armed=serials(drives)[:1])
+    assert refused.value.code == "not_armed"
+    with pytest.raises(StartRefused, match=r"takes 3 drives; the pool racked\d+/rack has 2"):
+        system.start_run(plan("3 legs of single / btrfs"), racked.target("rack"), armed=serials(drives))
+
+
+def test_a_cancelled_run_leaves_blank_drives(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    run = system.start_run(plan("single / ext4", runtime="60s"), racked.target("rack"), armed=serials(drives))
+    system.until(lambda: run.attempts.filter(started_at__isnull=False).exists(), limit_s=40, what="fio runs")
+    assert TargetLock.objects.exists()
+    cancel_run(run=run, by=None)
+    system.until_ended(run, limit_s=40)
+    assert run.state == RunState.CANCELLED
+    assert_blank(drives)
+
+
+def test_a_killed_worker_leaves_blank_drives_once_it_is_started_again(
+    system: System, racked: StorageHost, drives: list[tuple[str, Path]]
+) -> None:
+    run = system.start_run(plan("single / ext4", runtime="60s"), racked.target("rack"), armed=serials(drives))
+    system.until(lambda: run.attempts.filter(started_at__isnull=False).exists(), limit_s=40, what="fio runs")
+    racked.kill()
+    assert not ours.look(drives[0][0]).blank
+    racked.start()
+    system.until_ended(run, limit_s=60)
+    trial = run.trials.get()
+    assert (trial.state, trial.reason_code) == ("failed", "worker_died")
+    assert_blank(drives)
