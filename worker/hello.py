@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from msgspec.structs import replace
 
@@ -18,13 +19,14 @@ from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
 from worker.config import ConfigError, Paths, check_broker_url
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.inventory import DriveHealth, PolicyTarget
+from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
 from worker.contract.reports import Hello, HelloReply
-from worker.inventory import health, sysfs
+from worker.inventory import controllers, health, sysfs
 from worker.keys import Keeper, read_keys
 from worker.log import hide_access
 
+T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
@@ -58,7 +60,8 @@ class Greeter:
         self._greeted_at = -EVERY_S
         self._policy_seen: object = None
         self._trouble = ""
-        self._health = Health()
+        self._health = Seldom(health.take)
+        self._controllers = Seldom(controllers.ask_tools)
         self._purges = Purges()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="greeter", daemon=True)
@@ -97,7 +100,7 @@ class Greeter:
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
-        found = inventory.take()
+        found = inventory.take(told=self._controllers.known(afresh=probe))
         allowed, policy_problem = read_policy(self._paths.policy)
         return Hello(
             worker_version=__version__,
@@ -190,18 +193,19 @@ class Greeter:
         return _modified(self._paths.policy)
 
 
-class Health:
-    """What drives tell of themselves, asked seldom: it takes a program for each, and wakes what sleeps lightly."""
+class Seldom(Generic[T]):
+    """What takes programs to find out, asked seldom: drives are woken from light sleep, controllers answer slowly."""
 
     EVERY_S = 600.0
 
-    def __init__(self) -> None:
-        self._found: tuple[DriveHealth, ...] = ()
-        self._asked_at = -self.EVERY_S
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._found: T | None = None
+        self._asked_at = 0.0
 
-    def known(self, *, afresh: bool) -> tuple[DriveHealth, ...]:
-        if afresh or time.monotonic() - self._asked_at >= self.EVERY_S:
-            self._found = health.take()
+    def known(self, *, afresh: bool) -> T:
+        if self._found is None or afresh or time.monotonic() - self._asked_at >= self.EVERY_S:
+            self._found = self._ask()
             self._asked_at = time.monotonic()
         return self._found
 

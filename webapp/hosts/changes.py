@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory
 
 # What is said of a device that stayed: how it is called, and its value.
@@ -29,7 +30,11 @@ _HOST_FACTS: tuple[tuple[str, Callable[[Inventory], object]], ...] = (
 
 def changes(before: Inventory, after: Inventory) -> list[str]:
     """One sentence for each thing that differs; the host first, then devices that came, went or changed."""
-    return [*_of_host(before, after), *_of_devices(_by_identity(before), _by_identity(after))]
+    return [
+        *_of_host(before, after),
+        *_of_devices(_by_identity(before), _by_identity(after)),
+        *_of_controllers(_behind_controllers(before), _behind_controllers(after)),
+    ]
 
 
 def _of_host(before: Inventory, after: Inventory) -> Iterator[str]:
@@ -61,6 +66,44 @@ def _of_device(before: BlockDevice, after: BlockDevice) -> Iterator[str]:
         was, now = value(before), value(after)
         if was != now:
             yield f"{after.name}: {name} was {was or 'nothing'}, is {now or 'nothing'}."
+
+
+_Behind = Controller | VirtualDrive | PhysicalDrive
+_NOT_SAID = ("virtual_drives", "physical_drives", "drives", "device", "address", "number", "slot")
+
+
+def _behind_controllers(found: Inventory) -> dict[str, _Behind]:
+    """Controllers by address, their virtual drives by number, their drives by slot."""
+    things: dict[str, _Behind] = {}
+    for each in found.controllers:
+        name = f"controller {each.address or each.model}"
+        things[name] = each
+        things |= {f"{name}, virtual drive {drive.number}": drive for drive in each.virtual_drives}
+        things |= {f"{name}, drive {drive.slot} {drive.serial}".rstrip(): drive for drive in each.physical_drives}
+    return things
+
+
+def _of_controllers(before: Mapping[str, _Behind], after: Mapping[str, _Behind]) -> Iterator[str]:
+    """The first look that tells of controllers at all says nothing of them: they did not come then."""
+    if not before or not after:
+        return
+    for name in [*(after.keys() - before.keys()), *(before.keys() - after.keys())]:
+        yield f"{name[0].upper()}{name[1:]} {'came' if name in after else 'is gone'}."
+    for name in sorted(before.keys() & after.keys()):
+        yield from _of_thing(name, before[name], after[name])
+
+
+def _of_thing(name: str, before: _Behind, after: _Behind) -> Iterator[str]:
+    for field in before.__struct_fields__:
+        was, now = getattr(before, field), getattr(after, field)
+        if field not in _NOT_SAID and was != now:
+            yield f"{name[0].upper()}{name[1:]}: {field.replace('_', ' ')} was {_words(was)}, is {_words(now)}."
+
+
+def _words(value: object) -> str:
+    if isinstance(value, Battery):
+        return " ".join(filter(None, (value.kind, value.state)))
+    return str(value) if value not in ("", None) else "not known"
 
 
 def _named(device: BlockDevice) -> str:

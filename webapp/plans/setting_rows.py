@@ -60,6 +60,23 @@ _DEVICE = (
     ),
     _row("queue_depth", "Drive queue depth", _NUMBER, cost=75, text="commands a SCSI or SATA drive is given at once"),
     _row("drive_write_cache", "Drive write cache", _CACHE, cost=95, text="inside a SCSI or SATA drive"),
+    _row(
+        "controller.write_cache", "Controller write cache",
+        Choice(("write back", "write through", "always write back")), cost=96,
+        text="of a RAID controller's virtual drive; always: without a good battery, too",
+    ),
+    _row(
+        "controller.read_ahead", "Controller read-ahead", Choice(("none", "read ahead", "adaptive")), cost=96,
+        text="of a RAID controller's virtual drive; adaptive by MegaCli alone",
+    ),
+    _row(
+        "controller.io_policy", "Controller I/O policy", Choice(("direct", "cached")), cost=96,
+        text="whether reads go through the controller's cache",
+    ),
+    _row(
+        "controller.disk_cache", "Controller disk cache", Choice(("enabled", "disabled", "unchanged")), cost=96,
+        text="inside the drives of a virtual drive; unchanged: as each drive comes",
+    ),
     _row("md.stripe_cache_size", "md stripe cache", _NUMBER, cost=75, text="pages a drive; RAID 4, 5, 6"),
     _row("md.sync_speed_min", "md slowest rebuild", Token(example="`1000` or `system`"), cost=75, text="KiB/s"),
     _row("md.sync_speed_max", "md fastest rebuild", Token(example="`200000` or `system`"), cost=75, text="KiB/s"),

@@ -5,6 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from worker.contract.base import Count, Id, Message, Name, Path, Text
+from worker.contract.controllers import Controller
 from worker.contract.purge import PurgeOffer
 from worker.contract.workload import TargetKind
 
@@ -146,6 +147,7 @@ class Inventory(Message, frozen=True, kw_only=True):
     memory_modules: tuple[MemoryModule, ...] = ()  # () where the firmware's tables cannot be read
     pci: tuple[PciFunction, ...] = ()
     file_systems: tuple[FileSystem, ...] = ()
+    controllers: tuple[Controller, ...] = ()  # RAID controllers and host bus adapters
 
 
 class DriveHealth(Message, frozen=True, kw_only=True):

@@ -1,9 +1,10 @@
-"""What this host is made of, read from /sys, /proc and /etc; only device-mapper's tables take a tool (dmsetup)."""
+"""What this host is made of, read from /sys, /proc and /etc; device-mapper and RAID controllers take tools."""
 
 from pathlib import Path
 
 from worker.contract.inventory import Inventory
-from worker.inventory import host
+from worker.controllers import Told
+from worker.inventory import controllers, host
 from worker.inventory.devices import block_devices
 from worker.inventory.dmi import memory_modules
 from worker.inventory.facts import observed_facts
@@ -15,9 +16,14 @@ from worker.inventory.usage import PROC, look
 __all__ = ["observed_facts", "take"]
 
 
-def take(*, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
-    """Look at everything once. With other roots a recorded tree is read and no device is opened."""
+def take(*, told: Told | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
+    """Look at everything once. With other roots a recorded tree is read and no device is opened.
+
+    `told` is what the controllers' tools said; without it they are asked now, which takes seconds where there are any.
+    """
     seen = look(sys, proc)
+    devices, found = block_devices(seen, sys, open_devices=sys == SYS), functions(sys)
+    said = told or (controllers.ask_tools(sys) if sys == SYS else Told())
     return Inventory(
         hostname=host.hostname(),
         distribution=host.distribution(etc),
@@ -25,9 +31,10 @@ def take(*, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Invento
         cpu=host.read_cpu(sys, proc),
         memory_bytes=host.memory_bytes(proc),
         kernel=host.read_kernel(proc),
-        block_devices=block_devices(seen, sys, open_devices=sys == SYS),
+        block_devices=devices,
         numa_nodes=host.numa_nodes(sys),
         memory_modules=memory_modules(sys),
-        pci=functions(sys),
+        pci=found,
         file_systems=file_systems(seen, sys),
+        controllers=controllers.take(found, devices, said, sys),
     )

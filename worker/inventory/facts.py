@@ -5,7 +5,7 @@ from pathlib import Path
 
 from worker import __version__
 from worker.contract.workload import Leg
-from worker.inventory import host, sysfs
+from worker.inventory import host, pci, sysfs
 from worker.inventory.devices import schedulers
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import PROC, mount_of
@@ -58,10 +58,20 @@ def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
         "transport": sysfs.transport(name, sys),
         "size_bytes": str(sysfs.size_bytes(name, sys)),
         "scheduler": schedulers(name, sys)[0],
+        **_controller_facts(name, sys),
         "loop.direct_io": sysfs.attribute(name, "loop/dio", sys),
         **{key: sysfs.attribute(name, f"queue/{key}", sys) for key in QUEUE_FACTS},
     }
     return {f"device.{name}.{key}": value for key, value in facts.items()}
+
+
+def _controller_facts(name: str, sys: Path) -> dict[str, str]:
+    """Of the one PCI function that the device is behind, as far as the kernel tells."""
+    address = sysfs.controller(name, sys)
+    if not address:
+        return {}
+    found = pci.function(address, sys)
+    return {f"controller.{key}": getattr(found, key) for key in ("model", "firmware", "driver", "driver_version")}
 
 
 def _target_facts(place: Place, leg: Leg) -> dict[str, str]:

@@ -28,7 +28,7 @@ def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
     for address in _storage(sys):
         for each in _way(address, sys):
             if each not in found:
-                found[each] = _function(each, sys)
+                found[each] = function(each, sys)
     return tuple(found[address] for address in sorted(found))
 
 
@@ -50,7 +50,7 @@ def _way(address: str, sys: Path) -> list[str]:
     return [part for part in parts if PCI_ADDRESS.match(part)]
 
 
-def _function(address: str, sys: Path) -> PciFunction:
+def function(address: str, sys: Path) -> PciFunction:
     at = sys / "bus/pci/devices" / address
     above = _way(address, sys)[:-1]
     driver = _link_name(at / "driver")

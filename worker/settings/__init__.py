@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from worker.settings.base import Scope, Setting
+from worker.settings.controller_policies import CONTROLLER_POLICIES
 from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR
 from worker.settings.cpu_idle import DEEPEST_IDLE_STATE
 from worker.settings.drive_cache import DRIVE_WRITE_CACHE
@@ -50,6 +51,7 @@ _DEVICE: tuple[Setting, ...] = (
     STRIPE_CACHE_SIZE,
     SYNC_SPEED_MIN,
     SYNC_SPEED_MAX,
+    *CONTROLLER_POLICIES,
 )
 _CONTROLLER: tuple[Setting, ...] = (IRQ_AFFINITY, NVME_WRITE_CACHE, NVME_POWER_STATE)
 _HOST: tuple[Setting, ...] = (

@@ -57,6 +57,7 @@ class Setting(ABC):
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written
     vanishes: bool = False  # may go away with another setting that is put back before it, and takes its value along
     stacked: bool = False  # an array has its own; others are of the drives that it lies on
+    taken_by: str = "the kernel"  # who may make another value of what is written
     by_name_only: bool = False  # "*" in the policy does not allow it: it can cost data, or touches other drives
 
     @abstractmethod
@@ -112,6 +113,10 @@ class Setting(ABC):
     def choices(self, subject: str) -> tuple[str, ...]:
         """All values there are, () where they cannot be listed."""
         return ()
+
+    def because(self, subject: str) -> str:
+        """A sentence that explains another value than the one asked for, with a blank before it; "" mostly."""
+        return ""
 
     def missing(self, subject: str) -> str:
         """Why the subject does not have it, in words."""

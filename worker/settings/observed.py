@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from worker.inventory.facts import LONGEST, QUEUE_FACTS
 from worker.settings import REGISTRY
 from worker.settings.base import Scope, Setting, SettingError
+from worker.settings.controller_policies import DRIVES
 from worker.settings.subjects import HOST, subject_of
 
 _TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
@@ -13,7 +14,7 @@ _TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
 def settings_facts(devices: Iterable[str]) -> dict[str, str]:
     """`host.vm.dirty_ratio`, `device.sda.queue_depth`; a controller's are told with the device that is behind it."""
     names = sorted(devices)
-    return dict(_facts(names))
+    return dict(_facts(names)) | {key: words for name in names for key, words in _virtual_drive(name)}
 
 
 def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
@@ -23,6 +24,18 @@ def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
         elif setting.name not in _TOLD_ALREADY:
             for device in devices:
                 yield from _fact(f"device.{device}", setting, device)
+
+
+def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
+    """How a RAID controller has put together what it shows as one disk."""
+    try:
+        drive = DRIVES.read(device)
+    except SettingError:
+        return
+    told = {"level": drive.level, "strip_bytes": drive.strip_bytes, "drives": len(drive.drives), "state": drive.state}
+    for key, value in told.items():
+        if value:
+            yield f"device.{device}.controller.{key}", str(value)
 
 
 def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:

@@ -86,7 +86,7 @@ def _put_back(kept: Baseline, bench: Bench) -> SettingRestored | None:
         return _told(kept, found) if kept.wished else None
     observed = bench.restore(setting, kept.before)
     if not setting.same(observed, kept.before):
-        return _told(kept, observed, f"the kernel made {setting.shown(observed)} of it")
+        return _told(kept, observed, f"{setting.taken_by} made {setting.shown(observed)} of it")
     bench.drop(kept)
     return _told(kept, observed)
 

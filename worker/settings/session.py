@@ -172,8 +172,8 @@ def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *
     if not same:
         raise SettingError(
             "setting_clamped",
-            f"{setting.name} of {named(bench.subject)} was to be {asked}; the kernel took it and made {observed} of "
-            "it.",
+            f"{setting.name} of {named(bench.subject)} was to be {asked}; {setting.taken_by} took it and made "
+            f"{observed} of it.{setting.because(bench.subject)}",
         )
 
 

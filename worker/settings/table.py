@@ -7,6 +7,7 @@ _SCOPES = {Scope.DEVICE: "device", Scope.CONTROLLER: "controller", Scope.HOST: "
 _LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"
 _GUEST = "virtual storage server (QEMU, kernel 6.1)"
 _NOWHERE = "folders that look like /sys; not on real hardware"
+_EMULATED = "programs that stand for storcli, MegaCli, ssacli and areca-cli; not on real hardware"
 # Where its tests have applied it, read it back and put it back.
 _TRIED = {
     "io_poll": f"refusal only: {_LOOP}, NVMe of the {_GUEST}",
@@ -18,6 +19,10 @@ _TRIED = {
     "irq_affinity": f"{_GUEST}: MegaRAID moved, NVMe refused as kernel-managed",
     "nvme.write_cache": f"{_GUEST}",
     "nvme.power_state": f"{_GUEST}: read and refused, it has one state",
+    "controller.write_cache": _EMULATED,
+    "controller.read_ahead": _EMULATED,
+    "controller.io_policy": _EMULATED,
+    "controller.disk_cache": _EMULATED,
     "irqbalance": f"{_GUEST}: a service of that name under systemd",
     "cpu.governor": _NOWHERE,
     "cpu.energy_preference": _NOWHERE,
@@ -35,6 +40,13 @@ other drives.
 | --- | --- | --- | --- | --- | --- |
 """
 _FOOT = """
+The settings `controller.…` are of the virtual drive of a RAID controller and go through its tool
+([controllers.md](controllers.md)): storcli and perccli set all four, MegaCli too and adaptive read-ahead besides,
+ssacli and areca-cli the write cache. A controller with a bad, charging or learning battery writes through although it
+is set to write back. A trial that asked for write back then fails with `setting_clamped`, and its settings show both:
+asked `write back`, observed `write through (set to write back)`. Put back is how it was set, with what MegaCli keeps
+beside it for a bad battery. A value that the tool could not put back is not changed.
+
 Where fio itself runs (`nice`, `ionice`, `cpus`, `cpus_policy`, `numa_node`) is no setting but part of the workload:
 fio sets it for its own processes, it is in the job text, and it ends with them, so nothing has to be put back.
 """

@@ -10,6 +10,7 @@ from django import template
 from webapp.core import formatting
 from webapp.hosts.ceilings import Chain, chain_of
 from webapp.hosts.models import Host, Target
+from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import DriveHealth, Inventory, PciFunction
 
 register = template.Library()
@@ -38,6 +39,53 @@ def hardware(host: Host, inventory: Inventory | None) -> dict[str, Any]:
         "nodes": inventory.numa_nodes,
         "mitigations": sorted(inventory.cpu.mitigations.items()),
     }
+
+
+@dataclass(frozen=True)
+class ControllerRow:
+    """A controller with its drives: those of each virtual drive under it, the others under None."""
+
+    controller: Controller
+    facts: list[tuple[str, str]]
+    groups: list[tuple[VirtualDrive | None, list[PhysicalDrive]]]
+
+
+@register.inclusion_tag("screens/parts/controllers.html")
+def controllers(inventory: Inventory | None) -> dict[str, Any]:
+    """RAID controllers and host bus adapters, down to drives and block devices."""
+    found = inventory.controllers if inventory else ()
+    return {
+        "controllers": [ControllerRow(each, _controller_facts(each), _groups(each)) for each in found],
+        "by_tool": any(each.tool != "sysfs" for each in found),
+    }
+
+
+def _controller_facts(controller: Controller) -> list[tuple[str, str]]:
+    driver = f"{controller.driver} {controller.driver_version}".strip()
+    cache = formatting.bytes_binary(controller.cache_bytes) if controller.cache_bytes else ""
+    named = (
+        ("Vendor", controller.vendor), ("Subsystem", controller.subsystem), ("Serial", controller.serial),
+        ("Firmware", controller.firmware), ("BIOS", controller.bios), ("Driver", driver), ("State", controller.state),
+        ("Cache", cache), ("Told by", controller.tool),
+    )  # fmt: skip
+    return [(name, words) for name, words in named if words]
+
+
+def _groups(controller: Controller) -> list[tuple[VirtualDrive | None, list[PhysicalDrive]]]:
+    """A slot that the tool named without telling of its drive is shown all the same."""
+    drives = {drive.slot: drive for drive in controller.physical_drives}
+    groups: list[tuple[VirtualDrive | None, list[PhysicalDrive]]] = [
+        (virtual, [drives.get(slot) or PhysicalDrive(slot=slot) for slot in virtual.drives])
+        for virtual in controller.virtual_drives
+    ]
+    used = {slot for virtual in controller.virtual_drives for slot in virtual.drives}
+    alone = [drive for drive in controller.physical_drives if drive.slot not in used]
+    return [*groups, (None, alone)] if alone else groups
+
+
+@register.filter
+def gigabits(bits_per_s: int | None) -> str:
+    return f"{bits_per_s / 1e9:g}" if bits_per_s else formatting.NOTHING
 
 
 @register.inclusion_tag("screens/parts/ceilings.html")

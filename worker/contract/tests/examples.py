@@ -1,5 +1,6 @@
 """One example of every message; the documentation shows these and a test holds them to it."""
 
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
     BlockDevice,
@@ -300,6 +301,56 @@ INVENTORY = Inventory(
         ),
     ),
     file_systems=(FileSystem(kind="ext4", devices=("sda1",), points=("/",), options="rw,relatime"),),
+    controllers=(
+        Controller(
+            address="0000:03:00.0",
+            tool="storcli 007.1017.0000.0000",
+            number="0",
+            vendor="1000",
+            model="AVAGO MegaRAID SAS 9361-8i",
+            serial="SK71234567",
+            subsystem="1000:9361",
+            firmware="4.680.00-8290",
+            bios="6.36.00.2_4.19.08.00_0x06180202",
+            driver="megaraid_sas",
+            driver_version="07.719.03.00-rc1",
+            state="Optimal",
+            cache_bytes=1024**3,
+            battery=Battery(kind="CacheVault CVPM02", state="Learning"),
+            virtual_drives=(
+                VirtualDrive(
+                    number="0",
+                    target="0",
+                    wwn="wwn-0x600605b010cbe11029aeeba55d3ea3e6",
+                    name="data",
+                    level="RAID1",
+                    strip_bytes=262_144,
+                    size_bytes=1_918_636_788_327,
+                    state="Optl",
+                    write_cache="write back",
+                    write_cache_now="write through",
+                    read_ahead="none",
+                    io_policy="direct",
+                    disk_cache="unchanged",
+                    drives=("252:0", "252:1"),
+                    device="sdb",
+                ),
+            ),
+            physical_drives=(
+                PhysicalDrive(
+                    slot="252:0",
+                    model="INTEL SSDSC2KG019T8",
+                    serial="PHYF902345",
+                    firmware="XCV10110",
+                    state="Onln",
+                    size_bytes=1_920_383_410_176,
+                    medium="SSD",
+                    interface="SATA",
+                    link_bits_per_s=6_000_000_000,
+                ),
+            ),
+        ),
+    ),
 )
 HELLO = Hello(
     worker_version="0.1.0",

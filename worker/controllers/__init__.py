@@ -1,0 +1,53 @@
+"""Command-line tools of RAID controllers. `inventory.controllers` relates what they tell to what the kernel shows.
+
+None of it has been tried on real hardware: the formats are those that the vendors document.
+"""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from worker.contract.controllers import Controller
+from worker.controllers.areca import ARECA
+from worker.controllers.base import Adapter, Policy
+from worker.controllers.megacli import MEGACLI
+from worker.controllers.ssacli import SSACLI
+from worker.controllers.storcli import PERCCLI, STORCLI
+from worker.tools import ToolError
+
+__all__ = ["ADAPTERS", "Adapter", "Policy", "Told", "ToolError", "look", "speaks"]
+
+# In the order in which they are asked: of a controller that two know, the first one's word is taken.
+ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
+
+
+class Told(msgspec.Struct, frozen=True):
+    """What the tools said. `problems` are by the kernel's driver, in words."""
+
+    controllers: tuple[tuple[str, Controller], ...] = ()  # with the name of the adapter
+    problems: dict[str, str] = {}
+
+
+def look(drivers: Iterable[str]) -> Told:
+    """Ask every tool that may know controllers of these drivers. Takes seconds; never raises."""
+    found: list[tuple[str, Controller]] = []
+    problems: dict[str, list[str]] = {}
+    present = frozenset(drivers)
+    for adapter in ADAPTERS:
+        its_own = sorted(present & set(adapter.drivers))
+        try:
+            told = adapter.look() if its_own else ()
+        except ToolError as error:
+            for driver in its_own:
+                problems.setdefault(driver, []).append(str(error))
+        else:
+            found += [(adapter.name, each) for each in told if not _known(each, found)]
+    return Told(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
+
+
+def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> bool:
+    return bool(controller.address) and any(each.address == controller.address for _, each in found)
+
+
+def speaks(name: str) -> Adapter:
+    return next(adapter for adapter in ADAPTERS if adapter.name == name)

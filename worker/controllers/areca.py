@@ -1,0 +1,156 @@
+"""Areca's command line interface (cli32, cli64), by its text.
+
+Format: Areca, CLI Manual (ARC-11xx to ARC-1886). Sizes are in units of 1000, those of memory and stripes of 1024.
+Every answer ends with `GuiErrMsg<0x00>: Success.`. It tells neither the PCI address nor world-wide names, and one call
+speaks with the first controller: a host with several is told apart nowhere. Changing anything may take the
+controller's password, which this worker does not have: then the refusal is in the tool's words.
+"""
+
+import re
+from collections.abc import Iterator
+
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.controllers import words
+from worker.controllers.base import Adapter, Policy, find_drive
+from worker.tools import ToolError
+
+Fields = dict[str, str]
+_ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)
+_WRITE = {"writeback": "write back", "enabled": "write back", "writethrough": "write through"}
+_SPELT = {"write back": "Y", "write through": "N"}
+_NUMBERED = re.compile(r"^\s*(\d+)\s+\S")
+FIRST = "1"
+
+
+class Areca(Adapter):
+    name = "areca-cli"
+    programs = ("cli64", "areca_cli64", "cli32", "areca_cli32")
+    drivers = ("arcmsr",)
+
+    def look(self) -> tuple[Controller, ...]:
+        system = fields(self._say("sys", "info"))
+        volumes = tuple(self.virtual_drive(FIRST, number) for number in numbers(self._say("vsf", "info")))
+        drives = tuple(self._drives())
+        return (controller(system, self._hardware(), volumes, drives),)
+
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        return find_drive(self, (volume(number, fields(self._say("vsf", "info", f"vol={number}"))),), number)
+
+    def values(self, policy: Policy) -> tuple[str, ...]:
+        return tuple(_SPELT) if policy is Policy.WRITE_CACHE else ()
+
+    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+        self._say("vsf", "modify", f"vol={number}", f"cache={_SPELT[value]}")
+
+    def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
+        return drive.target == "{:02}/{:02}/{:02}".format(*place)
+
+    def _drives(self) -> Iterator[PhysicalDrive]:
+        for number in numbers(self._say("disk", "info")):
+            told = fields(self._say("disk", "info", f"drv={number}"))
+            if words.known(told.get("model name", "")):
+                yield physical_drive(number, told)
+
+    def _hardware(self) -> Fields:
+        try:
+            return fields(self._say("hw", "info"))
+        except ToolError:
+            return {}  # some have no monitor
+
+    def _say(self, *arguments: str) -> str:
+        said = self.ask(*arguments)
+        ended = _ENDED.search(said.out)
+        if ended is None:
+            shown = said.out.strip()[-100:] or said.err.strip() or f"exit status {said.exit_code}"
+            raise self.refused(f"what it printed ends too early: {shown!r}")
+        if int(ended[1], 16) or said.exit_code:
+            raise self.refused(ended[2] or said.err)
+        return said.out
+
+
+def fields(text: str) -> Fields:
+    """By lower-case name; of several of one name the first."""
+    found: Fields = {}
+    for line in text.splitlines():
+        name, value = words.pair(line)
+        if value:
+            found.setdefault(" ".join(name.lower().split()), value)
+    return found
+
+
+def numbers(text: str) -> list[str]:
+    """The first column of a table, between its two rules."""
+    return [found[1] for line in text.splitlines() if (found := _NUMBERED.match(line))]
+
+
+def controller(
+    system: Fields, hardware: Fields, volumes: tuple[VirtualDrive, ...], drives: tuple[PhysicalDrive, ...]
+) -> Controller:
+    return Controller(
+        address="",
+        tool=Areca.name,
+        number=FIRST,
+        vendor="Areca",
+        model=words.known(system.get("controller name", "")),
+        serial=words.known(system.get("serial number", "")),
+        firmware=words.known(system.get("firmware version", "")),
+        bios=words.known(system.get("boot rom version", "")),
+        cache_bytes=words.size(system.get("system memory", ""), unit=words.KIB),
+        battery=_battery(hardware.get("battery status", "")),
+        virtual_drives=volumes,
+        physical_drives=drives,
+    )
+
+
+def _battery(told: str) -> Battery | None:
+    """Its charge changes by itself, so it is left out of what is known of a battery that is there."""
+    if not told:
+        return None
+    percent = re.search(r"(\d+) ?%", told)
+    if percent is None:
+        return Battery(kind="battery", state=told[: words.LONGEST])
+    return Battery(kind="battery", state="charged" if int(percent[1]) >= 95 else "charging")
+
+
+def volume(number: str, told: Fields) -> VirtualDrive:
+    cache = "".join((told.get("cache mode") or told.get("cache attribute", "")).lower().replace("-", "").split())
+    write = next((meaning for word, meaning in _WRITE.items() if cache.startswith(word)), "")
+    return VirtualDrive(
+        number=number,
+        target=told.get("scsi ch/id/lun", ""),
+        name=words.known(told.get("volume set name", "")),
+        level=words.level(told.get("raid level", "")),
+        strip_bytes=words.size(f"{told.get('stripe size', '').removesuffix('Bytes')}B", unit=words.KIB),
+        size_bytes=words.size(told.get("volume capacity", ""), unit=1000),
+        state=words.known(told.get("volume state", "")),
+        write_cache=write,
+        write_cache_now=write,
+    )
+
+
+def physical_drive(number: str, told: Fields) -> PhysicalDrive:
+    """Where it sits is told by channel, or by enclosure and slot."""
+    place = told.get("ide channel") or told.get("device location") or number
+    mode = told.get("current sata mode") or told.get("device type", "")
+    return PhysicalDrive(
+        slot=place[: words.LONGEST],
+        model=words.known(told.get("model name", "")),
+        serial=words.known(told.get("serial number", "")),
+        firmware=words.known(told.get("firmware rev.", "")),
+        state=words.known(told.get("device state", "")),
+        size_bytes=words.size(told.get("disk capacity", ""), unit=1000),
+        interface=next((word for word in ("SATA", "SAS") if word in mode), ""),
+        link_bits_per_s=_sata_rate(mode),
+    )
+
+
+def _sata_rate(mode: str) -> int | None:
+    """`SATA300+NCQ(Depth32)`, `SATA 6G`: after the rate of data in MB/s, or in Gb/s."""
+    rates = {"150": 1_500_000_000, "300": 3_000_000_000, "600": 6_000_000_000}
+    found = re.search(r"SATA ?(150|300|600)|(\d+)G", mode)
+    if not found:
+        return None
+    return rates[found[1]] if found[1] else int(found[2]) * 1_000_000_000
+
+
+ARECA = Areca()

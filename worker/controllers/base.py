@@ -1,0 +1,69 @@
+"""What every controller tool is to the rest of the worker.
+
+An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, and
+sets one policy of it. The words of policies are those of `worker.contract.controllers`, whatever the tool calls them.
+"""
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+
+from worker.contract.controllers import Controller, VirtualDrive
+from worker.tools import Said, ToolError, ask, find
+
+# A controller answers slowly while it is busy, and `show all` asks each of its drives.
+LOOK_LIMIT_S = 20.0
+LONGEST_WORDS = 500
+
+
+class Policy(StrEnum):
+    """The field of `VirtualDrive` that says how it is set."""
+
+    WRITE_CACHE = "write_cache"
+    READ_AHEAD = "read_ahead"
+    IO = "io_policy"
+    DISK_CACHE = "disk_cache"
+    BAD_BATTERY = "bad_battery"  # no setting of its own: it goes with the write cache
+
+
+class Adapter(ABC):
+    """One controller tool. Every method raises ToolError, with the tool's own words where it has any."""
+
+    name: str
+    programs: tuple[str, ...]  # the names it is installed under, the preferred one first
+    drivers: tuple[str, ...]  # of the kernel, for controllers that it may know
+
+    @abstractmethod
+    def look(self) -> tuple[Controller, ...]:
+        """Every controller, with its virtual and physical drives."""
+
+    @abstractmethod
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        """One virtual drive as it is now."""
+
+    @abstractmethod
+    def values(self, policy: Policy) -> tuple[str, ...]:
+        """What can be set; () for a policy that the tool cannot set for one virtual drive alone."""
+
+    @abstractmethod
+    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+        """Set one of `values`. What came of it is to be read back."""
+
+    def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
+        """The kernel shows the virtual drive at this SCSI channel, target and unit; for tools that tell no names."""
+        return False
+
+    def ask(self, *arguments: str) -> Said:
+        program = find(self.programs)
+        if not program:
+            raise ToolError(f"{self.name} is not installed on this host.")
+        return ask(program, *arguments, limit_s=LOOK_LIMIT_S)
+
+    def refused(self, words: str) -> ToolError:
+        return ToolError(f"{self.name}: {' '.join(words.split())[:LONGEST_WORDS] or 'it failed without a word'}")
+
+
+def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) -> VirtualDrive:
+    found = next((drive for drive in drives if drive.number == number), None)
+    if found is None:
+        raise adapter.refused(f"it has no virtual drive {number} any more")
+    return found

@@ -1,0 +1,238 @@
+"""MegaCli (LSI, IBM, Dell), by its text.
+
+Formats: LSI, MegaRAID SAS Software User Guide (MegaCli 2 to 8). Sizes are in units of 1024. Older versions say
+`Virtual Disk` and `Stripe Size: 64kB`, newer ones `Virtual Drive` and `Strip Size : 64 KB`; all print lines of
+`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache Policy` is how a
+drive is set, `Current Cache Policy` how it works now.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.controllers import words
+from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.storcli import STORCLI
+
+Lines = list[str]
+Fields = dict[str, str]
+_ADAPTER = re.compile(r"^\s*(?:BBU status for Adapter|PCI information for Controller|Adapter):?\s*#?(\d+)")
+_DRIVE = re.compile(r"^Virtual D(?:isk|rive): (\d+) \(target id: (\d+)\)", re.IGNORECASE)
+_EXIT = re.compile(r"^Exit Code: 0x([0-9a-f]+)", re.IGNORECASE | re.MULTILINE)
+_LEVEL = re.compile(r"Primary-(\d+), Secondary-(\d+)")
+_WRITE = {"writeback": "write back", "writethrough": "write through"}
+_READ = {
+    "readaheadnone": "none", "readahead": "read ahead", "readadaptive": "adaptive", "adaptive": "adaptive",
+}  # fmt: skip
+_IO = {"direct": "direct", "cached": "cached"}
+_BAD_BATTERY = {"writecacheokifbadbbu": "cached", "nowritecacheifbadbbu": "not cached"}
+_DISK = {"enabled": "enabled", "disabled": "disabled", "disk'sdefault": "unchanged"}
+_MEDIA = {"hard disk device": "HDD", "solid state device": "SSD"}
+_SETS: dict[Policy, dict[str, tuple[str, ...]]] = {
+    Policy.WRITE_CACHE: {
+        "write back": ("NoCachedBadBBU", "WB"),
+        "write through": ("WT",),
+        "always write back": ("CachedBadBBU", "WB"),
+    },
+    Policy.BAD_BATTERY: {"cached": ("CachedBadBBU",), "not cached": ("NoCachedBadBBU",)},
+    Policy.READ_AHEAD: {"none": ("NORA",), "read ahead": ("RA",), "adaptive": ("ADRA",)},
+    Policy.IO: {"direct": ("Direct",), "cached": ("Cached",)},
+    Policy.DISK_CACHE: {"enabled": ("EnDskCache",), "disabled": ("DisDskCache",)},
+}
+
+
+class MegaCli(Adapter):
+    name = "MegaCli"
+    programs = ("MegaCli64", "MegaCli", "megacli64", "megacli")
+    drivers = ("megaraid_sas",)
+    is_at = STORCLI.is_at  # the same controllers
+
+    def look(self) -> tuple[Controller, ...]:
+        told = by_adapter(self._say("-AdpAllInfo", "-aAll"))
+        if not told:
+            raise self.refused("it sees no controller")
+        places = by_adapter(self._say("-AdpGetPciInfo", "-aAll", strict=False))
+        virtual = by_adapter(self._say("-LdPdInfo", "-aAll", strict=False))
+        physical = by_adapter(self._say("-PDList", "-aAll", strict=False))
+        batteries = by_adapter(self._say("-AdpBbuCmd", "-GetBbuStatus", "-aAll", strict=False))
+        return tuple(
+            controller(number, lines, *(each.get(number, []) for each in (places, virtual, physical, batteries)))
+            for number, lines in told.items()
+        )
+
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        told = by_adapter(self._say("-LDInfo", f"-L{number}", f"-a{controller}"))
+        return find_drive(self, tuple(virtual_drives(told.get(controller, []))), number)
+
+    def values(self, policy: Policy) -> tuple[str, ...]:
+        return tuple(_SETS[policy])
+
+    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+        for word in _SETS[policy][value]:
+            self._say("-LDSetProp", word, f"-L{number}", f"-a{controller}")
+
+    def _say(self, *arguments: str, strict: bool = True) -> str:
+        """What it prints. `strict`: an exit code is an error; else one adapter of several may have had nothing."""
+        said = self.ask(*arguments, "-NoLog")
+        code = _EXIT.search(said.out)
+        if code is None and not said.exit_code:
+            raise self.refused(f"what it printed ends too early: {said.out.strip()[-100:]!r}")
+        if strict and (said.exit_code or (code and int(code[1], 16))):
+            raise self.refused(_EXIT.sub("", said.out).strip() or said.err or f"exit status {said.exit_code}")
+        return said.out
+
+
+def by_adapter(text: str) -> dict[str, Lines]:
+    """The lines about each adapter; a line that names one begins its part."""
+    found: dict[str, Lines] = {}
+    number = ""
+    for line in text.splitlines():
+        if head := _ADAPTER.match(line):
+            number = head[1]
+            found.setdefault(number, [])
+        if number:
+            found[number].append(line)
+    return found
+
+
+def fields(lines: Iterable[str]) -> Fields:
+    """By lower-case name; of several of one name the first."""
+    found: Fields = {}
+    for line in lines:
+        name, value = words.pair(line)
+        found.setdefault(" ".join(name.lower().split()), value)
+    return found
+
+
+def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical: Lines, battery: Lines) -> Controller:
+    told = fields(lines)
+    return Controller(
+        address=_address(fields(place)),
+        tool=MegaCli.name,
+        number=number,
+        model=words.known(told.get("product name", "")),
+        serial=words.known(told.get("serial no", "")),
+        firmware=words.known(told.get("fw version", "")),
+        bios=words.known(told.get("bios version", "")),
+        subsystem=":".join(filter(None, (told.get("subvendorid", ""), told.get("subdeviceid", "")))).lower(),
+        cache_bytes=words.size(told.get("memory size", ""), unit=words.KIB) or None,
+        battery=_battery(fields(battery), words.known(told.get("bbu", ""))),
+        virtual_drives=tuple(virtual_drives(virtual)),
+        physical_drives=tuple(_physical_drive(part) for part in _parts(physical, "Enclosure Device ID")),
+    )
+
+
+def _address(told: Fields) -> str:
+    """Numbers in hexadecimal; the domain is not told."""
+    try:
+        bus, device, function = (int(told[f"{name} number"], 16) for name in ("bus", "device", "function"))
+    except (KeyError, ValueError):
+        return ""
+    return f"0000:{bus:02x}:{device:02x}.{function:x}"
+
+
+def _battery(told: Fields, present: str) -> Battery | None:
+    kind = words.known(told.get("batterytype", ""))
+    state = words.known(told.get("battery state", ""))
+    if told.get("battery replacement required", "").lower() == "yes":
+        state = ", ".join(filter(None, (state, "replacement required")))
+    if told.get("learn cycle active", "").lower() == "yes":
+        state = ", ".join(filter(None, (state, "learn cycle active")))
+    return Battery(kind=kind or "BBU", state=state or present) if kind or state or present else None
+
+
+def _parts(lines: Lines, start: str) -> Iterator[Lines]:
+    """Each from a line that begins with `start` to before the next one."""
+    at = [place for place, line in enumerate(lines) if line.startswith(start)]
+    for place, end in zip(at, [*at[1:], len(lines)], strict=True):
+        yield lines[place:end]
+
+
+def virtual_drives(lines: Lines) -> Iterator[VirtualDrive]:
+    for part in _parts(lines, "Virtual D"):
+        if head := _DRIVE.match(part[0]):
+            yield _virtual_drive(head[1], head[2], part)
+
+
+def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
+    told = fields(lines[1:])
+    setting, now = _policies(told.get("default cache policy", "")), _policies(told.get("current cache policy", ""))
+    wanted, working = _first(_WRITE, setting), _first(_WRITE, now)
+    bad_battery = _first(_BAD_BATTERY, setting)
+    always = bad_battery == "cached"
+    return VirtualDrive(
+        number=number,
+        target=target,
+        name=words.known(told.get("name", "")),
+        level=_level(told),
+        strip_bytes=words.size(told.get("strip size") or told.get("stripe size", ""), unit=words.KIB),
+        size_bytes=words.size(told.get("size", ""), unit=words.KIB),
+        state=words.known(told.get("state", "")),
+        write_cache="always write back" if wanted == "write back" and always else wanted,
+        write_cache_now="always write back" if working == "write back" and always else working,
+        bad_battery=bad_battery,
+        read_ahead=_first(_READ, now or setting),
+        io_policy=_first(_IO, now or setting),
+        disk_cache=_DISK.get(_spelt(told.get("disk cache policy", "")), ""),
+        drives=tuple(_slot(fields(part)) for part in _parts(lines, "Enclosure Device ID")),
+    )
+
+
+def _policies(line: str) -> Lines:
+    return [_spelt(word) for word in line.split(",")]
+
+
+def _spelt(words_: str) -> str:
+    return "".join(words_.lower().replace("’", "'").split())
+
+
+def _first(meanings: dict[str, str], spelt: Lines) -> str:
+    return next((meanings[word] for word in spelt if word in meanings), "")
+
+
+def _level(told: Fields) -> str:
+    """`Primary-5, Secondary-3`, or Secondary-0 with several spans: stripes over RAID 5."""
+    found = _LEVEL.search(told.get("raid level", ""))
+    if not found:
+        return words.known(told.get("raid level", ""))
+    spans = told.get("span depth", "1")
+    striped = found[2] != "0" or (spans.isdigit() and int(spans) > 1)
+    return f"RAID{found[1]}{'0' if striped else ''}"
+
+
+def _slot(told: Fields) -> str:
+    return f"{words.known(told.get('enclosure device id', ''))}:{told.get('slot number', '')}"
+
+
+def _physical_drive(lines: Lines) -> PhysicalDrive:
+    told = fields(lines)
+    interface = words.known(told.get("pd type", ""))
+    inquiry = next((line.partition(":")[2][1:] for line in lines if line.startswith("Inquiry Data")), "")
+    model, serial, firmware = _inquiry(inquiry, interface)
+    block = told.get("sector size", "512")
+    return PhysicalDrive(
+        slot=_slot(told),
+        model=model,
+        serial=serial,
+        firmware=words.known(told.get("device firmware level", "")) or firmware,
+        state=words.known(told.get("firmware state", "")),
+        size_bytes=words.sectors(told.get("raw size", ""), int(block) if block.isdigit() and int(block) else 512),
+        medium=_MEDIA.get(told.get("media type", "").lower(), ""),
+        interface=interface,
+        link_bits_per_s=words.rate(told.get("link speed") or told.get("device speed", "")),
+    )
+
+
+def _inquiry(line: str, interface: str) -> tuple[str, str, str]:
+    """Model, serial, firmware, from their columns; a line too short for those is shown whole as the model.
+
+    SAS: vendor, product, revision of SPC-3 6.4, then the serial number. SATA: serial, model, firmware of ACS-2 7.12.
+    """
+    if interface == "SAS" and len(line) > 28:
+        return f"{line[:8].strip()} {line[8:24].strip()}", line[28:].strip(), line[24:28].strip()
+    if interface == "SATA" and len(line.rstrip()) > 60:
+        return line[20:60].strip(), line[:20].strip(), line[60:].strip()
+    return " ".join(line.split())[: words.LONGEST], "", ""
+
+
+MEGACLI = MegaCli()

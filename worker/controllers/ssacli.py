@@ -1,0 +1,190 @@
+"""ssacli and its forerunners hpssacli and hpacucli (HPE Smart Array), by the text of `ctrl all show config detail`.
+
+Formats: HPE, Smart Storage Administrator CLI user guide (hpacucli 9 to ssacli 6). What belongs to a controller, an
+array or a drive is indented under it. Sizes of logical drives and the cache are in units of 1024, those of drives of
+1000; newer versions leave out the cache's unit, which is GB then. The tool tells of no read-ahead and no I/O policy,
+and the drives' own cache is one setting of the whole controller.
+"""
+
+import re
+from collections.abc import Iterator
+
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.controllers import words
+from worker.controllers.base import Adapter, Policy, find_drive
+
+Lines = list[str]
+Fields = dict[str, str]
+_CONTROLLER = re.compile(r"^(\S.*?) in Slot (\d+)\b")
+_LOGICAL = re.compile(r"^\s*Logical Drive: (\d+)")
+_PHYSICAL = re.compile(r"^\s*physicaldrive (\S+)\s*$")
+_MEMBER = re.compile(r"^\s*physicaldrive (\S+) \(")
+_ARRAY = re.compile(r"^\s*[Aa]rray:? [A-Z]{1,2}(?: \(.*)?\s*$")
+_CACHING = {"enabled": "write back", "disabled": "write through"}
+_SPELT = {"write back": "enable", "write through": "disable"}
+
+
+class Ssacli(Adapter):
+    name = "ssacli"
+    programs = ("ssacli", "hpssacli", "hpacucli")
+    drivers = ("hpsa", "smartpqi", "cciss")
+
+    def look(self) -> tuple[Controller, ...]:
+        found = tuple(controllers(self._say("ctrl", "all", "show", "config", "detail")))
+        if not found:
+            raise self.refused("it tells of no controller in a slot")
+        return found
+
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        """Whether the cache works is told with the controller, so all of it is asked for."""
+        said = self._say("ctrl", f"slot={controller}", "show", "config", "detail")
+        drives = tuple(drive for each in controllers(said) for drive in each.virtual_drives)
+        return find_drive(self, drives, number)
+
+    def values(self, policy: Policy) -> tuple[str, ...]:
+        return tuple(_SPELT) if policy is Policy.WRITE_CACHE else ()
+
+    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+        self._say("ctrl", f"slot={controller}", "ld", number, "modify", f"arrayaccelerator={_SPELT[value]}")
+
+    def _say(self, *arguments: str) -> str:
+        said = self.ask(*arguments)
+        if said.exit_code or said.out.lstrip().startswith("Error:"):
+            raise self.refused(said.out.strip() or said.err or f"exit status {said.exit_code}")
+        return said.out
+
+
+def controllers(text: str) -> Iterator[Controller]:
+    lines = text.splitlines()
+    heads = [(place, found) for place, line in enumerate(lines) if (found := _CONTROLLER.match(line))]
+    ends = [place for place, _ in heads[1:]] + [len(lines)]
+    for (place, head), end in zip(heads, ends, strict=True):
+        yield _controller(head[1], head[2], lines[place + 1 : end])
+
+
+def _controller(model: str, slot: str, lines: Lines) -> Controller:
+    """Its own lines come first; an array, a drive or an enclosure ends them."""
+    told = _own(lines)
+    return Controller(
+        address=words.known(told.get("pci address (domain:bus:device.function)", "")).lower(),
+        tool=Ssacli.name,
+        number=slot,
+        vendor=model.partition(" ")[0] if model.split()[0] in ("HP", "HPE", "MSCC") else "",
+        model=words.known(model),
+        serial=words.known(told.get("serial number", "")),
+        firmware=words.known(told.get("firmware version", "")),
+        driver=words.known(told.get("driver name", "")),
+        driver_version=words.known(told.get("driver version", "")),
+        state=words.known(told.get("controller status", "")),
+        cache_bytes=_cache(told.get("total cache size", "")),
+        battery=_battery(told),
+        virtual_drives=tuple(_logical_drives(lines, told)),
+        physical_drives=tuple(_physical_drives(lines)),
+    )
+
+
+def _own(lines: Lines) -> Fields:
+    """`name: value` of all lines before the next thing with a head of its own."""
+    found: Fields = {}
+    for line in lines:
+        if any(head.match(line) for head in (_ARRAY, _LOGICAL, _PHYSICAL, _MEMBER)) or (found and _is_head(line)):
+            break
+        name, _, value = line.partition(": ")  # a name may have a colon in it
+        if value.strip():
+            found.setdefault(name.strip().lower(), value.strip())
+    return found
+
+
+def _is_head(line: str) -> bool:
+    """`   HP SAS Expander Card at Port 2C, Box 1, OK`, `   Enclosure SEP (…)`, `unassigned`."""
+    return bool(line.strip()) and ":" not in line and bool(re.search(r"\bat Port\b|\bSEP\b|Expander|assigned", line))
+
+
+def _cache(told: str) -> int | None:
+    """`512 MB`, `1.0 GB`, `2.0`."""
+    found = words.size(told if "B" in told else f"{told} GB", unit=words.KIB) if told else None
+    return found or None
+
+
+def _battery(told: Fields) -> Battery | None:
+    count, source = told.get("battery/capacitor count", ""), words.known(told.get("cache backup power source", ""))
+    if count == "0":
+        return Battery(kind=source or "battery", state="absent")
+    state = words.known(told.get("battery/capacitor status", ""))
+    return Battery(kind=source or "battery", state=state) if source or state else None
+
+
+def _logical_drives(lines: Lines, controller: Fields) -> Iterator[VirtualDrive]:
+    members: list[str] = []
+    for start, end in _arrays(lines):
+        array = lines[start:end]
+        members = [found[1] for line in array if (found := _PHYSICAL.match(line))]
+        places = [place for place, line in enumerate(array) if _LOGICAL.match(line)]
+        for place in places:
+            head = _LOGICAL.match(array[place])
+            yield _logical_drive(head[1] if head else "", array[place + 1 :], controller, tuple(members))
+
+
+def _arrays(lines: Lines) -> Iterator[tuple[int, int]]:
+    at = [place for place, line in enumerate(lines) if _ARRAY.match(line)]
+    unassigned = [place for place, line in enumerate(lines) if "nassigned" in line and ":" not in line]
+    for place, end in zip(at, [*at[1:], len(lines)], strict=True):
+        yield place, min([end, *(other for other in unassigned if other > place)])
+
+
+def _logical_drive(number: str, lines: Lines, controller: Fields, members: tuple[str, ...]) -> VirtualDrive:
+    told = _own(lines)
+    wanted = _CACHING.get((told.get("caching") or told.get("array accelerator", "")).lower(), "")
+    disk = told.get("disk name", "")
+    return VirtualDrive(
+        number=number,
+        target=number,
+        wwn=words.wwn(told.get("unique identifier", "")),
+        name=words.known(told.get("logical drive label", "")),
+        level=words.level(told.get("fault tolerance", "")),
+        strip_bytes=words.size(told.get("strip size") or told.get("stripe size", ""), unit=words.KIB),
+        size_bytes=words.size(told.get("size", ""), unit=words.KIB),
+        state=words.known(told.get("status", "")),
+        write_cache=wanted,
+        write_cache_now=_now(wanted, controller),
+        disk_cache=controller.get("drive write cache", "").lower() if _names_a_disk_cache(controller) else "",
+        drives=members,
+        device=disk.removeprefix("/dev/") if disk.startswith("/dev/") else "",
+    )
+
+
+def _names_a_disk_cache(controller: Fields) -> bool:
+    return controller.get("drive write cache", "").lower() in ("enabled", "disabled")
+
+
+def _now(wanted: str, controller: Fields) -> str:
+    """A cache that is disabled, for a while or for good, writes through; with no battery only where that is allowed."""
+    if wanted != "write back":
+        return wanted
+    if controller.get("cache status", "OK") not in ("OK", "Not Configured"):
+        return "write through"
+    return "always write back" if controller.get("no-battery write cache", "").lower() == "enabled" else wanted
+
+
+def _physical_drives(lines: Lines) -> Iterator[PhysicalDrive]:
+    for place, line in enumerate(lines):
+        if head := _PHYSICAL.match(line):
+            yield _physical_drive(head[1], _own(lines[place + 1 :]))
+
+
+def _physical_drive(slot: str, told: Fields) -> PhysicalDrive:
+    interface = told.get("interface type", "")
+    return PhysicalDrive(
+        slot=slot,
+        model=" ".join(words.known(told.get("model", "")).split()),
+        serial=words.known(told.get("serial number", "")),
+        firmware=words.known(told.get("firmware revision", "")),
+        state=words.known(told.get("status", "")),
+        size_bytes=words.size(told.get("size", ""), unit=1000),
+        medium="SSD" if "solid state" in interface.lower() else "HDD" if interface else "",
+        interface=next((word for word in ("SAS", "SATA", "NVMe") if word.lower() in interface.lower()), ""),
+        link_bits_per_s=words.rate(told.get("phy transfer rate", "")),
+    )
+
+
+SSACLI = Ssacli()

@@ -1,0 +1,248 @@
+"""storcli and perccli (Broadcom, Dell), by their JSON: `show all J`.
+
+Formats: Broadcom, StorCLI Reference Manual (storcli 1.x to 7.x); Dell, PERCCLI Reference Guide. Sizes are in units of
+1024. The column `Cache` is how the drive works now: R or NR, WB, AWB or WT, D or C; `Write Cache(initial setting)`
+how it is set. storcli2, for the 9600 series, prints another format and is not read.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.controllers import words
+from worker.controllers.base import Adapter, Policy, find_drive
+
+Fields = dict[str, Any]
+_CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?$")
+_WRITE = {"WB": "write back", "WT": "write through", "AWB": "always write back", "FWB": "always write back"}
+_READ = {"NR": "none", "R": "read ahead"}
+_IO = {"D": "direct", "C": "cached"}
+_DISK = {"enabled": "enabled", "disabled": "disabled", "disk's default": "unchanged", "default": "unchanged"}
+_SETS = {
+    Policy.WRITE_CACHE: ("wrcache", {"write back": "wb", "write through": "wt", "always write back": "awb"}),
+    Policy.READ_AHEAD: ("rdcache", {"none": "nora", "read ahead": "ra"}),
+    Policy.IO: ("iopolicy", {"direct": "direct", "cached": "cached"}),
+    Policy.DISK_CACHE: ("pdcache", {"enabled": "on", "disabled": "off", "unchanged": "default"}),
+}
+_TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h
+_NO_DRIVES = ("no vd", "no vds", "no drive", "no pd", "not found")
+
+
+class Storcli(Adapter):
+    drivers = ("megaraid_sas",)
+
+    def __init__(self, name: str, programs: tuple[str, ...]) -> None:
+        self.name = name
+        self.programs = programs
+
+    def look(self) -> tuple[Controller, ...]:
+        return tuple(self._controller(number, told) for number, told in self._show("/call"))
+
+    def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
+        told = self._show(f"/c{controller}/v{number}")
+        return find_drive(self, tuple(drive for _, data in told for drive in virtual_drives(data)), number)
+
+    def values(self, policy: Policy) -> tuple[str, ...]:
+        return tuple(_SETS[policy][1]) if policy in _SETS else ()
+
+    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+        option, spelt = _SETS[policy]
+        said = self.ask(f"/c{controller}/v{number}", "set", f"{option}={spelt[value]}", "J", "nolog")
+        for _, status, _ in self._answers(said.out, said.err):
+            if status.get("Status") != "Success":
+                raise self.refused(_reason(status))
+        if said.exit_code:
+            raise self.refused(said.err or f"exit status {said.exit_code}")
+
+    def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
+        channel, target, _ = place
+        at = (channel - _FIRST_CHANNEL) * _TARGETS_OF_A_CHANNEL + target
+        return channel >= _FIRST_CHANNEL and drive.target == str(at)
+
+    # ---- asking
+
+    def _controller(self, number: str, told: Fields) -> Controller:
+        virtual = next((data for _, data in self._show(f"/c{number}/vall")), {})
+        physical = self._show(f"/c{number}/eall/sall") or self._show(f"/c{number}/sall")  # without enclosures
+        drives = tuple(drive for _, data in physical for drive in physical_drives(data))
+        return controller(number, told, self.name, virtual_drives(virtual), drives)
+
+    def _show(self, place: str) -> list[tuple[str, Fields]]:
+        """Number and data of each controller; of drives nothing where there are none."""
+        said = self.ask(place, "show", "all", "J", "nolog")
+        found = []
+        for number, status, data in self._answers(said.out, said.err):
+            if status.get("Status") == "Success":
+                found.append((number, {"CLI Version": status.get("CLI Version", ""), **data}))
+            elif not (place.count("/") > 1 and "all" in place and _says_none(status)):
+                raise self.refused(_reason(status))
+        return found
+
+    def _answers(self, out: str, err: str) -> list[tuple[str, Fields, Fields]]:
+        """Number of the controller, its status, its data. Raises ToolError where that is not what was printed."""
+        try:
+            rows = msgspec.json.decode(out)["Controllers"]
+            read = [(row["Command Status"], row.get("Response Data") or {}) for row in rows]
+            return [(str(status.get("Controller", "")), status, data) for status, data in read if _plain(status, data)]
+        except msgspec.DecodeError as error:
+            shown = (out.strip() or err.strip())[:100]
+            raise self.refused(f"what it printed is no JSON, or was cut off ({error}): {shown!r}") from error
+        except (KeyError, TypeError, AttributeError) as error:
+            raise self.refused(f"what it printed lacks {error}") from error
+
+
+def _plain(status: object, data: object) -> bool:
+    if isinstance(status, dict) and isinstance(data, dict):
+        return True
+    raise KeyError("Command Status")
+
+
+def _reason(status: Fields) -> str:
+    """Its own words: of each drive where it has some, else of the command."""
+    rows = status.get("Detailed Status") or []
+    said = [words.known(row.get("ErrMsg", "")) for row in rows if row.get("Status") != "Success"]
+    coded = [f"{text} (code {row.get('ErrCd')})" for text, row in zip(said, rows, strict=False) if text]
+    return "; ".join(coded) or str(status.get("Description", ""))
+
+
+def _says_none(status: Fields) -> bool:
+    said = f"{_reason(status)} {status.get('Description', '')}".lower()
+    return any(word in said for word in _NO_DRIVES)
+
+
+# ---- reading
+
+
+def controller(
+    number: str, told: Fields, tool: str, virtual: tuple[VirtualDrive, ...], physical: tuple[PhysicalDrive, ...]
+) -> Controller:
+    """`told` is the data of `/cN show all`; its parts may be missing, as in those of host bus adapters."""
+    basics, version, hardware, bus = (_part(told, key) for key in ("Basics", "Version", "HwCfg", "Bus"))
+    return Controller(
+        address=_address(words.known(basics.get("PCI Address") or told.get("PCI Address", ""))),
+        tool=" ".join((tool, str(told.get("CLI Version", "")).partition(" ")[0])).strip(),
+        number=number,
+        model=words.known(basics.get("Model") or told.get("Product Name", "")),
+        serial=words.known(basics.get("Serial Number") or told.get("Serial Number", "")),
+        firmware=words.known(version.get("Firmware Version") or told.get("FW Version", "")),
+        bios=words.known(version.get("Bios Version") or told.get("BIOS Version", "")),
+        driver=words.known(version.get("Driver Name") or told.get("Driver Name", "")),
+        driver_version=words.known(version.get("Driver Version") or told.get("Driver Version", "")),
+        subsystem=_subsystem(bus),
+        state=words.known(_part(told, "Status").get("Controller Status", "")),
+        cache_bytes=words.size(str(hardware.get("On Board Memory Size", "")), unit=words.KIB) or None,
+        battery=_battery(told, hardware),
+        virtual_drives=virtual,
+        physical_drives=physical,
+    )
+
+
+def _part(told: Fields, key: str) -> Fields:
+    found = told.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _address(told: str) -> str:
+    """`00:03:00:00` is domain:bus:device:function, in hexadecimal."""
+    parts = told.split(":")
+    try:
+        domain, bus, device, function = (int(part, 16) for part in parts)
+    except ValueError:
+        return ""
+    return f"{domain:04x}:{bus:02x}:{device:02x}.{function:x}"
+
+
+def _subsystem(bus: Fields) -> str:
+    numbers = bus.get("SubVendor Id"), bus.get("SubDevice Id")
+    return ":".join(f"{n:04x}" for n in numbers if isinstance(n, int)) if all(numbers) else ""
+
+
+def _battery(told: Fields, hardware: Fields) -> Battery | None:
+    """A CacheVault or a battery with its row; else what the hardware says of one: `Absent` is an answer, too."""
+    for key, kind in (("Cachevault_Info", "CacheVault"), ("BBU_Info", "BBU")):
+        rows = told.get(key)
+        if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+            model = words.known(rows[0].get("Model", ""))
+            name = kind if model in ("", kind) else f"{kind} {model}"
+            return Battery(kind=name, state=words.known(rows[0].get("State", "")))
+    state = words.known(hardware.get("BBU", ""))
+    return Battery(kind="BBU", state=state) if state else None
+
+
+def virtual_drives(told: Fields) -> tuple[VirtualDrive, ...]:
+    """From `/cN/vall show all`: for every number a row, a list of drives and properties."""
+    found = []
+    for key, rows in told.items():
+        place = re.fullmatch(r"/c\d+/v(\d+)", key)
+        if place and isinstance(rows, list) and rows:
+            number = place[1]
+            drives = told.get(f"PDs for VD {number}") or []
+            found.append(_virtual_drive(number, rows[0], _part(told, f"VD{number} Properties"), drives))
+    return tuple(found)
+
+
+def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fields]) -> VirtualDrive:
+    matched = _CACHE.match(str(row.get("Cache", "")).upper())
+    read, write, io = matched.groups(default="") if matched else ("", "", "")
+    now = _WRITE.get(write, "")
+    return VirtualDrive(
+        number=number,
+        target=number,
+        wwn=words.wwn(str(properties.get("SCSI NAA Id", ""))),
+        name=words.known(row.get("Name", "")),
+        level=words.level(str(row.get("TYPE", ""))),
+        strip_bytes=words.size(str(properties.get("Strip Size", "")), unit=words.KIB),
+        size_bytes=words.size(str(row.get("Size", "")), unit=words.KIB),
+        state=words.known(row.get("State", "")),
+        write_cache=_set_write_cache(str(properties.get("Write Cache(initial setting)", "")), now),
+        write_cache_now=now,
+        read_ahead=_READ.get(read, ""),
+        io_policy=_IO.get(io, ""),
+        disk_cache=_DISK.get(str(properties.get("Disk Cache Policy", "")).lower(), ""),
+        drives=tuple(_slot(drive) for drive in drives),
+    )
+
+
+def _set_write_cache(initial: str, now: str) -> str:
+    """Versions that do not tell the setting leave what it works by. AWB is told by the column alone in some."""
+    spelt = initial.lower().replace(" ", "")
+    if "always" in spelt or (spelt == "writeback" and now == "always write back"):
+        return "always write back"
+    return {"writeback": "write back", "writethrough": "write through"}.get(spelt, now)
+
+
+def _slot(row: Fields) -> str:
+    """`252:3`; ` :3` where there is no enclosure."""
+    return str(row.get("EID:Slt", "")).strip()[: words.LONGEST]
+
+
+def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
+    """From `/cN/eall/sall show all`: for every drive a row, and its attributes under keys of its own."""
+    found = []
+    for key, rows in told.items():
+        if re.fullmatch(r"Drive /c\d+(/e\d+)?/s\d+", key) and isinstance(rows, list) and rows:
+            attributes = _part(_part(told, f"{key} - Detailed Information"), f"{key} Device attributes")
+            found.append(_physical_drive(rows[0], attributes))
+    return tuple(found)
+
+
+def _physical_drive(row: Fields, attributes: Fields) -> PhysicalDrive:
+    block = words.size(str(attributes.get("Logical Sector Size") or row.get("SeSz", "512B")), unit=words.KIB) or 512
+    return PhysicalDrive(
+        slot=_slot(row),
+        model=words.known(attributes.get("Model Number") or row.get("Model", "")),
+        serial=words.known(attributes.get("SN", "")),
+        firmware=words.known(attributes.get("Firmware Revision", "")),
+        state=words.known(row.get("State", "")),
+        size_bytes=words.sectors(str(attributes.get("Raw size", "")), block)
+        or words.size(str(row.get("Size", "")), unit=words.KIB),
+        medium=words.known(row.get("Med", "")),
+        interface=words.known(row.get("Intf", "")),
+        link_bits_per_s=words.rate(str(attributes.get("Link Speed", ""))),
+    )
+
+
+STORCLI = Storcli("storcli", ("storcli64", "storcli"))
+PERCCLI = Storcli("perccli", ("perccli64", "perccli"))

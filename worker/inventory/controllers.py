@@ -1,0 +1,147 @@
+"""RAID controllers and host bus adapters: what their tools tell, related to the PCI functions and disks of the kernel.
+
+A virtual drive is the block device that has its world-wide name; where the tool tells none, the one at its SCSI target
+behind the same controller. Host bus adapters need no tool: sysfs shows them and each drive.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from worker import controllers
+from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
+from worker.contract.inventory import BlockDevice, PciFunction
+from worker.controllers import Adapter, Told
+from worker.inventory import sysfs
+from worker.inventory.sysfs import SYS, text
+
+_KINDS = ("raid", "sas", "scsi")
+_PARAVIRTUAL = ("virtio-pci",)  # the hypervisor's, no adapter
+_BIOS = ("version_bios", "bios_version")  # of the SCSI hosts of various drivers
+_UNPLACED = "Which of the kernel's controllers this is could not be told."
+LONGEST = 200
+WITH_A_TOOL = frozenset(driver for adapter in controllers.ADAPTERS for driver in adapter.drivers)
+
+
+def ask_tools(sys: Path = SYS) -> Told:
+    """Every tool that may know a controller of this host; nothing is started where there is none."""
+    return controllers.look(drivers_with_a_tool(sys).values())
+
+
+def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
+    """The kernel's driver of each PCI function that a tool may know, by address."""
+    bound = {at.name: (at / "driver").resolve().name for at in (sys / "bus/pci/devices").glob("*")}
+    return {address: driver for address, driver in bound.items() if driver in WITH_A_TOOL}
+
+
+def placed(told: Told, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
+    """By PCI address. A tool that tells none is believed where one function alone can be meant."""
+    found = {}
+    for name, controller in told.controllers:
+        adapter = controllers.speaks(name)
+        its_own = [address for address, driver in drivers.items() if driver in adapter.drivers]
+        if controller.address in its_own:
+            found[controller.address] = adapter, controller
+        elif not controller.address and len(its_own) == 1:
+            found[its_own[0]] = adapter, controller
+    return found
+
+
+def take(
+    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: Told, sys: Path = SYS
+) -> tuple[Controller, ...]:
+    """One for every storage function that is a RAID controller or an adapter of SAS or SCSI."""
+    ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
+    disks = [device for device in devices if not device.parents and device.kind == "disk"]
+    known = placed(told, {function.address: function.driver for function in ours})
+    found = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
+    lost = [each for _, each in told.controllers if not any(each is one for _, one in known.values())]
+    return (*found, *(replace(each, problem=_UNPLACED) for each in lost))
+
+
+def _one(
+    function: PciFunction, told: tuple[Adapter, Controller] | None, disks: list[BlockDevice], said: Told, sys: Path
+) -> Controller:
+    behind = [disk for disk in disks if disk.controller == function.address]
+    by_kernel = Controller(
+        address=function.address,
+        tool="sysfs",
+        vendor=function.vendor_id,
+        model=function.model,
+        subsystem=function.subsystem,
+        firmware=function.firmware,
+        bios=_bios(function.address, sys),
+        driver=function.driver,
+        driver_version=function.driver_version,
+        problem=said.problems.get(function.driver, ""),
+    )
+    if told is None:
+        hidden = function.driver in WITH_A_TOOL  # what the kernel shows are not the drives themselves
+        return replace(by_kernel, physical_drives=() if hidden else tuple(_seen(disk, sys) for disk in behind))
+    adapter, controller = told
+    known = {key: getattr(controller, key) or getattr(by_kernel, key) for key in _EITHER}
+    serials = {disk.serial: disk.name for disk in behind if disk.serial}
+    return replace(
+        controller,
+        **known,
+        virtual_drives=tuple(_with_device(drive, adapter, behind, sys) for drive in controller.virtual_drives),
+        physical_drives=tuple(replace(d, device=serials.get(d.serial, "")) for d in controller.physical_drives),
+    )
+
+
+_EITHER = ("address", "vendor", "model", "subsystem", "firmware", "bios", "driver", "driver_version")
+
+
+def _bios(address: str, sys: Path) -> str:
+    hosts = (sys / "bus/pci/devices" / address).glob("host*/scsi_host/host*")
+    return next((found for host in hosts for name in _BIOS if (found := text(host / name))), "")[:LONGEST]
+
+
+def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
+    """A drive that the kernel sees itself."""
+    return PhysicalDrive(
+        slot=_bay(disk.name, sys),
+        model=disk.model,
+        serial=disk.serial,
+        firmware=disk.firmware,
+        state=sysfs.attribute(disk.name, "device/state", sys)[:LONGEST],
+        size_bytes=disk.size_bytes,
+        medium={True: "HDD", False: "SSD", None: ""}[disk.rotational],
+        interface={"sas": "SAS", "sata": "SATA"}.get(disk.transport, ""),
+        link_bits_per_s=disk.link_bits_per_s,
+        device=disk.name,
+    )
+
+
+def _bay(name: str, sys: Path) -> str:
+    """Its bay where the enclosure tells, else its SCSI address."""
+    place = sysfs.node(name, sys).resolve()
+    end = next((each.name for each in place.parents if each.name.startswith("end_device-")), "")
+    bay = text(sys / "class/sas_device" / end / "bay_identifier") if end else ""
+    return f"bay {bay}" if bay else ":".join(map(str, address(name, sys) or ())) or name
+
+
+# ---- virtual drives and disks
+
+
+def _with_device(drive: VirtualDrive, adapter: Adapter, disks: list[BlockDevice], sys: Path) -> VirtualDrive:
+    found = (disk.name for disk in disks if is_shown_as(drive, adapter, disk.name, disk.wwn, sys))
+    return replace(drive, device=next(found, ""))
+
+
+def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys: Path = SYS) -> bool:
+    """The block device, which is behind the same controller, is this virtual drive."""
+    if drive.wwn and wwn:
+        return drive.wwn == wwn
+    place = address(name, sys)
+    return place is not None and adapter.is_at(drive, place[1:])
+
+
+def address(name: str, sys: Path = SYS) -> tuple[int, int, int, int] | None:
+    """Host, channel, target, unit of a SCSI disk."""
+    parts = (sysfs.node(sysfs.whole(name, sys), sys) / "device").resolve().name.split(":")
+    if len(parts) != 4 or not all(part.isdigit() for part in parts):
+        return None
+    host, channel, target, unit = map(int, parts)
+    return host, channel, target, unit

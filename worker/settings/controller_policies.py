@@ -1,0 +1,118 @@
+"""Cache policies of a RAID controller's virtual drive, through the controller's own tool.
+
+A controller may work otherwise than it is set: with a bad, charging or learning battery it writes through although
+it is set to write back. What is read then says both, `write through (set to write back)`, which is neither of the two
+values, so that a trial that asked for write back is not measured as one; what is put back is how it was set. The
+controller keeps its settings over a restart. Not tried on real hardware.
+"""
+
+from worker.contract.controllers import VirtualDrive
+from worker.controllers import Policy
+from worker.settings.base import Setting, SettingError, refused
+from worker.settings.controller_drives import ControllerDrives
+
+_BAD_BATTERY = "; with a bad battery "
+
+
+class ControllerPolicy(Setting):
+    survives_reboot = True
+    by_name_only = True
+    taken_by = "the controller"
+
+    def __init__(self, name: str, policy: Policy, description: str, drives: ControllerDrives) -> None:
+        self.name = name
+        self._policy = policy
+        self._description = description
+        self._drives = drives
+
+    def describe(self) -> str:
+        return self._description
+
+    def read(self, subject: str) -> str:
+        return self._told(self._drives.read(subject))
+
+    def apply(self, subject: str, value: str) -> None:
+        """Only where what is there now could be put back by the same tool."""
+        adapter = self._drives.adapter(subject)
+        values = adapter.values(self._policy)
+        before = self.shown(self.capture(subject))
+        if not values:
+            raise refused(f"{self.name} of {subject} cannot be set: {adapter.name} sets it for no virtual drive alone.")
+        if value not in values:
+            raise refused(f"{self.name} of {subject} cannot be {value!r}: {adapter.name} knows {', '.join(values)}.")
+        if before not in values:
+            raise refused(f"{self.name} of {subject} is {before!r}, which {adapter.name} could not put back.")
+        self._drives.set(subject, self._policy, value)
+
+    def choices(self, subject: str) -> tuple[str, ...]:
+        return self._drives.adapter(subject).values(self._policy)
+
+    def missing(self, subject: str) -> str:
+        """Why it cannot be read: the tool's own words where it has any."""
+        try:
+            self.read(subject)
+        except SettingError as error:
+            return error.message
+        return super().missing(subject)
+
+    def _told(self, drive: VirtualDrive) -> str:
+        found: str = getattr(drive, self._policy.value)
+        if not found:
+            raise refused(f"The controller's tool does not tell its {self.name.partition('.')[2].replace('_', ' ')}.")
+        return found
+
+
+class ControllerWriteCache(ControllerPolicy):
+    """The tools that can be told apart what a bad battery is to mean keep that for themselves: it is put back, too."""
+
+    def read(self, subject: str) -> str:
+        drive = self._drives.read(subject)
+        wanted = self._told(drive)
+        now = drive.write_cache_now or wanted
+        return wanted if now == wanted else f"{now} (set to {wanted})"
+
+    def capture(self, subject: str) -> str:
+        drive = self._drives.read(subject)
+        return self._told(drive) + (f"{_BAD_BATTERY}{drive.bad_battery}" if drive.bad_battery else "")
+
+    def shown(self, state: str) -> str:
+        return state.partition(_BAD_BATTERY)[0]
+
+    def restore(self, subject: str, state: str) -> None:
+        value, _, bad_battery = state.partition(_BAD_BATTERY)
+        self._drives.set(subject, self._policy, value)
+        if bad_battery:
+            self._drives.set(subject, Policy.BAD_BATTERY, bad_battery)
+
+    def because(self, subject: str) -> str:
+        battery = self._drives.battery(subject)
+        return f" Its {battery.kind} is {battery.state or 'not well'}." if battery else ""
+
+
+DRIVES = ControllerDrives()
+CONTROLLER_POLICIES: tuple[Setting, ...] = (
+    ControllerWriteCache(
+        "controller.write_cache",
+        Policy.WRITE_CACHE,
+        "write cache of the controller's virtual drive: write back, write through, always write back (without battery)",
+        DRIVES,
+    ),
+    ControllerPolicy(
+        "controller.read_ahead",
+        Policy.READ_AHEAD,
+        "read-ahead of the controller's virtual drive: none, read ahead, adaptive",
+        DRIVES,
+    ),
+    ControllerPolicy(
+        "controller.io_policy",
+        Policy.IO,
+        "whether reads of the controller's virtual drive go through its cache: direct, cached",
+        DRIVES,
+    ),
+    ControllerPolicy(
+        "controller.disk_cache",
+        Policy.DISK_CACHE,
+        "cache inside the drives of the controller's virtual drive: enabled, disabled, unchanged",
+        DRIVES,
+    ),
+)
