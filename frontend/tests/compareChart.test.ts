@@ -3,7 +3,7 @@ import { boundsOf, panelData, spreads, xAxisOf } from "../src/features/compareCh
 import { compareCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
-const data = compareCharts(example);
+const data = { ...compareCharts(example), ceilings: [] };
 const panel = data.panels[0] ?? { name: "", series: [] };
 
 test("a panel keeps only the levels that it has", () => {
@@ -38,4 +38,6 @@ test("charts that share an axis reach to the end of the largest interval", () =>
   expect(boundsOf([part, other], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
   expect(boundsOf([part, other], true)?.min).toBeCloseTo(7.2);
   expect(boundsOf([], false)).toBeNull();
+  const ceiling = { text: "storage1/raid", value: 3e9, low: null, high: null };
+  expect(boundsOf([{ ...part, ceilings: [ceiling] }], false)?.max).toBe(3e9 * 1.05);
 });

@@ -13,6 +13,7 @@ moves its width once a transfer. Figures of practice: Dirk Geschke, "RAID-Optimi
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from worker.contract.controllers import PhysicalDrive
 from worker.contract.inventory import BlockDevice, Inventory, MemoryModule, PcieLink, PciFunction
 
 ARTICLE = "D. Geschke, RAID-Optimierungen, LUG Erding 2012"
@@ -129,13 +130,14 @@ def chain_of(inventory: Inventory, device: str, *, drive_bytes_per_s: Mapping[st
     if not drives:
         return Chain(unknown=(f"what {device or 'it'} lies on",))
     rates = drive_bytes_per_s or {}
-    own = [ceiling for drive in drives for ceiling in _of_drive(drive, rates)]
+    members = _members(inventory)
+    own = [ceiling for drive in drives for ceiling in _of_drive(drive, rates, members)]
     functions = {function.address: function for function in inventory.pci}
     links = _links(drives, functions)
     memory = memory_bytes_per_s(inventory.memory_modules)
     ceilings = (*own, *links.values(), *([_memory(memory, inventory, len(drives))] if memory else []))
     unknown = tuple(_unknown(drives, functions, rates, memory))
-    return Chain(ceilings, _together(drives, functions, links, rates, memory), unknown)
+    return Chain(ceilings, _together(drives, functions, links, rates, memory, members), unknown)
 
 
 def _drives(device: str, devices: Mapping[str, BlockDevice], seen: frozenset[str] = frozenset()) -> list[BlockDevice]:
@@ -147,8 +149,20 @@ def _drives(device: str, devices: Mapping[str, BlockDevice], seen: frozenset[str
     return list({drive.name: drive for drive in lower or [found]}.values())
 
 
-def _of_drive(drive: BlockDevice, rates: Mapping[str, float]) -> list[Ceiling]:
-    found = []
+def _members(inventory: Inventory) -> dict[str, tuple[PhysicalDrive, ...]]:
+    """The drives behind each virtual drive of a RAID controller, by its kernel name."""
+    found = {}
+    for controller in inventory.controllers:
+        known = {drive.slot: drive for drive in controller.physical_drives}
+        for virtual in controller.virtual_drives:
+            found[virtual.device] = tuple(known[slot] for slot in virtual.drives if slot in known)
+    return found
+
+
+def _of_drive(
+    drive: BlockDevice, rates: Mapping[str, float], members: Mapping[str, tuple[PhysicalDrive, ...]]
+) -> list[Ceiling]:
+    found = _of_members(drive, members.get(drive.name, ()))
     if rate := rates.get(drive.name):
         found.append(Ceiling("drive", drive.name, rate, "its own rate"))
     if drive.link_bits_per_s and drive.link_lanes:
@@ -157,6 +171,17 @@ def _of_drive(drive: BlockDevice, rates: Mapping[str, float]) -> list[Ceiling]:
         realistic = serial_realistic(bits, lanes) if drive.transport == "sas" else None
         found.append(Ceiling("drive link", drive.name, serial_bytes_per_s(bits, lanes), formula, 1, realistic))
     return found
+
+
+def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[Ceiling]:
+    """One lane to each, as the controller tells; an expander between them would leave less."""
+    bits = [member.link_bits_per_s for member in members if member.link_bits_per_s]
+    if not bits or len(bits) < len(members):
+        return []
+    formula = " + ".join(f"{bits.count(each)} × {each / 1e9:g} Gb/s" for each in dict.fromkeys(bits))
+    total = sum(serial_bytes_per_s(each) for each in bits)
+    where = f"{drive.name}, {len(bits)} drives behind its controller"
+    return [Ceiling("drive link", where, total, f"{formula}, × {'8/10' if max(bits) <= _SAS_12G else 'coding'} ÷ 8")]
 
 
 def _links(drives: list[BlockDevice], functions: Mapping[str, PciFunction]) -> dict[str, Ceiling]:
@@ -220,6 +245,7 @@ def _together(
     links: Mapping[str, Ceiling],
     rates: Mapping[str, float],
     memory: float | None,
+    members: Mapping[str, tuple[PhysicalDrive, ...]],
 ) -> float | None:
     """What passes up the tree: of every function the sum of what is below it, at most its own link.
 
@@ -227,7 +253,7 @@ def _together(
     """
     passes: dict[str, float] = {}
     for drive in drives:
-        own = min((ceiling.bytes_per_s for ceiling in _of_drive(drive, rates)), default=float("inf"))
+        own = min((ceiling.bytes_per_s for ceiling in _of_drive(drive, rates, members)), default=float("inf"))
         passes[drive.controller] = passes.get(drive.controller, 0.0) + own
     for address in _lowest_first(passes, functions):
         link = links.get(address)

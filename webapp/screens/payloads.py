@@ -9,6 +9,15 @@ class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """Base of everything that a script of ours reads. No field has a default: every one is always sent."""
 
 
+class ChartCeiling(Payload, frozen=True, kw_only=True):
+    """What a target cannot exceed, bytes/s; `low` to `high` is what its limiting link gives in practice."""
+
+    text: str
+    value: float
+    low: float | None
+    high: float | None
+
+
 class LiveSample(Payload, frozen=True, kw_only=True):
     """One direction of one second of a leg."""
 

@@ -3,6 +3,7 @@
 None of it has been tried on real hardware: the formats are those that the vendors document.
 """
 
+import time
 from collections.abc import Iterable
 
 import msgspec
@@ -21,6 +22,9 @@ __all__ = ["ADAPTERS", "Adapter", "Policy", "Told", "ToolError", "look", "speaks
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
 
 
+TOTAL_LIMIT_S = 15.0  # after which no further tool is asked
+
+
 class Told(msgspec.Struct, frozen=True):
     """What the tools said. `problems` are by the kernel's driver, in words."""
 
@@ -32,17 +36,24 @@ def look(drivers: Iterable[str]) -> Told:
     """Ask every tool that may know controllers of these drivers. Takes seconds; never raises."""
     found: list[tuple[str, Controller]] = []
     problems: dict[str, list[str]] = {}
-    present = frozenset(drivers)
+    present, give_up_at = frozenset(drivers), time.monotonic() + TOTAL_LIMIT_S
     for adapter in ADAPTERS:
         its_own = sorted(present & set(adapter.drivers))
         try:
-            told = adapter.look() if its_own else ()
+            told = _look(adapter, give_up_at) if its_own else ()
         except ToolError as error:
             for driver in its_own:
                 problems.setdefault(driver, []).append(str(error))
         else:
             found += [(adapter.name, each) for each in told if not _known(each, found)]
     return Told(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
+
+
+def _look(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
+    """Whoever asks keeps others waiting, so tools that hang are not waited for one after the other."""
+    if time.monotonic() > give_up_at:
+        raise ToolError(f"{adapter.name} was not asked: others took more than {TOTAL_LIMIT_S:g} s.")
+    return adapter.look()
 
 
 def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> bool:

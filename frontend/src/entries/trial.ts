@@ -4,6 +4,7 @@ import { SecondsChart } from "../features/secondsChart";
 import { find, readJson } from "../lib/dom";
 import { SampleStore } from "../lib/samples";
 import { list } from "../lib/schema";
+import { chartCeiling } from "../payloads/ceiling";
 import { liveSample, liveSensors } from "../payloads/live";
 
 function initTrial(): void {
@@ -13,7 +14,7 @@ function initTrial(): void {
   const store = new SampleStore();
   store.addSensors(readJson("trial-sensors", list(liveSensors)) ?? []);
   store.add(samples);
-  new SecondsChart(root, store).draw();
+  new SecondsChart(root, store, readJson("trial-ceilings", list(chartCeiling)) ?? []).draw();
 }
 
 initTrial();

@@ -13,6 +13,7 @@ import { type Look, lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
 import { type CompareCharts, type CompareSeries, compareCharts } from "../payloads/compare";
+import { ceilingLines, highest } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 
@@ -144,7 +145,8 @@ interface Bounds {
 /** From the least to the largest end of an interval on the page, with room above (and below, on a log axis). */
 export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bounds | null {
   const points = panels.flatMap((panel) => panel.series.flatMap((series) => series.points));
-  const highs = points.map((point) => point.high ?? point.mean);
+  const ceilings = highest(panels.flatMap((panel) => panel.ceilings));
+  const highs = [ceilings, ...points.map((point) => point.high ?? point.mean)];
   const lows = points.map((point) => (logarithmic && (point.low ?? 0) <= 0 ? point.mean : (point.low ?? point.mean)));
   if (points.length === 0) return null;
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
@@ -210,7 +212,8 @@ export function initCompareCharts(): void {
     const part = parts[Number(canvas.dataset.panel)];
     if (!part) return [];
     const bounds = together ?? boundsOf([part], data.logarithmic);
-    return [new Chart(canvas, configuration(part, xAxisOf(part), looks, bounds))];
+    const made = configuration(part, xAxisOf(part), looks, bounds);
+    return [new Chart(canvas, { ...made, plugins: [ceilingLines(data.ceilings)] })];
   });
   page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.metric_label}`);
 }

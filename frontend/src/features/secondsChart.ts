@@ -9,7 +9,9 @@ import { DIRECTION_COLOURS, themed } from "../lib/colours";
 import { find, setText } from "../lib/dom";
 import { clock } from "../lib/format";
 import { points, type SampleStore } from "../lib/samples";
+import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
+import { ceilingLines, highest } from "./ceilingLines";
 import { BesidePanel } from "./secondsBeside";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
 import { inWords, tableRow } from "./secondsText";
@@ -33,6 +35,7 @@ export class SecondsChart {
   constructor(
     private readonly root: HTMLElement,
     private readonly store: SampleStore,
+    private readonly ceilings: readonly ChartCeiling[] = [],
   ) {
     for (const panel of this.panels) this.addPanel(panel);
     this.beside.onChoice = () => this.draw();
@@ -46,7 +49,10 @@ export class SecondsChart {
       type: "line",
       data: { datasets: [] },
       options: this.options(panel),
-      plugins: [{ id: "cursor", afterDatasetsDraw: (drawn) => this.drawCursor(drawn) }],
+      plugins: [
+        { id: "cursor", afterDatasetsDraw: (drawn) => this.drawCursor(drawn) },
+        ...(panel.id === "seconds-rate" ? [ceilingLines(this.ceilings)] : []),
+      ],
     });
     this.charts.push(chart);
     follow(chart as Chart);
@@ -75,6 +81,7 @@ export class SecondsChart {
         y: {
           type: panel.log ? "logarithmic" : "linear",
           ...(panel.log ? {} : { beginAtZero: true }),
+          ...(panel.id === "seconds-rate" ? { suggestedMax: highest(this.ceilings) } : {}),
           ticks: { callback: (value) => axisTick(panel, Number(value)), maxTicksLimit: 5 },
           afterFit: (axis) => {
             axis.width = AXIS_WIDTH;

@@ -7,6 +7,7 @@ import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { clock } from "../lib/format";
 import { type TimeCharts, timeCharts } from "../payloads/latency";
+import { ceilingLines, highest } from "./ceilingLines";
 import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
@@ -58,6 +59,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
         y: {
           type: data.logarithmic ? "logarithmic" : "linear",
           beginAtZero: !data.logarithmic,
+          suggestedMax: highest(data.ceilings),
           title: { display: true, text: data.label },
           ticks: { callback: (value: number | string) => tickText(show(Number(value))), maxTicksLimit: 8 },
         },
@@ -72,7 +74,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
       },
     },
   };
-  return made as unknown as ChartConfiguration;
+  return { ...made, plugins: [ceilingLines(data.ceilings)] } as unknown as ChartConfiguration;
 }
 
 function tableRow(data: TimeCharts, index: number): HTMLTableRowElement {

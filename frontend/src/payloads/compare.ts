@@ -1,6 +1,7 @@
 /** `webapp/screens/compare/payloads.py`; tests/vectors/compare.json holds both together. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
+import { chartCeiling } from "./ceiling";
 
 export const comparePoint = struct({
   level: number,
@@ -29,6 +30,7 @@ export const compareCharts = struct({
   kind: oneOf("auto", "line", "bar"),
   logarithmic: boolean,
   shared: boolean,
+  ceilings: list(chartCeiling),
   panels: list(comparePanel),
 });
 

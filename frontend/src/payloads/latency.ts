@@ -1,6 +1,7 @@
 /** `webapp/screens/compare/payloads.py` LatencyCharts and TimeCharts; tests/vectors hold both sides together. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
+import { chartCeiling } from "./ceiling";
 
 export const latencyCharts = struct({
   percents: list(number),
@@ -21,6 +22,7 @@ export const timeCharts = struct({
   shown_as: oneOf("iops", "bytes_per_s", "latency"),
   bin_s: number,
   logarithmic: boolean,
+  ceilings: list(chartCeiling),
   series: list(
     struct({
       name: string,

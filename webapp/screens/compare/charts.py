@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.structs import Cell, Comparison, Series
 from webapp.compare.timeline import TimeLines
+from webapp.hosts.bounds import Bound
+from webapp.screens.ceilings import drawn
 from webapp.screens.compare.options import ViewOptions
 from webapp.screens.compare.payloads import (
     CompareCharts,
@@ -38,7 +40,7 @@ class TableRow:
         return "muted" if ratio is None or ratio.better is None else "better" if ratio.better else "worse"
 
 
-def charts_of(comparison: Comparison, options: ViewOptions) -> CompareCharts:
+def charts_of(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bound] = ()) -> CompareCharts:
     return CompareCharts(
         x_label=comparison.x_label,
         levels=tuple(CompareLevel(text=level.text, value=level.value) for level in comparison.levels),
@@ -47,6 +49,7 @@ def charts_of(comparison: Comparison, options: ViewOptions) -> CompareCharts:
         kind=options.chart if options.chart in ("line", "bar") else "auto",
         logarithmic=options.scale == "log",
         shared=options.axis != "own",
+        ceilings=drawn(bounds),
         panels=tuple(
             ComparePanel(name=panel.name, series=tuple(_series(series) for series in panel.series))
             for panel in comparison.panels
@@ -80,14 +83,14 @@ def latency_charts(found: Sequence[Distribution], options: ViewOptions) -> Laten
     return LatencyCharts(percents=PERCENTS, nines=options.shares != "linear", series=tuple(series))
 
 
-def time_charts(lines: TimeLines, options: ViewOptions) -> TimeCharts:
+def time_charts(lines: TimeLines, options: ViewOptions, bounds: Sequence[Bound] = ()) -> TimeCharts:
     series = (
         TimeSeries(name=one.name, is_baseline=one.is_baseline, repeats=one.repeats, mean=one.mean)
         for one in lines.series
     )
     return TimeCharts(
         label=lines.label, shown_as=lines.shown_as, bin_s=lines.bin_s, logarithmic=options.scale == "log",
-        series=tuple(series),
+        ceilings=drawn(bounds), series=tuple(series),
     )  # fmt: skip
 
 

@@ -9,7 +9,17 @@ from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.compare.options import AXES, CELLS, CHARTS, OPTION_KEYS, RATIOS, SCALES, SHARES, ViewOptions
+from webapp.screens.compare.options import (
+    AXES,
+    CEILINGS,
+    CELLS,
+    CHARTS,
+    OPTION_KEYS,
+    RATIOS,
+    SCALES,
+    SHARES,
+    ViewOptions,
+)
 from webapp.screens.results.picks import (
     Pick,
     Point,
@@ -129,9 +139,11 @@ def _looks(pairs: Pairs, options: ViewOptions, spots: Mapping[str, str]) -> tupl
     if options.view == "latency":
         return (spot, _select("shares", "Share of I/Os", SHARES, options.shares), ratios)
     scale = _select("scale", "Scale of values", SCALES, options.scale)
+    throughput = (_given(pairs, "metric") or [""])[-1] == "bytes_per_s"
+    ceilings = (_select("ceilings", "Ceilings", CEILINGS, options.ceilings),) if throughput else ()
     if options.view == "timeline":
-        return (spot, scale)
+        return (spot, scale, *ceilings)
     chart = _select("chart", "Shown as", CHARTS, options.chart)
     if options.chart == "heat":
         return (chart, _select("cells", "Cells show", CELLS, options.cells), ratios)
-    return (chart, scale, _select("axis", "Axis of values", AXES, options.axis), ratios)
+    return (chart, scale, _select("axis", "Axis of values", AXES, options.axis), *ceilings, ratios)

@@ -1,6 +1,6 @@
 """How a comparison is shown, as it stands in its address beside what is compared.
 
-view=latency&chart=heat&cells=ratio&scale=log&axis=own&spot=32
+view=latency&chart=heat&cells=ratio&scale=log&axis=own&ceilings=on&spot=32
 """
 
 from collections.abc import Iterable
@@ -14,6 +14,7 @@ SCALES = {"": "linear, from zero", "log": "logarithmic"}
 AXES = {"": "shared", "own": "one for each chart"}
 CELLS = {"": "the values", "ratio": "ratios to the baseline"}
 RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "per cent: −38 %"}
+CEILINGS = {"": "not shown", "on": "of each target's links"}
 SHARES = {"": "nines: 90, 99, 99.9 %", "linear": "linear, 0 to 100 %"}
 
 
@@ -27,11 +28,15 @@ class ViewOptions:
     axis: str = ""
     cells: str = ""
     shares: str = ""
+    ceilings: str = ""
     spot: str = ""
     saved: str = ""
 
 
-_KNOWN = {"view": VIEWS, "chart": CHARTS, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES}
+_KNOWN = {
+    "view": VIEWS, "chart": CHARTS, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES,
+    "ceilings": CEILINGS,
+}  # fmt: skip
 OPTION_KEYS = (*_KNOWN, "spot", "saved")
 
 

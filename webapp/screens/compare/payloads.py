@@ -1,6 +1,6 @@
 """What the comparison sends to its scripts; `frontend/src/payloads/compare.ts` checks the same shapes."""
 
-from webapp.screens.payloads import Payload
+from webapp.screens.payloads import ChartCeiling, Payload
 
 
 class SeriesName(Payload, frozen=True, kw_only=True):
@@ -51,6 +51,7 @@ class CompareCharts(Payload, frozen=True, kw_only=True):
     kind: str  # auto | line | bar
     logarithmic: bool  # the axis of values
     shared: bool  # all charts have one axis of values
+    ceilings: tuple[ChartCeiling, ...]
     panels: tuple[ComparePanel, ...]
 
 
@@ -86,4 +87,5 @@ class TimeCharts(Payload, frozen=True, kw_only=True):
     shown_as: str
     bin_s: int
     logarithmic: bool
+    ceilings: tuple[ChartCeiling, ...]
     series: tuple[TimeSeries, ...]

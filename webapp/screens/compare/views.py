@@ -15,9 +15,12 @@ from webapp.compare.selectors import Selected, comparison_of, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
+from webapp.hosts.bounds import Bound, bounds_of
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors, write_level
 from webapp.results.selectors import newest_run
+from webapp.runs.models import Run
 from webapp.screens.access import page, person
+from webapp.screens.ceilings import in_words
 from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
 from webapp.screens.compare.defaults import choose_for
 from webapp.screens.compare.form import Pairs, form_of, split
@@ -88,10 +91,26 @@ def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
     return said[:SENTENCES_SHOWN]
 
 
-def _means(comparison: Comparison, options: ViewOptions, _: Selected) -> dict[str, object]:
+def _wants_ceilings(options: ViewOptions, selected: Selected) -> bool:
+    return bool(options.ceilings) and selected.metric.key == "bytes_per_s"
+
+
+def _ceilings(options: ViewOptions, selected: Selected) -> tuple[Bound, ...]:
+    """Of the targets whose throughput is shown, as their hosts were when the newest of the runs began."""
+    if not _wants_ceilings(options, selected):
+        return ()
+    runs = {row.run for row in selected.rows}
+    began = {run.number: run.started_at or run.created_at for run in Run.objects.filter(number__in=runs)}
+    return bounds_of({row.target: began[row.run] for row in sorted(selected.rows, key=lambda row: began[row.run])})
+
+
+def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
     heat = heat_of(comparison, ratios=options.cells == "ratio") if options.chart == "heat" else None
+    bounds = _ceilings(options, selected)
     return {
-        "payload": msgspec.to_builtins(charts_of(comparison, options)),
+        "ceilings_shown": _wants_ceilings(options, selected),
+        "ceilings": in_words(bounds),
+        "payload": msgspec.to_builtins(charts_of(comparison, options, bounds)),
         "rows": table_of(comparison),
         "heat": heat,
     }
@@ -111,7 +130,14 @@ def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[st
 def _timeline(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
     place = place_of(selected, options.spot)
     lines = time_lines(place, selected.query.metric)
-    return {"payload": msgspec.to_builtins(time_charts(lines, options)), "place": place, "lines": lines}
+    bounds = _ceilings(options, selected)
+    return {
+        "ceilings_shown": _wants_ceilings(options, selected),
+        "ceilings": in_words(bounds),
+        "payload": msgspec.to_builtins(time_charts(lines, options, bounds)),
+        "place": place,
+        "lines": lines,
+    }
 
 
 _MADE = {"means": _means, "latency": _latency, "timeline": _timeline}

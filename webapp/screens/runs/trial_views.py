@@ -1,18 +1,20 @@
 """One trial: what was asked, what was really there, what came of it."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import msgspec
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
+from webapp.hosts.bounds import bounds_of
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.packing import unpack
 from webapp.results.selectors import configuration_of, fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
+from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.runs.beside import lines_of, live_sensors, summary
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from worker.contract.histogram import Histogram
@@ -37,6 +39,12 @@ def _seconds(trial: Trial) -> dict[str, object]:
         "samples": msgspec.to_builtins(live_samples(shown, began, lines)),
         "sensors": msgspec.to_builtins(live_sensors(shown, lines)),
     }
+
+
+def _measured_at(trial: Trial) -> datetime:
+    """When its last attempt began; of one that never did, now."""
+    last = trial.attempts.exclude(started_at=None).order_by("-number").first()
+    return last.started_at if last and last.started_at else timezone.now()
 
 
 def _ladder(results: list[Result]) -> list[tuple[str, list[int | None]]]:
@@ -84,6 +92,8 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
     legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
+    shown = request.GET.get("ceilings") == "on"
+    bounds = bounds_of({str(trial.target): _measured_at(trial)}) if shown else ()
     results = list(Result.objects.filter(trial=trial).order_by("direction"))
     context = {
         "trial": trial,
@@ -106,5 +116,8 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         .select_related("attempt")
         .order_by("at", "sequence"),
         "kernel_log_read": legs.filter(kernel_log_read=True).exists(),
+        "ceilings_shown": shown,
+        "ceilings": in_words(bounds),
+        "ceilings_drawn": msgspec.to_builtins(drawn(bounds)),
     }
     return render(request, "screens/trial.html", context)

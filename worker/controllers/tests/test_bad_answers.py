@@ -136,6 +136,14 @@ def test_one_tool_that_fails_leaves_the_others_word(tmp_path: Path, monkeypatch:
     assert "MegaCli is not installed on this host." in told.problems["megaraid_sas"]
 
 
+def test_no_further_tool_is_asked_after_one_that_took_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    install(tmp_path, monkeypatch, "MegaCli64", "import sys\nsys.exit('asked')")
+    install(tmp_path, monkeypatch, "storcli64", "import sys, time\ntime.sleep(0.2)\nsys.exit('slow')")
+    monkeypatch.setattr(controllers, "TOTAL_LIMIT_S", 0.1)
+    told = controllers.look(["megaraid_sas"]).problems["megaraid_sas"]
+    assert "MegaCli was not asked: others took more than 0.1 s." in told
+
+
 def test_every_adapter_has_a_name_of_its_own() -> None:
     assert len(TOOLS) == len(ADAPTERS)
     assert all(isinstance(adapter, Base) for adapter in ADAPTERS)

@@ -1,0 +1,67 @@
+/** Ceilings of targets across a chart of throughput: a dashed line each, and a band for what is had in practice. */
+
+import type { Chart, Plugin } from "chart.js";
+import { themed } from "../lib/colours";
+import { bytesPerSecond } from "../lib/format";
+import type { ChartCeiling } from "../payloads/ceiling";
+
+const LINE = "#c4483f";
+const BAND = "#c4483f22";
+const LABEL_ROOM = 12;
+
+/** So that the axis reaches the highest one; 0 without any. */
+export function highest(ceilings: readonly ChartCeiling[]): number {
+  return Math.max(0, ...ceilings.map((ceiling) => Math.max(ceiling.value, ceiling.high ?? 0)));
+}
+
+/** Where on the chart each stands: `y` of its line, and of its band where there is one. None outside the axis. */
+export function placed(
+  ceilings: readonly ChartCeiling[],
+  pixel: (value: number) => number,
+  area: { top: number; bottom: number },
+): { text: string; y: number; band: { top: number; bottom: number } | null }[] {
+  return ceilings.flatMap((ceiling) => {
+    const y = pixel(ceiling.value);
+    if (!(y >= area.top - 1 && y <= area.bottom + 1)) return [];
+    const { low, high } = ceiling;
+    const band =
+      low === null || high === null
+        ? null
+        : { top: Math.max(area.top, pixel(high)), bottom: Math.min(area.bottom, pixel(low)) };
+    return [{ text: `${ceiling.text}: ${bytesPerSecond(ceiling.value)}`, y, band }];
+  });
+}
+
+export function ceilingLines(ceilings: readonly ChartCeiling[]): Plugin {
+  return { id: "ceilings", afterDatasetsDraw: (chart) => draw(chart, ceilings) };
+}
+
+function draw(chart: Chart, ceilings: readonly ChartCeiling[]): void {
+  const scale = chart.scales.y;
+  if (!scale || ceilings.length === 0) return;
+  const { left, right, top, bottom } = chart.chartArea;
+  const pen = chart.ctx;
+  pen.save();
+  for (const each of placed(ceilings, (value) => scale.getPixelForValue(value), { top, bottom })) {
+    if (each.band) {
+      pen.fillStyle = BAND;
+      pen.fillRect(left, each.band.top, right - left, each.band.bottom - each.band.top);
+    }
+    pen.strokeStyle = LINE;
+    pen.lineWidth = 1.5;
+    pen.setLineDash([6, 4]);
+    pen.beginPath();
+    pen.moveTo(left, each.y);
+    pen.lineTo(right, each.y);
+    pen.stroke();
+    pen.fillStyle = themed("--ss-chart-text");
+    pen.font = "11px sans-serif";
+    pen.fillText(
+      each.text,
+      left + 4,
+      each.y - 4 < top + LABEL_ROOM ? each.y + LABEL_ROOM : each.y - 4,
+      right - left - 8,
+    );
+  }
+  pen.restore();
+}

@@ -1,0 +1,86 @@
+"""What the target of a measurement could not exceed, in one line for a chart: the bound, and which link it is of."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+from django.db.models import Q
+
+from webapp.hosts.ceilings import Ceiling, Chain, Interval, chain_of
+from webapp.hosts.models import HostSnapshot, Target
+from worker.contract.inventory import Inventory
+
+MOST = 6  # lines that a chart can bear
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`realistic` is what a published source says the limiting link gives in practice; mostly nothing."""
+
+    target: str  # host/target
+    bytes_per_s: float
+    words: str
+    realistic: Interval | None = None
+
+
+def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
+    """Of targets (`host/target`), each as its host was at a moment; those of which nothing is known are left out.
+
+    Two queries, and one for each host. The targets with the lowest bounds are told, at most MOST.
+    """
+    found = []
+    for target in _targets(moments):
+        name = f"{target.host.slug}/{target.slug}"
+        inventory = _inventory_at(target, moments[name])
+        bound = bound_of(name, chain_of(inventory, target.device)) if inventory else None
+        found += [bound] if bound else []
+    return tuple(sorted(found, key=lambda each: (each.bytes_per_s, each.target))[:MOST])
+
+
+def _targets(names: Iterable[str]) -> Iterable[Target]:
+    wanted = Q()
+    for name in names:
+        host, _, slug = name.partition("/")
+        wanted |= Q(host__slug=host, slug=slug)
+    return Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ()
+
+
+def _inventory_at(target: Target, at: datetime) -> Inventory | None:
+    """The last look at the host before the moment; the first one after it where there is none."""
+    looks = HostSnapshot.objects.filter(host=target.host_id).select_related("snapshot")
+    look = looks.filter(taken_at__lte=at).first() or looks.last()
+    try:
+        return msgspec.convert(look.snapshot.facts, Inventory) if look else None
+    except msgspec.ValidationError:
+        return None
+
+
+def bound_of(target: str, chain: Chain) -> Bound | None:
+    """None where nothing bounds the target."""
+    if chain.bytes_per_s is None:
+        return None
+    words, realistic = _limiting(chain.ceilings, chain.bytes_per_s)
+    return Bound(target, chain.bytes_per_s, words, realistic)
+
+
+def _limiting(ceilings: tuple[Ceiling, ...], total: float) -> tuple[str, Interval | None]:
+    """The one ceiling that is as low as all together; else those of one kind that add up to it."""
+    for each in ceilings:
+        if math.isclose(each.bytes_per_s, total):
+            degraded = ", degraded" if each.degraded else ""
+            return f"{each.kind} of {each.where}{degraded} ({each.formula})", each.realistic
+    for kind in dict.fromkeys(each.kind for each in ceilings):
+        alike = [each for each in ceilings if each.kind == kind]
+        if math.isclose(sum(each.bytes_per_s for each in alike), total):
+            return f"{len(alike)} × {kind} ({alike[0].formula} each)", _together([each.realistic for each in alike])
+    return "several links together", None
+
+
+def _together(intervals: list[Interval | None]) -> Interval | None:
+    known = [each for each in intervals if each]
+    if not known or len(known) < len(intervals):
+        return None
+    low, high = sum(each.low_bytes_per_s for each in known), sum(each.high_bytes_per_s for each in known)
+    return Interval(low, high, known[0].source)
