@@ -7,6 +7,7 @@ import msgspec
 from worker import inventory, layouts
 from worker.cli import form
 from worker.config import Paths, prepare_state, sole_use
+from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.reports import SettingRestored
 from worker.hello import read_targets
@@ -39,6 +40,9 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
     print("\n".join(_host_lines(found)))
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
     print("\n" + form.table(head, map(_device_row, found.block_devices)))
+    if found.controllers:
+        head = ("controller", "model", "firmware", "shows", "told by")
+        print("\n" + form.table(head, map(_controller_row, found.controllers)))
     rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in read_targets(paths.policy)]
     print("\n" + (form.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
     return 0
@@ -52,6 +56,13 @@ def _host_lines(found: Inventory) -> list[str]:
         f"Memory   {form.size(found.memory_bytes)}",
         f"Kernel   {found.kernel.release}",
     ]
+
+
+def _controller_row(controller: Controller) -> tuple[str, ...]:
+    shown = [f"{d.device or d.number} {d.level} {d.write_cache_now}".strip() for d in controller.virtual_drives]
+    shown.append(f"{len(controller.physical_drives)} drive(s)")
+    told = controller.problem or controller.tool
+    return controller.address, controller.model, controller.firmware, ", ".join(shown), told
 
 
 def _device_row(device: BlockDevice) -> tuple[str, ...]:

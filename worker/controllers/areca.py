@@ -60,7 +60,7 @@ class Areca(Adapter):
     def _say(self, *arguments: str) -> str:
         said = self.ask(*arguments)
         ended = _ENDED.search(said.out)
-        if ended is None:
+        if ended is None or (not int(ended[1], 16) and not ended[2].startswith("Success.")):
             shown = said.out.strip()[-100:] or said.err.strip() or f"exit status {said.exit_code}"
             raise self.refused(f"what it printed ends too early: {shown!r}")
         if int(ended[1], 16) or said.exit_code:
