@@ -144,7 +144,7 @@ def _battery(told: Fields, present: str) -> Battery | None:
 def _parts(lines: Lines, start: str) -> Iterator[Lines]:
     """Each from a line that begins with `start` to before the next one."""
     at = [place for place, line in enumerate(lines) if line.startswith(start)]
-    for place, end in zip(at, [*at[1:], len(lines)], strict=True):
+    for place, end in zip(at, [*at[1:], len(lines)], strict=False):
         yield lines[place:end]
 
 

@@ -57,8 +57,8 @@ class Ssacli(Adapter):
 def controllers(text: str) -> Iterator[Controller]:
     lines = text.splitlines()
     heads = [(place, found) for place, line in enumerate(lines) if (found := _CONTROLLER.match(line))]
-    ends = [place for place, _ in heads[1:]] + [len(lines)]
-    for (place, head), end in zip(heads, ends, strict=True):
+    ends = [*(place for place, _ in heads[1:]), len(lines)]
+    for (place, head), end in zip(heads, ends, strict=False):
         yield _controller(head[1], head[2], lines[place + 1 : end])
 
 
@@ -128,7 +128,7 @@ def _logical_drives(lines: Lines, controller: Fields) -> Iterator[VirtualDrive]:
 def _arrays(lines: Lines) -> Iterator[tuple[int, int]]:
     at = [place for place, line in enumerate(lines) if _ARRAY.match(line)]
     unassigned = [place for place, line in enumerate(lines) if "nassigned" in line and ":" not in line]
-    for place, end in zip(at, [*at[1:], len(lines)], strict=True):
+    for place, end in zip(at, [*at[1:], len(lines)], strict=False):
         yield place, min([end, *(other for other in unassigned if other > place)])
 
 

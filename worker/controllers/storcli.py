@@ -101,10 +101,9 @@ def _plain(status: object, data: object) -> bool:
 
 def _reason(status: Fields) -> str:
     """Its own words: of each drive where it has some, else of the command."""
-    rows = status.get("Detailed Status") or []
-    said = [words.known(row.get("ErrMsg", "")) for row in rows if row.get("Status") != "Success"]
-    coded = [f"{text} (code {row.get('ErrCd')})" for text, row in zip(said, rows, strict=False) if text]
-    return "; ".join(coded) or str(status.get("Description", ""))
+    failed = [row for row in status.get("Detailed Status") or [] if row.get("Status") != "Success"]
+    said = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := words.known(row.get("ErrMsg", "")))]
+    return "; ".join(said) or str(status.get("Description", ""))
 
 
 def _says_none(status: Fields) -> bool:

@@ -86,7 +86,7 @@ class ControllerWriteCache(ControllerPolicy):
 
     def because(self, subject: str) -> str:
         battery = self._drives.battery(subject)
-        return f" Its {battery.kind} is {battery.state or 'not well'}." if battery else ""
+        return f" Its battery ({battery.kind}): {battery.state or 'not known'}." if battery else ""
 
 
 DRIVES = ControllerDrives()

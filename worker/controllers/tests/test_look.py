@@ -6,7 +6,7 @@ import pytest
 
 from worker import controllers
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
-from worker.controllers.tests.tools import printing
+from worker.controllers.tests.tools import DOCUMENTED, install, printing
 
 TIB, GIB = 2**40, 2**30
 
@@ -89,6 +89,17 @@ def test_it_reads_megacli_of_2009(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (drive.write_cache, drive.read_ahead, drive.disk_cache) == ("write through", "none", "disabled")
     assert drive.drives == ("32:0", "32:1")
     assert found.physical_drives[1].serial == "3LQ2DZ31"
+
+
+def test_a_controller_without_any_drive_is_one_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bare = (DOCUMENTED / "megacli-4.00/AdpAllInfo").read_text()
+    install(tmp_path, monkeypatch, "MegaCli", f"print({bare!r})")
+    ((_, found),) = controllers.look(["megaraid_sas"]).controllers
+    assert (found.model, found.virtual_drives, found.physical_drives) == ("PERC 6/i Integrated", (), ())
+    lines = (DOCUMENTED / "ssacli-4.21-P420i.txt").read_text().partition("   Array: A")[0]
+    install(tmp_path, monkeypatch, "ssacli", f"print({lines!r})")
+    ((_, other),) = controllers.look(["hpsa"]).controllers
+    assert (other.model, other.virtual_drives) == ("Smart Array P420i", ())
 
 
 def test_it_reads_hpacucli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,19 +123,19 @@ def test_the_others_set_the_write_cache_alone(
     drive = rig_of(tool, tmp_path, device, behind)
     drive.settle(write_cache="write through")
     assert state["write"] == "wt"
+    assert drive.restore() == [("controller.write_cache", "write back", True)]
+    assert state["write"] == "wb"
     assert "knows write back, write through" in drive.fails(write_cache="always write back").message
     told = drive.fails(disk_cache="enabled").message
     assert ("sets it for no virtual drive alone" in told) or ("does not tell its disk cache" in told)
-    assert drive.restore()[-1] == ("controller.write_cache", "write back", True)
-    assert state["write"] == "wb"
 
 
 @pytest.mark.parametrize(
     ("tool", "battery", "words"),
     [
-        ("storcli", "Learning", "Its CacheVault CVPM02 is Learning."),
-        ("MegaCli", "Degraded(Need Attention)", "Its iBBU08 is Degraded(Need Attention)."),
-        ("ssacli", "Recharging", "Its Capacitors is Recharging."),
+        ("storcli", "Learning", "Its battery (CacheVault CVPM02): Learning."),
+        ("MegaCli", "Degraded(Need Attention)", "Its battery (iBBU08): Degraded(Need Attention)."),
+        ("ssacli", "Recharging", "Its battery (Capacitors): Recharging."),
     ],
 )
 def test_a_low_battery_is_seen_in_what_is_observed(
