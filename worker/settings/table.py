@@ -7,7 +7,7 @@ _SCOPES = {Scope.DEVICE: "device", Scope.CONTROLLER: "controller", Scope.HOST: "
 _LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"
 _GUEST = "virtual storage server (QEMU, kernel 6.1)"
 _NOWHERE = "folders that look like /sys; not on real hardware"
-_EMULATED = "programs that stand for storcli, MegaCli, ssacli and areca-cli; not on real hardware"
+_EMULATED = "emulations of storcli, MegaCli, ssacli and areca-cli; not on real hardware"
 # Where its tests have applied it, read it back and put it back.
 _TRIED = {
     "io_poll": f"refusal only: {_LOOP}, NVMe of the {_GUEST}",
