@@ -41,8 +41,8 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
     print("\n" + form.table(head, map(_device_row, found.block_devices)))
     if found.controllers:
-        head = ("controller", "model", "firmware", "shows", "told by")
-        print("\n" + form.table(head, map(_controller_row, found.controllers)))
+        columns = ("controller", "model", "firmware", "shows", "told by")
+        print("\n" + form.table(columns, map(_controller_row, found.controllers)))
     rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in read_targets(paths.policy)]
     print("\n" + (form.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
     return 0
