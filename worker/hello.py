@@ -223,7 +223,7 @@ class Purges:
         if not target.destroy or not target.present or target.opens != sysfs.device_path(target.device):
             return ()
         key, now = (target.device, target.serial), time.monotonic()
-        if afresh or key not in self._known or now - self._known[key][0] >= Health.EVERY_S:
+        if afresh or key not in self._known or now - self._known[key][0] >= Seldom.EVERY_S:
             self._known[key] = (now, purge.offers(target.device))
         return self._known[key][1]
 
