@@ -53,9 +53,10 @@ class Rig:
 
 
 @pytest.fixture
-def device(tmp_path: Path) -> Iterator[str]:
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     with rig.loop(rig.sparse(tmp_path / "disk")) as path:
         yield path.removeprefix("/dev/")
+        monkeypatch.undo()  # the host's own programs are needed to take it away
 
 
 @pytest.fixture
