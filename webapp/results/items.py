@@ -79,7 +79,7 @@ def _restored(intake: Intake, item: SettingRestored) -> None:
 
 
 def _purged(intake: Intake, item: Purged) -> None:
-    intake.change(purged=[*intake.attempt.purged, msgspec.to_builtins(item)])
+    intake.later.change(intake.attempt, purged=[*intake.attempt.purged, msgspec.to_builtins(item)])
 
 
 def _observed(intake: Intake, item: Observed) -> None:
