@@ -24,7 +24,8 @@ MAGICS = (
     Magic("gpt (backup)", -512, b"EFI PART"),
     Magic("luks", 0, b"LUKS\xba\xbe"),
     Magic("luks", 0x4000, b"SKUL\xba\xbe"),
-    *(Magic("lvm2", sector * 512, b"LABELONE") for sector in range(4)),
+    # the label's type, as LVM, libblkid and wipefs look for it: without it the rest of the label means nothing
+    *(Magic("lvm2", sector * 512 + 24, b"LVM2 001") for sector in range(4)),
     Magic("md raid", 0, _MD),
     Magic("md raid", 4096, _MD),
     Magic("ext2/3/4", 0x438, b"\x53\xef"),

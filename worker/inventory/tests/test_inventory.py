@@ -64,7 +64,8 @@ def test_it_observes_device_and_file_system_under_a_leg(tmp_path: Path) -> None:
     [
         (512, b"EFI PART", "gpt"),
         (-512, b"EFI PART", "gpt (backup)"),
-        (512, b"LABELONE", "lvm2"),
+        (512, b"LABELONE\x01\0\0\0\0\0\0\0\xc8\x0a\x3f\x2e\x20\0\0\0LVM2 001", "lvm2"),
+        (512, b"LABELONE\x01\0\0\0\0\0\0\0\xc8\x0a\x3f\x2e\x20\0\0\0", ""),  # what wipefs leaves of it
         (0, b"LUKS\xba\xbe", "luks"),
         (4096, b"\xfc\x4e\x2b\xa9", "md raid"),
         (-65536, b"\xfc\x4e\x2b\xa9", "md raid"),
