@@ -17,6 +17,7 @@ _OFTEN = {
 }
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
+    FactorKind.PROCESS: "Processes of fio",
     FactorKind.LAYOUT: "Layout of a pool's drives",
     FactorKind.DRIVE: "Done to the drive first",
     FactorKind.SETTING: "Settings of the host",

@@ -10,9 +10,11 @@ from django.test import Client
 
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument, read, write
+from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import Run
 from webapp.screens.plans.draft import draft_of
+from webapp.screens.plans.editor_form import picker
 from webapp.screens.plans.form_data import data_of
 from webapp.screens.plans.payloads import PlanAnswer
 from webapp.screens.tests import factories
@@ -40,6 +42,10 @@ def test_a_new_plan_begins_with_something_that_can_run(operator: Client, target:
     assert "Save plan" in page
     assert 'id="cost-trials">12</span>' in page
     assert "ioengine=io_uring" in page
+
+
+def test_every_factor_can_be_picked() -> None:
+    assert sorted(name for _, group in picker() for name, _, _ in group) == sorted(FACTORS)
 
 
 def test_it_makes_a_plan(operator: Client) -> None:
