@@ -24,23 +24,16 @@ class PurgeIn(Schema):
     why: str = Field("", max_length=LONGEST_REASON)
 
 
-class PurgeOut(Schema):
-    """`purged`: what the worker reported, empty until it did."""
+class ActionOut(Schema):
+    """Who asked for it, when and why, and how far the host is with it."""
 
     id: int
-    method: str
     by: str | None
     why: str
     at: datetime
     state: str
-    phase: str
     outcome_code: str
     outcome: str
-    purged: list[dict[str, Any]]
-
-    @staticmethod
-    def resolve_method(action: HostAction) -> str:
-        return action.purge
 
     @staticmethod
     def resolve_by(action: HostAction) -> str | None:
@@ -51,16 +44,28 @@ class PurgeOut(Schema):
         return action.attempt.state
 
     @staticmethod
-    def resolve_phase(action: HostAction) -> str:
-        return action.attempt.phase
-
-    @staticmethod
     def resolve_outcome_code(action: HostAction) -> str:
         return action.attempt.outcome_code
 
     @staticmethod
     def resolve_outcome(action: HostAction) -> str:
         return action.attempt.outcome
+
+
+class PurgeOut(ActionOut):
+    """`purged`: what the worker reported, empty until it did."""
+
+    method: str
+    phase: str
+    purged: list[dict[str, Any]]
+
+    @staticmethod
+    def resolve_method(action: HostAction) -> str:
+        return action.purge
+
+    @staticmethod
+    def resolve_phase(action: HostAction) -> str:
+        return action.attempt.phase
 
     @staticmethod
     def resolve_purged(action: HostAction) -> list[dict[str, Any]]:
@@ -87,36 +92,13 @@ class ChangeOut(Schema):
     note: str
 
 
-class SettingOut(Schema):
+class SettingOut(ActionOut):
     """`changes`: what the worker found and did, empty until it did."""
 
-    id: int
     setting: str
     deed: str
     value: str
-    by: str | None
-    why: str
-    at: datetime
-    state: str
-    outcome_code: str
-    outcome: str
     changes: list[ChangeOut]
-
-    @staticmethod
-    def resolve_by(action: HostAction) -> str | None:
-        return action.by.username if action.by else None
-
-    @staticmethod
-    def resolve_state(action: HostAction) -> str:
-        return action.attempt.state
-
-    @staticmethod
-    def resolve_outcome_code(action: HostAction) -> str:
-        return action.attempt.outcome_code
-
-    @staticmethod
-    def resolve_outcome(action: HostAction) -> str:
-        return action.attempt.outcome
 
     @staticmethod
     def resolve_changes(action: HostAction) -> list[SettingChange]:
