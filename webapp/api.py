@@ -11,13 +11,16 @@ from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
 from webapp.compare.api import router as compare_router
+from webapp.compare.saved_api import router as saved_comparisons_router
 from webapp.core.api import AUTH, Problem, add_error_handlers
+from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
 from webapp.runs.api_host_actions import router as host_actions_router
+from webapp.runs.api_preview import router as preview_router
 
 # What any operation may answer beside its own; the body is always a Problem.
 ERRORS = {
@@ -58,13 +61,16 @@ api = Api(
 )
 add_error_handlers(api)
 for _router in (
+    people_router,
     hosts_router,
     plans_router,
+    preview_router,
     runs_router,
     run_actions_router,
     host_actions_router,
     results_router,
     compare_router,
+    saved_comparisons_router,
 ):
     api.add_router("", _router)
 

@@ -1,9 +1,13 @@
 """Writes of saved comparisons. Operators keep them; one's own may be changed, and by admins everybody's."""
 
+from urllib.parse import parse_qsl, urlencode
+
 from django.db import transaction
 from django.utils import timezone
 
 from webapp.compare.models import QUERY_VERSION, SavedComparison
+from webapp.compare.options import Pairs, read_options, split
+from webapp.compare.query import read_query
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -19,7 +23,7 @@ def may_change(saved: SavedComparison, user: User) -> bool:
 
 @transaction.atomic
 def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComparison:
-    """A new one. Raises Refusal for a title that is missing or too long."""
+    """A new one. Raises Refusal for a title that is missing or too long, or a query that compares nothing."""
     saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query))
     audit(by=by, action="comparison.save", subject=saved.title, detail={"id": saved.pk, "query": saved.query})
     return saved
@@ -27,7 +31,7 @@ def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComp
 
 @transaction.atomic
 def change_comparison(*, saved: SavedComparison, title: str, note: str, query: str, by: User) -> SavedComparison:
-    """Raises Refusal for somebody else's, one that is deleted, or a bad title."""
+    """Raises Refusal for somebody else's, one that is deleted, a bad title or a bad query."""
     _require(saved, by)
     if saved.deleted_at is not None:
         raise Refusal("comparison_deleted", f"{saved.title} is deleted. Bring it back first.")
@@ -87,4 +91,18 @@ def _checked(title: str, note: str, query: str) -> dict[str, str]:
         raise Refusal("title_too_long", f"The title has {len(title)} characters; at most {MOST_TITLE} fit.")
     if len(note) > MOST_NOTE or len(query) > MOST_QUERY:
         raise Refusal("comparison_too_long", "The note or the choice is too long to be kept. Choose fewer things.")
-    return {"title": title, "note": note, "query": query}
+    return {"title": title, "note": note, "query": _checked_query(query)}
+
+
+def _checked_query(query: str) -> str:
+    """As it is kept. Raises Refusal for what no comparison can be made of."""
+    pairs = parse_qsl(query)
+    compared, shown = split(pairs)
+    read_query(compared)
+    read_options(shown)
+    return plain_query(pairs)
+
+
+def plain_query(pairs: Pairs) -> str:
+    """The address without what it came from."""
+    return urlencode([pair for pair in pairs if pair[0] != "saved" and pair[1]])

@@ -30,6 +30,7 @@ WORDS: dict[str, str] = {
     "run.pause": "paused",
     "run.resume": "resumed",
     "run.skip": "skipped trials of",
+    "run.stop": "stopped a host's part of",
     "run.cancel": "cancelled",
     "run.settings_not_restored": "could not put back settings of",
     "run.invalid": "marked as invalid",
@@ -50,6 +51,8 @@ WORDS: dict[str, str] = {
     "user.role": "changed the role of",
     "user.deactivate": "switched off the account of",
     "user.reactivate": "switched on the account of",
+    "user.leave": "removed the person",
+    "user.anonymise": "took away the name of",
     "user.password": "set the password of",
     "user.password_link": "made a password link for",
 }

@@ -5,6 +5,8 @@ import uuid
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+FORMER = "former-person-"  # how names of those begin who left and wanted theirs forgotten
+
 
 class Role(models.TextChoices):
     """In order: each may do what those before it may."""
@@ -18,15 +20,24 @@ class User(AbstractUser):
     """A person. Roles are ordered: an operator may do what a viewer may, an admin what an operator may."""
 
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
+    left_at = models.DateTimeField(null=True)  # taken off the list of people; then the account is off too
 
     class Meta:
         constraints = [
             models.CheckConstraint(condition=models.Q(role__in=Role.values), name="user_role_known"),
+            models.CheckConstraint(
+                condition=models.Q(left_at=None) | models.Q(is_active=False), name="user_left_is_switched_off"
+            ),
         ]
 
     def has_role(self, needed: Role) -> bool:
         """Whether the person's role is this one or reaches further."""
         return Role.values.index(self.role) >= Role.values.index(needed)
+
+    @property
+    def is_nameless(self) -> bool:
+        """Left, and without their name since."""
+        return self.left_at is not None and self.username.startswith(FORMER)
 
     @property
     def is_operator(self) -> bool:
@@ -69,7 +80,7 @@ class Counter(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did what, when. Written by services, never changed."""
+    """Who did what, when. Written by services, never changed but for the name of a person who wants it forgotten."""
 
     at = models.DateTimeField(auto_now_add=True)
     user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")

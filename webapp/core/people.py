@@ -1,5 +1,8 @@
 """Writes about people: who there is, which role they have, whether they may log in, and their tokens.
 
+may log in ◄──► switched off ──► left ──► without a name
+                     ▲─────────────┘
+
 There is always an admin who can log in: whoever would end that waits on the lock of all admins and is refused.
 """
 
@@ -8,13 +11,18 @@ from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import transaction
+from django.db.models import Q
+from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from webapp.core.errors import Refusal
-from webapp.core.models import ApiToken, Role, User
+from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
 from webapp.core.services import audit
+
+# Sent inside the transaction, with `before` and `after`: apps above put the new name where they wrote the old one.
+renamed = Signal()
 
 
 @transaction.atomic
@@ -37,6 +45,8 @@ def _good_name(username: str) -> str:
     except ValidationError as error:
         words = "A name is made of letters, digits and @ . + - _ only."
         raise Refusal("username_refused", words) from error
+    if name.lower().startswith(FORMER):
+        raise Refusal("username_refused", f"Names that begin with {FORMER} stand for people who left.")
     return name
 
 
@@ -67,15 +77,63 @@ def deactivate_user(*, user: User, by: User, knowing: bool = False) -> None:
 
 @transaction.atomic
 def reactivate_user(*, user: User, by: User) -> None:
+    """Also of somebody who left: they need a new password link. Raises Refusal anonymous."""
     locked = _locked(user)
+    if locked.is_nameless:
+        raise Refusal("anonymous", f"{locked.username} has no name any more. Add the person anew.")
     if not locked.is_active:
         _set_active(locked, active=True, by=by, action="user.reactivate")
 
 
 def _set_active(locked: User, *, active: bool, by: User, action: str) -> None:
-    locked.is_active = active
-    locked.save(update_fields=["is_active"])
+    locked.is_active, locked.left_at = active, None
+    locked.save(update_fields=["is_active", "left_at"])
     audit(by=by, action=action, subject=locked.username)
+
+
+@transaction.atomic
+def remove_user(*, user: User, by: User, knowing: bool = False) -> None:
+    """Somebody leaves: nothing lets them in from the next request on, and the list of people does not show them.
+
+    What they did keeps their name, and nobody else gets it. Raises Refusal last_admin or own_account.
+    """
+    locked = _locked(user)
+    if locked.left_at is not None:
+        return
+    _refuse_unknowing(locked, by, knowing, "you will be logged out and taken off the list of people")
+    _refuse_last_admin(locked)
+    now = timezone.now()
+    revoked = ApiToken.objects.filter(user=locked, revoked_at=None).update(revoked_at=now)
+    locked.is_active, locked.left_at = False, now
+    locked.set_unusable_password()  # brought back, they get in by a new link only
+    locked.save(update_fields=["is_active", "left_at", "password"])
+    audit(by=by, action="user.leave", subject=locked.username, detail={"tokens_revoked": revoked})
+
+
+@transaction.atomic
+def anonymise_user(*, user: User, by: User) -> str:
+    """Put a number in place of the name of somebody who left, wherever the server wrote it; the number's name.
+
+    The record of who did what keeps every entry: that one person did these things still shows, not who it was.
+    Texts that people typed are not touched. Cannot be undone. Raises Refusal not_left.
+    """
+    locked = _locked(user)
+    before, after = locked.username, f"{FORMER}{locked.pk}"
+    if locked.is_nameless:
+        return before
+    if locked.left_at is None:
+        raise Refusal("not_left", f"{before} is still here. Remove the person first.")
+    locked.username, locked.first_name, locked.last_name, locked.email = after, "", "", ""
+    locked.last_login = None
+    locked.save(update_fields=["username", "first_name", "last_name", "email", "last_login"])
+    AuditEntry.objects.filter(user=locked).update(actor=after)
+    AuditEntry.objects.filter(_ABOUT_PEOPLE, subject=before).update(subject=after)
+    renamed.send(sender=User, before=before, after=after)
+    audit(by=by, action="user.anonymise", subject=after)
+    return after
+
+
+_ABOUT_PEOPLE = Q(action__startswith="user.") | Q(action__startswith="token.")
 
 
 def _locked(user: User) -> User:

@@ -8,10 +8,11 @@ from django.db.models import Count, Q, QuerySet
 from webapp.core.models import ApiToken, AuditEntry, User
 
 
-def people_list() -> QuerySet[User]:
-    """Everybody who ever had an account, those who may log in first; with `token_count`, the tokens that work."""
+def people_list(*, left: bool = False) -> QuerySet[User]:
+    """Who is here, those who may log in first, or who left; with `token_count`, the tokens that work."""
     working = Count("api_tokens", filter=Q(api_tokens__revoked_at=None))
-    return User.objects.annotate(token_count=working).order_by("-is_active", "username")
+    found = User.objects.filter(left_at__isnull=not left).annotate(token_count=working)
+    return found.order_by("-is_active", "username")
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:

@@ -1,24 +1,21 @@
-"""Plans: read, previewed, written."""
+"""Plans: read and written."""
 
 # ruff: noqa: ARG001 - the framework gives every view its request
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-import msgspec
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
-from ninja import Field, Query, Router, Schema, Status
+from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
 from webapp.core.api import Paged, operator
 from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.jobfile import read_job_file, write_job_file
-from webapp.plans.layouts import LayoutPlan
 from webapp.plans.models import Plan, PlanVersion
-from webapp.plans.preview import Preview, job_of, preview
-from webapp.plans.selectors import plans_list, targets_named, version_of
+from webapp.plans.selectors import plans_list, version_of
 from webapp.plans.services import (
     copy_plan,
     create_plan,
@@ -30,7 +27,6 @@ from webapp.plans.services import (
 from webapp.plans.yaml_io import PlanFileRefused, document_of, export_plan, import_plan
 
 router = Router(tags=["plans"])
-MOST_PREVIEWED = 100
 
 
 class PlanOut(Schema):
@@ -95,70 +91,6 @@ class JobFileIn(Schema):
     text: str
     title: str = Field("", max_length=200)
     slug: str | None = None
-
-
-class EstimateOut(Schema):
-    """`seconds` leaves out `unknown_trials`, which an amount ends. `learned_runs` 0: a range was not learned here."""
-
-    trials: int
-    seconds: float
-    seconds_low: float
-    seconds_high: float
-    learned_runs: int
-    unknown_trials: int
-    bytes_written_max: int
-    space_bytes: int
-    layouts_built: int
-    settings_changed: list[str]
-
-
-class PreviewTrial(Schema):
-    index: int
-    repeat: int
-    part: str
-    target: str
-    point: dict[str, Any]
-    settings: dict[str, str]
-    drop_caches: bool
-    job_text: str
-    prefill_job_text: str | None
-
-
-class AlignmentOut(Schema):
-    """One layer held against the data stripe width of what lies below it."""
-
-    layer: str
-    verdict: str
-    unit_bytes: int | None
-    start_bytes: int
-    width_bytes: int | None
-    words: str
-
-
-class LayoutOut(Schema):
-    """A layout on a pool; KEY in a command stands for what each run has of its own."""
-
-    layout: str
-    pool: str
-    drives: list[str]
-    usable_bytes: int
-    width_bytes: int | None
-    alignment: list[AlignmentOut]
-    build: list[list[str]]
-    take_down: list[list[str]]
-
-
-class PreviewOut(Schema):
-    """A plan with `problems` cannot be started. `arm`: serials to be sent with the start."""
-
-    plan: str
-    version: int
-    problems: list[str]
-    skipped: list[str]
-    estimate: EstimateOut
-    arm: list[str]
-    layouts: list[LayoutOut]
-    trials: list[PreviewTrial]
 
 
 @router.get("/plans", response=list[PlanOut])
@@ -252,55 +184,3 @@ def bring_plan_back(request: HttpRequest, slug: str) -> PlanVersion:
     found = version_of(slug)
     undelete_plan(plan=found.plan, by=operator(request))
     return found
-
-
-@router.get("/plans/{slug}/preview", response=PreviewOut)
-def plan_preview(
-    request: HttpRequest,
-    slug: str,
-    target: Query[list[str]],
-    version: int | None = None,
-    limit: Annotated[int, Field(ge=0, le=MOST_PREVIEWED)] = 25,
-    offset: Annotated[int, Field(ge=0)] = 0,
-) -> dict[str, object]:
-    """What a run on `target=host/target&target=…` would do, with the very text fio would get. Touches nothing."""
-    found = version_of(slug, version)
-    targets = targets_named(target)
-    made = preview(read(found.document), targets)
-    names = {str(one.id): one for one in targets}
-    jobs = [job_of(trial, names[trial.target_id]) for trial in made.expansion.trials[offset : offset + limit]]
-    return {
-        "plan": slug,
-        "version": found.number,
-        "problems": made.expansion.problems,
-        "skipped": made.expansion.skipped,
-        "estimate": made.estimate,
-        "arm": _arm(made),
-        "layouts": [_layout(each) for each in made.layouts],
-        "trials": [
-            {name: getattr(job.trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
-            | {
-                "target": str(job.target),
-                "job_text": job.recipe.job_text,
-                "prefill_job_text": job.prefill.job_text if job.prefill else None,
-            }
-            for job in jobs
-        ],
-    }
-
-
-def _layout(made: LayoutPlan) -> dict[str, object]:
-    return {
-        "layout": made.line,
-        "pool": made.pool,
-        "drives": [drive.name for drive in made.drives],
-        "usable_bytes": made.usable_bytes,
-        "width_bytes": made.width_bytes,
-        "alignment": [msgspec.to_builtins(layer) for layer in made.alignment],
-        "build": [list(step.argv) for step in made.build],
-        "take_down": [list(step.argv) for step in made.take_down],
-    }
-
-
-def _arm(made: Preview) -> list[str]:
-    return [target.arming_serial for target in made.destructive]

@@ -23,6 +23,7 @@ class Preview:
     expansion: Expansion
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files whose content would be overwritten: to be armed
+    stop_after: int  # trials that may fail in a row on a host before it gets no more of the run; 0: all of them
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in the order in which they are first built
 
 
@@ -50,6 +51,7 @@ def preview(
         estimate=estimate(expansion, experience),
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
+        stop_after=document.stop_after,
     )
 
 

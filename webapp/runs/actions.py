@@ -31,6 +31,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
+from webapp.runs.renaming import PAUSED, RESUMED, SKIPPED, SKIPPED_WHY
 from webapp.runs.services import UNACCEPTED_GRACE_SECONDS
 from webapp.runs.states import ENDED_RUN_STATES, cancel_these, move_run
 
@@ -42,7 +43,7 @@ def pause_run(*, run: Run, by: User | None) -> None:
     """Send nothing more of a run until it is resumed. Raises Refusal run_not_open."""
     locked = _locked_open(run)
     if locked.state != RunState.PAUSED:
-        move_run(locked, RunState.PAUSED, code="paused", reason=f"{_name(by)} paused the run.")
+        move_run(locked, RunState.PAUSED, code="paused", reason=PAUSED.format(_name(by)))
         Run.objects.filter(pk=locked.pk).update(paused_by=by)
         audit(by=by, action="run.pause", subject=str(locked))
     run.refresh_from_db()
@@ -59,7 +60,7 @@ def resume_run(*, run: Run, by: User | None) -> None:
         if locked.paused_at and timezone.now() - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
             Run.objects.filter(pk=locked.pk).update(armed_until=None)
         before = RunState.RUNNING if locked.started_at else RunState.QUEUED
-        move_run(locked, before, code="resumed", reason=f"{_name(by)} let the run go on.")
+        move_run(locked, before, code="resumed", reason=RESUMED.format(_name(by)))
         audit(by=by, action="run.resume", subject=str(locked))
         _dispatch_after_commit(locked)
     run.refresh_from_db()
@@ -101,7 +102,7 @@ def _skip_words(reason: str, by: User | None) -> str:
     reason = reason.strip()
     if len(reason) > LONGEST_REASON:
         raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
-    return f"Skipped by {_name(by)}: {reason}" if reason else f"Skipped by {_name(by)}."
+    return SKIPPED_WHY.format(_name(by), reason) if reason else SKIPPED.format(_name(by))
 
 
 def _refuse_unskippable(trials: Sequence[Trial], indexes: Collection[int]) -> None:

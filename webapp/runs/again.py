@@ -1,13 +1,19 @@
-"""The same run once more: the same version of the plan on the same targets, all of it or what failed."""
+"""The same run once more: the same version of the plan on the same targets, all of it or what failed.
+
+What the stop rule left out counts as failed: it was never measured because of failures.
+"""
 
 from collections.abc import Sequence
 from uuid import UUID
+
+from django.db.models import Q
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.plans.expand import PlannedTrial
 from webapp.runs.models import Run, TrialState
 from webapp.runs.services import StartOptions, start_run
+from webapp.runs.stop_rule import STOPPED
 
 Key = tuple[str, str, str, int]
 
@@ -42,7 +48,9 @@ def run_again(
 
 
 def _failed(run: Run) -> set[Key]:
-    rows = run.trials.filter(state=TrialState.FAILED).values_list("target", "part", "point_key", "repeat")
+    rows = run.trials.filter(Q(state=TrialState.FAILED) | Q(reason_code=STOPPED)).values_list(
+        "target", "part", "point_key", "repeat"
+    )
     return {(str(target), part, point_key, repeat) for target, part, point_key, repeat in rows}
 
 

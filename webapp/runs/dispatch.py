@@ -4,7 +4,8 @@ First what is to be put back: close_run, for runs all of whose trials on this ho
 that are paused, once another run wants the host or the pause has lasted a while; a run that goes on after
 that has its settings made anew. Then the planned trials, by index, of the run that already works on this
 host, else of the first in the queue that may go on. An attempt and its lock are claimed in one transaction;
-of two that try at once for a host, one waits for the other and then finds it busy. The order is
+of two that try at once for a host, one waits for the other and then finds it busy. A host on which too many
+of a run's trials failed in a row gets no more of it (stop_rule). The order is
 published after the commit; where the broker is away the next tick publishes it again.
 
 A host that has not been heard for a while gets nothing: what waits for it is given to it when it is back,
@@ -22,6 +23,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState
+from webapp.runs.ending import settle_run
 from webapp.runs.locks import free, keys_of, take_locks
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
@@ -38,6 +40,7 @@ from webapp.runs.models import (
 )
 from webapp.runs.orders import publish
 from webapp.runs.states import StaleMove, move_run, move_trial
+from webapp.runs.stop_rule import stop_failing
 from webapp.runs.turns import take_turn
 
 log = logging.getLogger(__name__)
@@ -112,7 +115,12 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     # Locked, so that a pause or a cancellation is either seen here or waits until the order is written.
     run = ready_runs(host_id).select_for_update(no_key=True, of=("self",)).first()
     trial = None if run is None else _next_trial(run, host_id)
-    if run is None or trial is None or not free(trial):
+    if run is None or trial is None:
+        return None
+    if stop_failing(run, host_id):
+        settle_run(run.pk)  # where nothing is to be put back, nothing else would end it
+        return _claim_close(host_id) or _claim_trial(host_id)
+    if not free(trial):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
         move_run(run, RunState.RUNNING)

@@ -19,6 +19,7 @@ from webapp.runs.models import (
     TrialState,
 )
 from webapp.runs.states import ENDED_RUN_STATES, Later, cancel_planned_trials, move_attempt, move_run, move_trial
+from webapp.runs.stop_rule import STOPPED
 
 # The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired"})
@@ -79,7 +80,8 @@ def lose_trial(trial: Trial, attempt: Attempt, *, code: str, reason: str) -> Non
 def settle_run(run_id: UUID) -> bool:
     """End the run if all its trials have ended and every host that got an order has put its settings back.
 
-    Cancelled if a person cancelled it; failed if settings could not be put back or no trial is done; else done,
+    Cancelled if a person cancelled it; failed if settings could not be put back, the plan's stop rule left trials out
+    or no trial is done; else done,
     and the counts of its trials say how well.
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -121,6 +123,9 @@ def _verdict(run: Run, troubles: Sequence[str]) -> tuple[RunState, str, str]:
         return RunState.CANCELLED, "cancelled", "A person cancelled the run."
     if not run.trials.exclude(reason_code="skipped").exists():
         return RunState.CANCELLED, "skipped", "Every trial of it was skipped."
+    if stopped := run.trials.filter(reason_code=STOPPED).count():
+        words = f"Too many trials in a row failed: {stopped} of {run.trial_count} were not started."
+        return RunState.FAILED, "stopped_by_failures", words
     if not run.trials.filter(state=TrialState.DONE).exists():
         return RunState.FAILED, "no_trial_done", "None of its trials was done; each says why."
     return RunState.DONE, "", ""

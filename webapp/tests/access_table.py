@@ -53,6 +53,8 @@ PAGES: dict[str, Rule] = {
     "deactivate_person": act(Who.ADMIN),
     "reactivate_person": act(Who.ADMIN),
     "reset_password": act(Who.ADMIN),
+    "remove_person": act(Who.ADMIN),
+    "anonymise_person": act(Who.ADMIN),
     "revoke_persons_token": act(Who.ADMIN),
     "audit": look(Who.OPERATOR),
     # search
@@ -144,6 +146,16 @@ PAGES: dict[str, Rule] = {
 }
 
 API: dict[str, Who] = {
+    # people
+    "GET people": Who.ADMIN,
+    "POST people": Who.ADMIN,
+    "GET people/{pk}": Who.ADMIN,
+    "DELETE people/{pk}": Who.ADMIN,
+    "POST people/{pk}/role": Who.ADMIN,
+    "POST people/{pk}/deactivate": Who.ADMIN,
+    "POST people/{pk}/reactivate": Who.ADMIN,
+    "POST people/{pk}/password-link": Who.ADMIN,
+    "POST people/{pk}/anonymise": Who.ADMIN,
     # hosts
     "GET hosts": Who.VIEWER,
     "GET hosts/{slug}": Who.VIEWER,
@@ -206,4 +218,11 @@ API: dict[str, Who] = {
     "GET trials/{trial_id}/job": Who.VIEWER,
     # compare
     "GET compare": Who.VIEWER,
+    "GET comparisons": Who.VIEWER,
+    "POST comparisons": Who.OPERATOR,
+    "GET comparisons/{pk}": Who.VIEWER,
+    "POST comparisons/{pk}": Who.OPERATOR,
+    "DELETE comparisons/{pk}": Who.OPERATOR,
+    "POST comparisons/{pk}/copy": Who.OPERATOR,
+    "POST comparisons/{pk}/undelete": Who.OPERATOR,
 }

@@ -290,6 +290,49 @@ def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
     assert viewer("get", "compare?x=colour")[0] == 422
 
 
+def test_a_person_is_invited_changed_switched_off_and_removed() -> None:
+    admin = caller(Role.ADMIN)
+    status, made = admin("post", "people", {"username": "olga", "role": "viewer"})
+    assert (status, made["username"], made["has_password"]) == (201, "olga", False)
+    assert "/set-password/" in made["password_link"]
+    path = f"people/{made['id']}"
+    assert admin("post", f"{path}/role", {"role": "operator"})[1]["role"] == "operator"
+    assert admin("post", f"{path}/deactivate", {})[1]["is_active"] is False
+    assert admin("post", f"{path}/reactivate")[1]["is_active"] is True
+    assert admin("post", f"{path}/password-link")[1]["password_link"] != made["password_link"]
+    assert admin("post", f"{path}/anonymise", {"confirm": "olga"})[1]["code"] == "not_left"
+    assert admin("delete", path, {})[1]["left_at"]
+    assert [one["username"] for one in admin("get", "people")[1]["items"]] == ["admin-person"]
+    assert [one["username"] for one in admin("get", "people?left=true")[1]["items"]] == ["olga"]
+    assert admin("post", f"{path}/anonymise", {"confirm": "x"})[1]["code"] == "confirmation_wrong"
+    assert admin("post", f"{path}/anonymise", {"confirm": "olga"})[1]["username"] == f"former-person-{made['id']}"
+    assert admin("post", "people", {"username": "a b"})[1]["code"] == "username_refused"
+    assert admin("get", "people/999")[0] == 404
+
+
+def test_a_comparison_is_saved_changed_copied_deleted_and_brought_back(operator: Caller, viewer: Caller) -> None:
+    status, made = operator("post", "comparisons", {"title": "Engines", "query": "x=iodepth&series=engine&saved=3"})
+    assert (status, made["query"], made["owner"]) == (201, "x=iodepth&series=engine", "operator-person")
+    path = f"comparisons/{made['id']}"
+    changed = operator("post", path, {"title": "Both engines"})[1]
+    assert (changed["title"], changed["query"]) == ("Both engines", made["query"])
+    assert viewer("get", path)[1] == changed
+    assert [one["id"] for one in viewer("get", "comparisons")[1]["items"]] == [made["id"]]
+    assert viewer("get", "comparisons?show=own")[1]["count"] == 0
+    assert operator("post", f"{path}/copy")[1]["title"] == "Both engines (copy)"
+    assert [operator("delete", path)[0] for _ in range(2)] == [204, 204]
+    assert operator("post", path, {"title": "x"})[1]["code"] == "comparison_deleted"
+    assert operator("post", f"{path}/undelete")[1]["deleted_at"] is None
+    assert operator("post", "comparisons", {"title": "x", "query": "x=nonsense"})[0] == 422
+    assert operator("get", "comparisons/999")[0] == 404
+    other = Client(headers={"Authorization": f"Bearer {_token_of('oskar')}"})
+    assert other.delete(f"/api/v1/{path}").status_code == 403
+
+
+def _token_of(name: str) -> str:
+    return create_api_token(user=User.objects.create(username=name, role=Role.OPERATOR), name="test")
+
+
 def test_what_is_not_there_is_404(viewer: Caller, lab: Lab) -> None:
     for path in (
         "hosts/none",

@@ -101,6 +101,10 @@ def test_it_keeps_the_api_to_those_who_may(samples: dict[str, object], who: str)
 
 
 BODIES = {
+    "POST people": '{"username": "otto"}',
+    "POST people/{pk}/role": '{"role": "operator"}',
+    "POST people/{pk}/anonymise": '{"confirm": "vera"}',
+    "POST comparisons": '{"title": "x", "query": "x=iodepth"}',
     "POST plans": '{"document": {"title": "x", "parts": []}}',
     "POST plans/{slug}/versions": '{"document": {"title": "x", "parts": []}}',
     "POST job-files": '{"text": "[a]\\nsize=1m"}',

@@ -10,9 +10,12 @@ from django.db import connection
 
 from webapp.core import people
 from webapp.core.errors import Refusal
-from webapp.core.models import ApiToken, AuditEntry, Role, User
+from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
+from webapp.core.selectors import people_list
 from webapp.core.services import create_api_token
-from webapp.core.tests.factories import a_user
+from webapp.core.tests.factories import a_run, a_target, a_user
+from webapp.runs.actions import pause_run, skip_trials
+from webapp.runs.models import Move, Trial
 
 
 @pytest.fixture
@@ -116,6 +119,59 @@ def at_once(*changes: Callable[[], object]) -> list[str]:
     for thread in threads:
         thread.join(20)
     return outcomes
+
+
+def test_who_leaves_is_let_in_nowhere_and_keeps_their_name(admin: User) -> None:
+    olga = a_user("olga")
+    create_api_token(user=olga, name="nightly")
+    people.remove_user(user=olga, by=admin)
+    people.remove_user(user=olga, by=admin)
+    olga.refresh_from_db()
+    assert (olga.username, olga.is_active, olga.has_usable_password()) == ("olga", False, False)
+    assert not ApiToken.objects.filter(revoked_at=None).exists()
+    assert [entry.detail for entry in AuditEntry.objects.filter(action="user.leave")] == [{"tokens_revoked": 1}]
+    assert (list(people_list()), list(people_list(left=True))) == ([admin], [olga])
+    assert refused(lambda: people.invite_user(username="Olga", role=Role.VIEWER, by=admin)) == "username_taken"
+
+
+def test_who_left_can_be_brought_back_with_a_new_link(admin: User) -> None:
+    olga = a_user("olga")
+    people.remove_user(user=olga, by=admin)
+    people.reactivate_user(user=olga, by=admin)
+    olga.refresh_from_db()
+    assert (olga.is_active, olga.left_at, olga.has_usable_password()) == (True, None, False)
+
+
+def test_the_last_admin_cannot_leave_nor_oneself_unknowingly(admin: User) -> None:
+    assert refused(lambda: people.remove_user(user=admin, by=admin, knowing=True)) == "last_admin"
+    second = a_user("berta", Role.ADMIN)
+    assert refused(lambda: people.remove_user(user=second, by=second)) == "own_account"
+
+
+def test_a_name_is_taken_away_wherever_it_was_written_and_nowhere_else(admin: User) -> None:
+    olga, other = a_user("olga"), a_user("olga.b")
+    create_api_token(user=olga, name="nightly")
+    create_api_token(user=other, name="nightly")
+    run = a_run(a_target())
+    pause_run(run=run, by=olga)
+    skip_trials(run=run, indexes=[0], reason="olga said so", by=olga)
+    skip_trials(run=run, indexes=[1], reason="", by=other)
+    assert refused(lambda: people.anonymise_user(user=olga, by=admin)) == "not_left"
+    people.remove_user(user=olga, by=admin)
+    before = AuditEntry.objects.count()
+    name = people.anonymise_user(user=olga, by=admin)
+    assert people.anonymise_user(user=User.objects.get(pk=olga.pk), by=admin) == name == f"former-person-{olga.pk}"
+    assert AuditEntry.objects.count() == before + 1
+    assert not AuditEntry.objects.filter(actor="olga").exists()
+    assert not AuditEntry.objects.filter(subject="olga").exists()
+    assert set(AuditEntry.objects.filter(action="token.create").values_list("actor", "subject")) == {
+        (name, name), ("olga.b", "olga.b"),
+    }  # fmt: skip
+    reasons = {*Move.objects.values_list("reason", flat=True), *Trial.objects.values_list("reason", flat=True)}
+    assert {f"{name} paused the run.", f"Skipped by {name}: olga said so", "Skipped by olga.b."} <= reasons
+    assert not any(text.startswith(("olga ", "Skipped by olga:")) for text in reasons)
+    assert refused(lambda: people.reactivate_user(user=olga, by=admin)) == "anonymous"
+    assert refused(lambda: people.invite_user(username=f"{FORMER}9", role=Role.VIEWER, by=admin)) == "username_refused"
 
 
 def test_it_makes_a_link_that_voids_the_password_and_the_link_before(admin: User) -> None:

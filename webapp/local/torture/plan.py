@@ -25,6 +25,7 @@ DOCUMENT = PlanDocument(
     ),
     repeats=1,
     retries=5,
+    stop_after=0,
 )
 
 

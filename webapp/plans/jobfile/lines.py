@@ -60,7 +60,7 @@ class Section:
 
 @dataclass(frozen=True)
 class JobFile:
-    """`plan` are the comments about the whole plan: `title`, `repeats`, `order`, `retries`, `sequence`."""
+    """`plan` are the comments about the whole plan: `title`, `repeats`, `order` and so on."""
 
     sections: tuple[Section, ...]
     plan: tuple[Line, ...] = ()

@@ -56,6 +56,7 @@ def _head(document: PlanDocument) -> list[str]:
         "repeats": str(document.repeats),
         "order": document.order.value,
         "retries": str(document.retries),
+        "stop_after": str(document.stop_after),
         "sequence": ", ".join(document.sequence),
     }
     note = [f"; > {line}" for line in document.note.splitlines() if line.strip()]

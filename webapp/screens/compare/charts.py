@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.latency import PERCENTS, Distribution
+from webapp.compare.options import ViewOptions
 from webapp.compare.structs import Cell, Comparison, Series
 from webapp.compare.timeline import TimeLines
 from webapp.hosts.bounds import Bound
 from webapp.screens.ceilings import drawn
-from webapp.screens.compare.options import ViewOptions
 from webapp.screens.compare.payloads import (
     CompareCharts,
     CompareLevel,

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Sequence
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from webapp.compare.options import split
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.compare.structs import Comparison
 from webapp.core.errors import Refusal
 from webapp.screens.access import page
 from webapp.screens.compare.charts import TableRow, table_of
-from webapp.screens.compare.form import split
 from webapp.screens.results.csv_export import csv_response
 from webapp.screens.results.picks import pairs_of
 

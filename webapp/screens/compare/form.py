@@ -5,21 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, PLACES, Row, dimension
+from webapp.compare.options import AXES, CEILINGS, CELLS, CHARTS, OPTION_KEYS, RATIOS, SCALES, SHARES, Pairs, ViewOptions
 from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
-from webapp.screens.compare.options import (
-    AXES,
-    CEILINGS,
-    CELLS,
-    CHARTS,
-    OPTION_KEYS,
-    RATIOS,
-    SCALES,
-    SHARES,
-    ViewOptions,
-)
 from webapp.screens.results.picks import (
     Pick,
     Point,
@@ -29,8 +19,6 @@ from webapp.screens.results.picks import (
     place_picks,
 )
 
-Pairs = Sequence[tuple[str, str]]
-
 
 @dataclass(frozen=True)
 class CompareForm:
@@ -39,11 +27,6 @@ class CompareForm:
     picks: tuple[Pick, ...]
     invalid: bool
     hidden: tuple[tuple[str, str], ...]
-
-
-def split(pairs: Pairs) -> tuple[Pairs, Pairs]:
-    """What is compared, and how it is shown."""
-    return [p for p in pairs if p[0] not in OPTION_KEYS], [p for p in pairs if p[0] in OPTION_KEYS]
 
 
 def form_of(

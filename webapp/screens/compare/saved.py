@@ -12,20 +12,19 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from webapp.compare.models import SavedComparison
-from webapp.compare.query import read_query
+from webapp.compare.options import Pairs
 from webapp.compare.services import (
     change_comparison,
     copy_comparison,
     delete_comparison,
     may_change,
+    plain_query,
     restore_comparison,
     save_comparison,
 )
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.screens.access import operator_action, page, person
-from webapp.screens.compare.form import Pairs, split
-from webapp.screens.compare.options import read_options
 
 SHOWN = {"own": "Own", "all": "Everybody's", "deleted": "Deleted"}
 
@@ -60,17 +59,13 @@ def opened(text: str, pairs: Pairs, user: User) -> dict[str, object]:
     return {"query": query, "saved": saved, "changed": query != saved.query, "own": may_change(saved, user)}
 
 
-def plain_query(pairs: Pairs) -> str:
-    """The address without what it came from."""
-    return urlencode([pair for pair in pairs if pair[0] != "saved" and pair[1]])
-
-
 @operator_action
 def save_action(request: HttpRequest) -> HttpResponse:
     try:
         saved = save_comparison(
-            title=_given(request, "title"), note=_given(request, "note"), query=_query(request), by=person(request)
-        )
+            title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
+            by=person(request),
+        )  # fmt: skip
     except Refusal as refusal:
         messages.error(request, str(refusal))
         return redirect(f"{reverse('compare')}?{request.POST.get('query', '')}")
@@ -82,21 +77,12 @@ def _given(request: HttpRequest, name: str) -> str:
     return str(request.POST.get(name, ""))
 
 
-def _query(request: HttpRequest) -> str:
-    """Raises Refusal for what no comparison can be made of."""
-    pairs = parse_qsl(_given(request, "query"))
-    compared, shown = split(pairs)
-    read_query(compared)
-    read_options(shown)
-    return plain_query(pairs)
-
-
 @operator_action
 def change_action(request: HttpRequest, pk: int) -> HttpResponse:
     saved = get_object_or_404(SavedComparison, pk=pk)
     try:
         change_comparison(
-            saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_query(request),
+            saved=saved, title=_given(request, "title"), note=_given(request, "note"), query=_given(request, "query"),
             by=person(request),
         )  # fmt: skip
         messages.success(request, f"{saved.title} is saved as it is shown.")

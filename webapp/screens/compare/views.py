@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 
 from webapp.compare.latency import distributions
+from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
 from webapp.compare.reading import points_there, spots
@@ -23,10 +24,9 @@ from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
 from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
 from webapp.screens.compare.defaults import choose_for
-from webapp.screens.compare.form import Pairs, form_of, split
+from webapp.screens.compare.form import form_of
 from webapp.screens.compare.heat import heat_of
 from webapp.screens.compare.ladder import ladder_of
-from webapp.screens.compare.options import VIEWS, ViewOptions, read_options
 from webapp.screens.compare.saved import opened
 from webapp.screens.results.picks import pairs_of
 

@@ -12,11 +12,13 @@ from webapp.screens.people.account import (
 from webapp.screens.people.audit import audit_page
 from webapp.screens.people.views import (
     add_person,
+    anonymise,
     change_role,
     deactivate,
     people_page,
     person_page,
     reactivate,
+    remove,
     reset_password,
     revoke_persons_token,
 )
@@ -28,6 +30,8 @@ urlpatterns: list[URLPattern] = [
     path("people/<int:pk>/role/", change_role, name="change_role"),
     path("people/<int:pk>/deactivate/", deactivate, name="deactivate_person"),
     path("people/<int:pk>/reactivate/", reactivate, name="reactivate_person"),
+    path("people/<int:pk>/remove/", remove, name="remove_person"),
+    path("people/<int:pk>/anonymise/", anonymise, name="anonymise_person"),
     path("people/<int:pk>/password/", reset_password, name="reset_password"),
     path("people/<int:pk>/tokens/<uuid:token>/revoke/", revoke_persons_token, name="revoke_persons_token"),
     path("audit/", audit_page, name="audit"),

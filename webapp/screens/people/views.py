@@ -21,8 +21,9 @@ PER_PAGE = 50
 
 @admin_page
 def people_page(request: HttpRequest) -> HttpResponse:
-    shown = Paginator(people_list(), PER_PAGE).get_page(request.GET.get("page"))
-    return render(request, "screens/people.html", {"people": shown, "form": AddPersonForm()})
+    left = request.GET.get("show") == "left"
+    shown = Paginator(people_list(left=left), PER_PAGE).get_page(request.GET.get("page"))
+    return render(request, "screens/people.html", {"people": shown, "form": AddPersonForm(), "left": left})
 
 
 @admin_action
@@ -113,7 +114,35 @@ def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         somebody,
         lambda: people.reactivate_user(user=somebody, by=person(request)),
-        f"{somebody.username} can log in again, with the password and the tokens of before.",
+        f"{somebody.username} is back. A new password link lets them in."
+        if somebody.left_at
+        else f"{somebody.username} can log in again, with the password and the tokens of before.",
+    )
+
+
+@admin_action
+def remove(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    form = KnowingForm(request.POST)
+    knowing = form.is_valid() and form.cleaned_data["knowing"]
+    return _changed(
+        request,
+        somebody,
+        lambda: people.remove_user(user=somebody, by=person(request), knowing=knowing),
+        f"{somebody.username} is removed: nothing lets them in any more. What they did keeps their name.",
+    )
+
+
+@admin_action
+def anonymise(request: HttpRequest, pk: int) -> HttpResponse:
+    somebody = get_object_or_404(User, pk=pk)
+    if request.POST.get("confirm", "") != somebody.username:
+        return _person(request, somebody, f"Type {somebody.username} to take the name away. Nothing was changed.")
+    return _changed(
+        request,
+        somebody,
+        lambda: people.anonymise_user(user=somebody, by=person(request)),
+        "The name is gone from the list of people, from runs, plans and notes, and from the audit log.",
     )
 
 

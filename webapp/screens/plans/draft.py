@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import Order, PlanDocument
+from webapp.plans.document import MOST_STOP_AFTER, Order, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.problems import FieldProblem, document_problems
 
@@ -41,6 +41,7 @@ class Draft:
     repeats: str
     order: str
     retries: str
+    stop_after: str
     drop_caches: bool
     common: tuple[FactorRow, ...]
     parts: tuple[DraftPart, ...]
@@ -55,6 +56,7 @@ def draft_of(document: PlanDocument) -> Draft:
         repeats=str(document.repeats),
         order=document.order.value,
         retries=str(document.retries),
+        stop_after=str(document.stop_after),
         drop_caches=document.drop_caches,
         common=_rows(document.common, document.sequence),
         parts=tuple(DraftPart(part.name, part.on, _rows(part.factors, document.sequence)) for part in document.parts),
@@ -79,6 +81,7 @@ def draft_from(data: QueryDict) -> Draft:
         repeats=data.get("repeats", ""),
         order=data.get("order", ""),
         retries=data.get("retries", ""),
+        stop_after=data.get("stop_after", ""),
         drop_caches="drop_caches" in data,
         common=_typed_rows(data, COMMON),
         parts=tuple(
@@ -100,6 +103,7 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.retries, "retries", 0, 5),
+        *_number(draft.stop_after, "stop_after", 0, MOST_STOP_AFTER),
         *_row_problems(draft),
     ]
     plain = _plain(draft)
@@ -147,6 +151,7 @@ def _plain(draft: Draft) -> dict[str, object]:
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
+        "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MOST_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
         "drop_caches": draft.drop_caches,
         "common": _factors(draft.common),

@@ -7,7 +7,7 @@ from webapp.screens.plans.draft import COMMON, Draft, FactorRow
 
 def data_of(draft: Draft) -> QueryDict:
     data = QueryDict(mutable=True)
-    for name in ("title", "note", "repeats", "order", "retries", "version"):
+    for name in ("title", "note", "repeats", "order", "retries", "stop_after", "version"):
         data[name] = getattr(draft, name)
     data["sequence"] = ",".join(draft.sequence)
     if draft.drop_caches:

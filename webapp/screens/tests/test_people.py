@@ -94,6 +94,33 @@ def test_it_ends_sessions_and_tokens_of_an_account_that_is_switched_off(admin: C
     assert is_in(log_in("olga", PASSWORD))
 
 
+def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(admin: Client) -> None:
+    olga = make_user("olga")
+    session = log_in("olga", PASSWORD)
+    script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
+    said = admin.post(reverse("remove_person", args=[olga.pk]), follow=True).content.decode()
+    assert "olga is removed" in said
+    assert "Bring olga back" in said
+    assert not is_in(session)
+    assert script.get("/api/v1/runs").status_code == 401
+    assert "olga" not in admin.get(reverse("people")).content.decode()
+    assert "olga" in admin.get(reverse("people") + "?show=left").content.decode()
+    address = reverse("anonymise_person", args=[olga.pk])
+    assert "Nothing was changed" in admin.post(address, {"confirm": "Olga"}).content.decode()
+    page = admin.post(address, {"confirm": "olga"}, follow=True).content.decode()
+    assert "The name is gone" in page
+    assert f"former-person-{olga.pk}" in page
+    assert "olga" not in page
+    assert "olga" not in admin.get(reverse("audit")).content.decode()
+
+
+def test_it_brings_back_who_left_with_a_new_link(admin: Client) -> None:
+    olga = make_user("olga")
+    admin.post(reverse("remove_person", args=[olga.pk]))
+    assert "new password link" in admin.post(reverse("reactivate_person", args=[olga.pk]), follow=True).content.decode()
+    assert not is_in(log_in("olga", PASSWORD))
+
+
 def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
     refused = admin.post(reverse("deactivate_person", args=[me.pk]), {"knowing": "on"})
     assert refused.status_code == 400

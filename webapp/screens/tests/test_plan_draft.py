@@ -65,6 +65,7 @@ plans = st.builds(
     order=st.sampled_from(Order),
     drop_caches=st.booleans(),
     retries=st.integers(0, 5),
+    stop_after=st.integers(0, 1000),
     sequence=st.lists(st.sampled_from(sorted(FACTORS)), unique=True, max_size=4).map(tuple),
     version=st.integers(-3, 3),
 )

@@ -3,7 +3,7 @@
 view=latency&chart=heat&cells=ratio&scale=log&axis=own&ceilings=on&spot=32
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from webapp.core.errors import Refusal
@@ -16,6 +16,8 @@ CELLS = {"": "the values", "ratio": "ratios to the baseline"}
 RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "per cent: −38 %"}
 CEILINGS = {"": "not shown", "on": "of each target's links"}
 SHARES = {"": "nines: 90, 99, 99.9 %", "linear": "linear, 0 to 100 %"}
+
+Pairs = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,8 @@ def read_options(pairs: Iterable[tuple[str, str]]) -> ViewOptions:
             there = ", ".join(name for name in known if name)
             raise Refusal("compare_view_unknown", f"{key}={given[key]}: there are {there}.")
     return ViewOptions(**given)
+
+
+def split(pairs: Pairs) -> tuple[Pairs, Pairs]:
+    """What is compared, and how it is shown."""
+    return [p for p in pairs if p[0] not in OPTION_KEYS], [p for p in pairs if p[0] in OPTION_KEYS]
