@@ -3,11 +3,13 @@ import { compareCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
 import { latencyCharts, timeCharts } from "../src/payloads/latency";
 import { liveRun } from "../src/payloads/live";
+import { marks } from "../src/payloads/marks";
 import compareExample from "./vectors/compare.json";
 import enrolmentExample from "./vectors/enrolment.json";
 import latencyExample from "./vectors/latency.json";
 import liveExample from "./vectors/live.json";
 import logTailExample from "./vectors/logTail.json";
+import marksExample from "./vectors/marks.json";
 import timeExample from "./vectors/timeline.json";
 
 type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -34,6 +36,7 @@ describe.each([
   ["latency", latencyCharts, latencyExample as Json],
   ["timeline", timeCharts, timeExample as Json],
   ["log tail", logTail, logTailExample as Json],
+  ["marks", marks, marksExample as Json],
 ])("the %s payload", (_name, check, example) => {
   test("is taken as the server writes it", () => {
     expect(check(example)).toEqual(example);

@@ -67,6 +67,7 @@ class Counter(models.Model):
     """A number that only grows, counted here because a server has several processes. See core.services.count."""
 
     REFUSED = "refused_report"
+    MARKS = "validity_marks"  # set and taken back; label: the run's number, "" for all runs
 
     name = models.CharField(max_length=60)
     label = models.CharField(max_length=60)

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import connection, transaction
 
 from webapp.core.errors import Refusal
-from webapp.core.models import ApiToken, AuditEntry, Role, User
+from webapp.core.models import ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
 SYSTEM = "system"
@@ -29,6 +29,11 @@ def count(name: str, label: str) -> None:
             "ON CONFLICT (name, label) DO UPDATE SET value = core_counter.value + 1",
             [name, label[:60]],
         )
+
+
+def counted(name: str, label: str) -> int:
+    """How often that was counted so far."""
+    return Counter.objects.filter(name=name, label=label).values_list("value", flat=True).first() or 0
 
 
 @transaction.atomic

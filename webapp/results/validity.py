@@ -8,8 +8,8 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
 from webapp.core.errors import Refusal
-from webapp.core.models import User
-from webapp.core.services import audit
+from webapp.core.models import Counter, User
+from webapp.core.services import audit, count, counted
 from webapp.results.models import Result
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import ENDED_RUN_STATES
@@ -85,6 +85,7 @@ def _change_trial(trial: Trial, reason: str) -> None:
     trial.invalid_reason = reason
     trial.save(update_fields=["invalid_reason"])
     Result.objects.filter(trial=trial).update(invalid=bool(trial.why_invalid))
+    _tell(trial.run)
 
 
 def _change_run(run: Run, reason: str) -> None:
@@ -92,6 +93,18 @@ def _change_run(run: Run, reason: str) -> None:
     run.save(update_fields=["invalid_reason"])
     marked = Exists(Trial.objects.filter(pk=OuterRef("trial_id")).exclude(invalid_reason=""))
     Result.objects.filter(run=run).update(invalid=Q(marked) if not reason else True)
+    _tell(run)
+
+
+def _tell(run: Run) -> None:
+    """Pages that are open find by these numbers that a mark was set or taken back."""
+    count(Counter.MARKS, str(run.number))
+    count(Counter.MARKS, "")
+
+
+def marks_changed(run: str = "") -> int:
+    """How often marks of a run (its number), or of any, were set or taken back: what is asked for by open pages."""
+    return counted(Counter.MARKS, run)
 
 
 def _name(trial: Trial) -> str:

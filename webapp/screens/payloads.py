@@ -18,6 +18,12 @@ class ChartCeiling(Payload, frozen=True, kw_only=True):
     high: float | None
 
 
+class Marks(Payload, frozen=True, kw_only=True):
+    """How often marks of invalid results were set or taken back."""
+
+    count: int
+
+
 class LiveSample(Payload, frozen=True, kw_only=True):
     """One direction of one second of a leg."""
 

@@ -11,6 +11,7 @@ import "../styles/charts.css";
 import "../styles/people.css";
 import "../styles/plan.css";
 import "../styles/print.css";
+import { initMarks } from "../features/marks";
 import {
   initCopy,
   initDialogs,
@@ -31,3 +32,4 @@ initTimes();
 initCopy();
 initDialogs();
 initFilters();
+initMarks();

@@ -6,18 +6,13 @@ import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
 import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
+import { reloadWhenFree } from "../lib/reload";
 import { SampleStore } from "../lib/samples";
 import { type LiveRun, liveRun } from "../payloads/live";
 
 /** Which buttons and words the server wrote for a state. */
 function pageOf(state: string): string {
   return { queued: "open", running: "open", closing: "closing", paused: "paused" }[state] ?? "ended";
-}
-
-/** A fresh page for another state, but not under the hands of somebody who reads a dialog or writes a note. */
-function reloadWhenFree(): void {
-  const busy = document.querySelector("dialog[open]") || find("note-text", HTMLTextAreaElement)?.value;
-  if (!busy) window.location.reload();
 }
 
 function initRun(): void {

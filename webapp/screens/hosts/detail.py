@@ -46,6 +46,7 @@ class Event:
     title: str
     by: str = ""
     sentences: Sequence[str] = ()
+    address: str = ""  # query of the page that shows the change in full
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,11 @@ def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
 
 def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
     new, old = read_inventory(after), read_inventory(before)
+    address = f"from={before.pk}&to={after.pk}"
     if new is None or old is None:
         return Event(after.taken_at, "Changed", sentences=["An older look cannot be read any more."])
-    said = changes(old, new) or ["Something changed that is not shown here."]
-    return Event(after.taken_at, "Changed", sentences=said)
+    said = changes(old, new) or ["Details of the hardware."]
+    return Event(after.taken_at, "Changed", sentences=said, address=address)
 
 
 def _detail(deed: AuditEntry) -> list[str]:

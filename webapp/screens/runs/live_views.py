@@ -1,12 +1,14 @@
-"""What a run's page asks for once a second."""
+"""What open pages ask for: a run's once a second, others now and then whether marks have changed."""
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.cache import never_cache
 
+from webapp.results.validity import marks_changed
 from webapp.runs.models import Run
 from webapp.screens.access import page
+from webapp.screens.payloads import Marks
 from webapp.screens.runs.live import BadCursor, live_run
 from webapp.screens.runs.shared import SharedAnswers
 
@@ -23,3 +25,11 @@ def live(request: HttpRequest, number: int) -> HttpResponse:
     except BadCursor as error:
         return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=400)
     return HttpResponse(body, content_type="application/json")
+
+
+@never_cache
+@page
+def marks(request: HttpRequest) -> HttpResponse:
+    """How often marks of `?run=17`, or of any run, were set or taken back."""
+    found = Marks(count=marks_changed(request.GET.get("run", "")[:60]))
+    return HttpResponse(msgspec.json.encode(found), content_type="application/json")

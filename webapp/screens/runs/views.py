@@ -16,6 +16,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, Tria
 from webapp.runs.selectors import runs_list
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
+from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
@@ -68,6 +69,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "outcome": outcome(run, payload),
         "setting_rows": setting_rows(run),
         "observed": observed(run),
+        "since_before": since_run_before(run),
         **_actions(run, payload, trials),
     }
     return render(request, "screens/run.html", context)

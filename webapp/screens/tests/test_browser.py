@@ -12,6 +12,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from webapp.results.validity import mark_run
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 
@@ -101,6 +102,18 @@ def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, probl
     factories.finish_run(run)
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
     expect(page.locator("#run-count")).to_have_text("24 of 24 trials")
+    assert problems == []
+
+
+def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, run: Run, problems: list[str]) -> None:
+    factories.finish_run(run)
+    compared = page.context.new_page()
+    compared.goto("/compare/?run=1")
+    page.goto("/runs/1/trials/0/")
+    expect(page.get_by_text("wrong cable")).to_have_count(0)
+    mark_run(run=run, reason="wrong cable", by=None)
+    expect(page.get_by_text("wrong cable").first).to_be_visible()
+    expect(compared.get_by_text("somebody marked results as invalid")).to_be_visible()
     assert problems == []
 
 

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -158,3 +159,36 @@ def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of
         factories.make_target(host, f"more{number}")
         factories.make_snapshot(host)
     assert queries_of("/hosts/storage1/") == one
+
+
+def test_it_compares_two_looks_that_the_address_names(operator: Client) -> None:
+    host = factories.make_host()
+    assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
+    first = factories.make_snapshot(host)
+    assert "looked the same since the first" in operator.get("/hosts/storage1/differences/").content.decode()
+    newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
+    second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    address = f"/hosts/storage1/differences/?from={first.pk}&to={second.pk}"
+    assert address.replace("&", "&amp;") in operator.get("/hosts/storage1/").content.decode()
+    for page in (address, "/hosts/storage1/differences/", "/hosts/storage1/differences/?from=x&to=999"):
+        text = operator.get(page).content.decode()
+        assert re.search(r"memory bytes</th>\s*<td[^>]*>270,582,939,648</td>\s*<td[^>]*>17</td>", text), page
+    assert "Nothing differs" in operator.get(f"{address}&from={second.pk}").content.decode()
+    rename_host(host=host, slug="rack4", by=None)
+    assert operator.get(address)["Location"] == address.replace("storage1", "rack4")
+
+
+def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: Client) -> None:
+    host = factories.make_host()
+    target, version = factories.make_target(host), factories.make_version()
+    first = factories.make_snapshot(host)
+    for _ in range(2):
+        factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
+    assert "looked as in run 1" in operator.get("/runs/2/").content.decode()
+    assert "looked as in run" not in operator.get("/runs/1/").content.decode()
+    newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
+    second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now())
+    factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
+    text = operator.get("/runs/3/").content.decode()
+    assert "has changed since run 2" in text
+    assert f"differences/?from={first.pk}&amp;to={second.pk}" in text

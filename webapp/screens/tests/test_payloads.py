@@ -9,7 +9,7 @@ from django.conf import settings
 
 from webapp.screens.compare.payloads import CompareCharts, LatencyCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
-from webapp.screens.payloads import LiveRun, Payload
+from webapp.screens.payloads import LiveRun, Marks, Payload
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
@@ -19,6 +19,7 @@ EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("timeline.json", TimeCharts),
     ("enrolment.json", Enrolment),
     ("logTail.json", LogTail),
+    ("marks.json", Marks),
 ]
 
 

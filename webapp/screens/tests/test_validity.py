@@ -44,3 +44,19 @@ def test_a_viewer_sees_the_mark_and_no_button(viewer: Client, run: Run) -> None:
     assert "wrong cable" in text
     assert "Trust it again" not in text
     assert "Mark invalid" not in viewer.get("/runs/1/trials/0/").content.decode()
+
+
+def test_open_pages_learn_that_a_mark_was_set_or_taken_back(operator: Client, run: Run) -> None:
+    def counts() -> list[int]:
+        return [operator.get(f"/runs/marks/{query}").json()["count"] for query in ("", "?run=1", "?run=2")]
+
+    assert 'data-count="0" data-reload' in operator.get("/runs/1/").content.decode()
+    before = counts()
+    operator.post("/runs/1/trials/0/invalid/", {"reason": "x"})
+    operator.post("/runs/1/trials/0/invalid/", {"reason": "x"})
+    assert counts() == [before[0] + 1, before[1] + 1, 0]
+    operator.post("/runs/1/trials/0/valid/")
+    operator.post("/runs/1/invalid/", {"reason": "x"})
+    assert counts() == [before[0] + 3, before[1] + 3, 0]
+    for page in ("/runs/1/", "/runs/1/trials/0/", "/results/", "/compare/?run=1&invalid=1"):
+        assert 'data-count="3"' in operator.get(page).content.decode()

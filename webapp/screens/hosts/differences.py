@@ -1,0 +1,77 @@
+"""Two looks at a host side by side: what changed, from what, to what. The address keeps which two."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from webapp.hosts.differences import fact_changes
+from webapp.hosts.models import Host, HostSnapshot
+from webapp.runs.models import Run
+from webapp.screens.access import page
+from webapp.screens.hosts.detail import read_inventory
+from webapp.screens.hosts.find import host_or_404
+
+LOOKS_OFFERED = 200
+
+
+@page
+def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
+    host = host_or_404(slug)
+    if host.slug != slug:
+        return redirect(f"{request.path.replace(slug, host.slug, 1)}?{request.GET.urlencode()}")
+    looks = list(host.snapshots.select_related("snapshot")[:LOOKS_OFFERED])
+    before = _chosen(host, request.GET.get("from", ""), looks, 1)
+    after = _chosen(host, request.GET.get("to", ""), looks, 0)
+    old, new = read_inventory(before), read_inventory(after)
+    offered = {*looks, *(look for look in (before, after) if look)}
+    context = {
+        "host": host,
+        "looks": sorted(offered, key=lambda look: look.taken_at, reverse=True),
+        "before": before,
+        "after": after,
+        "readable": old is not None and new is not None,
+        "changes": fact_changes(old, new) if old and new else [],
+    }
+    return render(request, "screens/host_differences.html", context)
+
+
+def _chosen(host: Host, text: str, looks: Sequence[HostSnapshot], default: int) -> HostSnapshot | None:
+    """The look of that id, also an old one; else the newest or the one before it."""
+    found = host.snapshots.select_related("snapshot").filter(pk=int(text)).first() if _is_id(text) else None
+    return found or (looks[min(default, len(looks) - 1)] if looks else None)
+
+
+def _is_id(text: str) -> bool:
+    return text.isdecimal() and len(text) < 18
+
+
+@dataclass(frozen=True)
+class SinceThen:
+    """How a host looked in a run and in the run before it there."""
+
+    host: Host
+    earlier: int  # number of that run
+    before: HostSnapshot
+    after: HostSnapshot
+
+    @property
+    def same(self) -> bool:
+        return self.before.snapshot_id == self.after.snapshot_id
+
+
+def since_run_before(run: Run) -> list[SinceThen]:
+    """For each host of a run that has begun, where something was measured there before. Three queries a host."""
+    hosts = Host.objects.filter(pk__in=run.targets.values("host")).order_by("slug") if run.started_at else []
+    return [found for host in hosts if (found := _since(run, host))]
+
+
+def _since(run: Run, host: Host) -> SinceThen | None:
+    earlier = Run.objects.filter(targets__host=host, started_at__lt=run.started_at).order_by("-started_at").first()
+    if earlier is None:
+        return None
+    looks = host.snapshots.only("pk", "host", "snapshot_id", "taken_at")
+    before = looks.filter(taken_at__lte=earlier.started_at).first() or looks.last()
+    after = looks.filter(taken_at__lte=run.ended_at).first() if run.ended_at else looks.first()
+    return SinceThen(host, earlier.number, before, after) if before and after else None
