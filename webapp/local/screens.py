@@ -96,7 +96,7 @@ def _samples(admin: "User") -> dict[str, object]:
 def _series(
     browser: "Browser", url: str, admin: "User", paths: Mapping[str, str], width: int, theme: str
 ) -> Iterator[str]:
-    from webapp.tests.visits import NOT_LOGGED_IN, log_in
+    from webapp.tests.visits import NOT_LOGGED_IN, SHOWN_ONCE, log_in, open_once
 
     for open_to_all in (True, False):
         context = browser.new_context(
@@ -108,11 +108,31 @@ def _series(
         page = context.new_page()
         for name in (name for name in paths if (name in NOT_LOGGED_IN) is open_to_all):
             page.goto(paths[name], wait_until="load")
-            page.wait_for_timeout(SETTLE_MS)
-            file = f"{name.replace('_', '-')}-{width}-{theme}.webp"
-            (FOLDER / file).write_bytes(_picture(page, width))
-            yield file
+            yield _kept(page, name, width, theme)
+        for name, shown in () if open_to_all else SHOWN_ONCE.items():
+            open_once(page, shown)
+            yield _kept(page, name, width, theme)
+            _forget_shown(admin)
         context.close()
+
+
+def _kept(page: "Page", name: str, width: int, theme: str) -> str:
+    page.wait_for_timeout(SETTLE_MS)
+    file = f"{name.replace('_', '-')}-{width}-{theme}.webp"
+    (FOLDER / file).write_bytes(_picture(page, width))
+    return file
+
+
+def _forget_shown(admin: "User") -> None:
+    """What was made for a picture opens nothing: the picture can be seen by anybody."""
+    from webapp.core.models import ApiToken, User
+    from webapp.hosts.models import EnrolmentToken
+    from webapp.tests.visits import SHOWN_ONCE
+
+    token, line, person = (SHOWN_ONCE[name].given for name in ("new_token", "new_host_line", "password_link"))
+    ApiToken.objects.filter(user=admin, name=token["name"]).delete()
+    EnrolmentToken.objects.filter(host_slug=line["slug"]).delete()
+    User.objects.filter(username=person["username"]).delete()
 
 
 def _picture(page: "Page", width: int) -> bytes:

@@ -9,7 +9,18 @@ from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import User
 from webapp.tests.samples import ADMIN, make_people, make_samples
-from webapp.tests.visits import AXE, NOT_LOGGED_IN, WATCH, Seen, html_pages, log_in, script_bytes, sideways, visit
+from webapp.tests.visits import (
+    AXE,
+    NOT_LOGGED_IN,
+    SHOWN_ONCE,
+    WATCH,
+    Seen,
+    html_pages,
+    log_in,
+    script_bytes,
+    sideways,
+    visit,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
@@ -66,6 +77,19 @@ def test_it_is_accessible_and_within_its_policy(
     all_seen = seen(chromium, live_server.url, theme, paths)
     problems = [f"{name}: {what}" for name, one in all_seen.items() for what in one.problems]
     assert not problems, "\n".join(problems)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", SHOWN_ONCE)
+def test_what_is_shown_once_is_accessible_and_fits(
+    chromium: Browser, live_server: LiveServer, theme: str, name: str
+) -> None:
+    make_people()
+    page = page_in(chromium, live_server.url, theme, name, width=390)
+    found = visit(page, SHOWN_ONCE[name])
+    assert page.locator("[data-copy]").first.is_visible()
+    assert (found.problems, sideways(page)) == ((), 0)
+    page.context.close()
 
 
 def test_it_loads_little_script_and_fits_a_narrow_screen(

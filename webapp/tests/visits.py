@@ -19,6 +19,22 @@ AXE = Path(settings.BASE_DIR) / "frontend" / "node_modules" / "axe-core" / "axe.
 PATIENCE_MS = 20_000
 NOT_LOGGED_IN = ("login", "set_password")
 
+
+@dataclass(frozen=True)
+class ShownOnce:
+    """A page that answers a form and cannot be opened again: where the form stands, where it goes, what is given."""
+
+    form: str
+    action: str
+    given: Mapping[str, str]
+
+
+SHOWN_ONCE: Mapping[str, ShownOnce] = {
+    "new_token": ShownOnce("/account/", "/account/tokens/", {"name": "picture of a token"}),
+    "new_host_line": ShownOnce("/hosts/add/", "/hosts/add/line/", {"slug": "shown-once"}),
+    "password_link": ShownOnce("/people/", "/people/add/", {"username": "shown.once", "role": "viewer"}),
+}
+
 # Run before any script of the page. The policy's violations are events of the document.
 WATCH = """
 window.stopped = [];
@@ -32,6 +48,13 @@ ASK_AXE = """async () => {
   const where = (node) => `${node.target.join(" ")} (${why(node)})`;
   const { violations } = await axe.run(document, { resultTypes: ["violations"] });
   return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(where).join("; ")}`);
+}"""
+
+
+SEND_FORM = """({ action, given }) => {
+  const form = [...document.forms].find((one) => new URL(one.action).pathname === action);
+  for (const [name, value] of Object.entries(given)) form.elements.namedItem(name).value = value;
+  form.requestSubmit();
 }"""
 
 
@@ -80,7 +103,7 @@ def log_in(context: BrowserContext, url: str, user: User) -> None:
     context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": url}])
 
 
-def visit(page: Page, path: str) -> Seen:
+def visit(page: Page, path: str | ShownOnce) -> Seen:
     """Open it, let its scripts settle, and look."""
     errors: list[str] = []
 
@@ -89,11 +112,21 @@ def visit(page: Page, path: str) -> Seen:
 
     page.on("pageerror", on_error)
     try:
-        page.goto(path, wait_until="load", timeout=PATIENCE_MS)
+        if isinstance(path, ShownOnce):
+            open_once(page, path)
+        else:
+            page.goto(path, wait_until="load", timeout=PATIENCE_MS)
         page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
         return Seen(tuple(_axe(page)), tuple(page.evaluate("window.stopped")), tuple(errors))
     finally:
         page.remove_listener("pageerror", on_error)
+
+
+def open_once(page: Page, shown: ShownOnce) -> None:
+    """Fill in the form and send it: what the page then shows is shown this once."""
+    page.goto(shown.form, wait_until="load", timeout=PATIENCE_MS)
+    with page.expect_navigation(url=f"**{shown.action}", wait_until="load", timeout=PATIENCE_MS):
+        page.evaluate(SEND_FORM, {"action": shown.action, "given": dict(shown.given)})
 
 
 def _axe(page: Page) -> list[str]:
