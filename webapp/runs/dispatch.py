@@ -5,8 +5,8 @@ that are paused, once another run wants the host or the pause has lasted a while
 that has its settings made anew. Then the planned trials, by index, of the run that already works on this
 host, else of the first in the queue that may go on. An attempt and its lock are claimed in one transaction;
 of two that try at once for a host, one waits for the other and then finds it busy. A host on which too many
-of a run's trials failed in a row gets no more of it (stop_rule). The order is
-published after the commit; where the broker is away the next tick publishes it again.
+of a run's trials failed in a row gets no more of it (stop_rule). The order is published after the commit;
+where the broker is away the next tick publishes it again.
 
 A host that has not been heard for a while gets nothing: what waits for it is given to it when it is back,
 after it was asked what became of what it had. A host in maintenance gets no trials, but settings that a run has

@@ -5,7 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.dimensions import DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, PLACES, Row, dimension
-from webapp.compare.options import AXES, CEILINGS, CELLS, CHARTS, OPTION_KEYS, RATIOS, SCALES, SHARES, Pairs, ViewOptions
+from webapp.compare.options import (
+    AXES,
+    CEILINGS,
+    CELLS,
+    CHARTS,
+    OPTION_KEYS,
+    RATIOS,
+    SCALES,
+    SHARES,
+    Pairs,
+    ViewOptions,
+)
 from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.screens import points

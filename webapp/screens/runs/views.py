@@ -14,6 +14,7 @@ from webapp.hosts.models import Target
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import runs_list
+from webapp.runs.stop_rule import STOPPED
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.differences import since_run_before
@@ -83,6 +84,7 @@ def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:
     return {
         "changeable": changeable,
         "planned": sum(trial.state == TrialState.PLANNED for trial in trials),
+        "left_out": sum(trial.reason_code == STOPPED for trial in trials),
         "arming": arming,
         "drives": drives_to_arm(arming.drives) if arming and not arming.holds else [],
         "destroyed": destroyed,

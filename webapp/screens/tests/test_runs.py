@@ -65,11 +65,11 @@ def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operat
 def test_it_shows_as_many_queries_for_a_large_run_as_for_a_small_one(
     operator: Client, queries_of: Callable[[str], int]
 ) -> None:
-    run = make_run(repeats=1)
-    large = factories.make_run(run.version, list(run.targets.all()), repeats=4)
-    factories.finish_run(run)
-    factories.finish_run(large)
-    assert queries_of("/runs/1/") == queries_of("/runs/2/")
+    before = make_run(repeats=1)  # so that both have a run before them there
+    run, large = (factories.make_run(before.version, list(before.targets.all()), repeats=n) for n in (1, 4))
+    for one in (before, run, large):
+        factories.finish_run(one)
+    assert queries_of("/runs/2/") == queries_of("/runs/3/")
 
 
 def test_it_offers_cancelling_only_to_operators_and_only_while_the_run_is_open(
