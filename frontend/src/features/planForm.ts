@@ -42,6 +42,15 @@ function warnBeforeLeaving(form: HTMLFormElement): void {
   });
 }
 
+/** Typed before this script was here, or put back by the browser after a reload. */
+function isTouched(form: HTMLFormElement): boolean {
+  return [...form.elements].some((field) => {
+    if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
+    if (!(field instanceof HTMLInputElement)) return false;
+    return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+  });
+}
+
 /** One step after the other: while one is under way the fields take neither keys nor the pointer. */
 function takeSteps(form: HTMLFormElement, previewing: Previewing): (step: string, focus?: string) => Promise<void> {
   return async function take(step: string, focus?: string): Promise<void> {
@@ -84,5 +93,5 @@ export function initPlanForm(): void {
     if (button.hasAttribute("data-page")) void previewing.now(button.value);
     else void step(button.value, button.dataset.focus);
   });
-  if (form.hasAttribute("data-unsaved")) void previewing.now();
+  if (form.hasAttribute("data-unsaved") || isTouched(form)) void previewing.now();
 }

@@ -52,8 +52,7 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
     page.wait_for_url("**chart=bar**")
     page.get_by_label("Shown as").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
-    mark = page.locator("table.heat .mark").nth(1)
-    assert mark.evaluate("element => getComputedStyle(element).backgroundColor") == "rgb(47, 123, 216)"
+    expect(page.locator("table.heat .mark").nth(1)).to_have_css("background-color", "rgb(47, 123, 216)")
     assert problems == []
 
 
@@ -81,10 +80,10 @@ def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) 
 
 def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
     page.goto(ADDRESS)
-    box = page.locator("#compare-chart").bounding_box()
-    assert box is not None
     reset = page.get_by_role("button", name="Reset zoom")
     page.wait_for_load_state("networkidle")
+    box = page.locator("#compare-chart").bounding_box()  # once everything above it has its place
+    assert box is not None
     page.mouse.move(box["x"] + 100, box["y"] + 60)
     page.mouse.down()
     page.mouse.move(box["x"] + 250, box["y"] + 150, steps=5)

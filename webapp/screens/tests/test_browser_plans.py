@@ -31,6 +31,7 @@ def levels(page: Page, factor: str, of: str = "of part 1") -> Locator:
 def test_a_plan_is_made_from_nothing(page: Page, target: Target, problems: list[str]) -> None:
     page.goto("/plans/")
     page.get_by_role("link", name="New plan").click()
+    page.wait_for_url("**/plans/new/")
     page.get_by_label("Title").fill("Schedulers")
     levels(page, "Block size").fill("512..4M *2")
     expect(page.locator("#cost-trials")).to_have_text("168")
@@ -48,6 +49,16 @@ def test_a_plan_is_made_from_nothing(page: Page, target: Target, problems: list[
     assert saved.parts[0].factors["scheduler"] == "none, mq-deadline, kyber"
     assert saved.parts[0].factors["block_size"] == "512..4M *2"
     assert problems == []
+
+
+def test_what_was_typed_before_the_script_came_is_previewed_too(page: Page, target: Target) -> None:
+    held: list[Route] = []
+    page.route(re.compile(r"/planEditor.*\.js"), lambda route: held.append(route))
+    with page.expect_request(re.compile(r"/planEditor.*\.js")):
+        page.goto("/plans/new/", wait_until="commit")
+    levels(page, "Queue depth").fill("1, 2, 4, 8")
+    held[0].continue_()
+    expect(page.locator("#cost-trials")).to_have_text("24")
 
 
 def test_an_error_stands_at_its_field_while_typing_and_after_saving(page: Page, target: Target) -> None:
