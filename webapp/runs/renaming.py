@@ -3,7 +3,7 @@
 from typing import Any
 
 from django.db.models import Model, Value
-from django.db.models.functions import Replace
+from django.db.models.functions import Concat, Substr
 from django.dispatch import receiver
 
 from webapp.core.people import renamed
@@ -13,14 +13,17 @@ PAUSED = "{} paused the run."
 RESUMED = "{} let the run go on."
 SKIPPED = "Skipped by {}."
 SKIPPED_WHY = "Skipped by {}: {}"
-_SENTENCES = (PAUSED, RESUMED, SKIPPED, SKIPPED_WHY.removesuffix("{}"))
+_WHOLE = (PAUSED, RESUMED, SKIPPED)
+_BEGINNING = SKIPPED_WHY.removesuffix("{}")  # what comes after it was typed by a person
 _COLUMNS: tuple[tuple[type[Model], str], ...] = ((Move, "reason"), (Trial, "reason"), (Trial, "skip_reason"))
 
 
 @receiver(renamed)
 def put_new_name(*, before: str, after: str, **_: Any) -> None:
     for model, column in _COLUMNS:
-        for sentence in _SENTENCES:
-            old, new = sentence.format(before), sentence.format(after)
-            found = model._default_manager.filter(**{f"{column}__startswith": old})
-            found.update(**{column: Replace(column, Value(old), Value(new))})
+        rows = model._default_manager
+        for sentence in _WHOLE:
+            rows.filter(**{column: sentence.format(before)}).update(**{column: sentence.format(after)})
+        old, new = _BEGINNING.format(before), _BEGINNING.format(after)
+        renewed = Concat(Value(new), Substr(column, len(old) + 1))
+        rows.filter(**{f"{column}__startswith": old}).update(**{column: renewed})
