@@ -56,6 +56,7 @@ def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path
     )
     allowed = policy.load(path)
     assert [entry.id for entry in allowed.targets] == ["scratch", "nvme1", "data-read", "image"]
+    assert [drive.id for drive in allowed.drives("bench")] == ["nvme1"]
     assert "vm.dirty_ratio" in allowed.host_settings
 
 
@@ -67,6 +68,8 @@ def _rows(text: str) -> list[str]:
 KEYS = {
     "[host]",
     "[[target]]",
+    "[[pool]]",
+    "drives",
     "id",
     "kind",
     "path",

@@ -24,7 +24,7 @@ MOST_SEARCHED = 200
 def plans_page(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("show", "")
     shown = Shown(asked) if asked in set(Shown) else Shown.ALL
-    search = request.GET.get("q", "").replace("\x00", "")[:MOST_SEARCHED]
+    search = request.GET.get("q", "")[:MOST_SEARCHED]
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "rows": rows(list(pages.object_list)),

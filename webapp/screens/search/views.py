@@ -11,6 +11,6 @@ LONGEST = 200
 
 @page
 def search_page(request: HttpRequest) -> HttpResponse:
-    words = request.GET.get("q", "").replace("\0", "").strip()[:LONGEST]
+    words = request.GET.get("q", "").strip()[:LONGEST]
     context = {"words": words, "groups": find(words) if words else (), "most": MOST}
     return render(request, "screens/search.html", context)
