@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from worker import guard, layouts
+from worker.contract.items import Item, SettingRecord, SettingRestored
 from worker.contract.orders import LayoutWish, TrialOrder
-from worker.contract.reports import Item, SettingRecord, SettingRestored
 from worker.contract.workload import Leg, TargetKind
 from worker.journal import Journal
 from worker.layouts import Built, LayoutFailed

@@ -4,7 +4,7 @@ import threading
 
 import msgspec
 
-from worker.contract.reports import Outcome
+from worker.contract.items import Outcome
 
 
 class StopReason(msgspec.Struct, frozen=True):

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from worker.contract.base import CONTRACT_VERSION
-from worker.contract.reports import Item, WorkerLog
+from worker.contract.items import Item
+from worker.contract.reports import WorkerLog
 from worker.spool import Spooled
 
 _encoder = msgspec.json.Encoder()

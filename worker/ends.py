@@ -2,7 +2,7 @@
 
 import time
 
-from worker.contract.reports import Finished, Outcome
+from worker.contract.items import Finished, Outcome
 
 
 def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:

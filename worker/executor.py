@@ -17,8 +17,8 @@ from contextlib import suppress
 from worker import __version__, layouts, process, setting_by_hand
 from worker.client import Refused, Unreachable
 from worker.contract.base import ContractError, encode
+from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import AnyOrder, CloseRunOrder, PurgeOrder, SettingOrder, TrialOrder, decode_order
-from worker.contract.reports import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.signing import unseal
 from worker.control import Control
 from worker.ends import finished

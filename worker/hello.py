@@ -19,9 +19,9 @@ from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
 from worker.config import ConfigError, Paths, check_broker_url
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.greetings import Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
-from worker.contract.reports import Hello, HelloReply
 from worker.inventory import controllers, health, sysfs
 from worker.keys import Keeper, read_keys
 from worker.log import hide_access

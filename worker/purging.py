@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from worker import guard, policy, purge
+from worker.contract.items import Finished, Item, Outcome, Phase
 from worker.contract.orders import PurgeOrder
 from worker.contract.purge import PurgeMethod
-from worker.contract.reports import Finished, Item, Outcome, Phase
 from worker.contract.workload import TargetRef
 from worker.control import Control
 from worker.drives import Drives

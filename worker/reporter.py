@@ -17,7 +17,8 @@ import time
 from collections.abc import Sequence
 
 from worker.client import Client, Refused, Unreachable
-from worker.contract.reports import Accepted, AttemptReply, Finished, Item, Outcome, Phase, ReportReply
+from worker.contract.items import Accepted, Finished, Item, Outcome, Phase
+from worker.contract.reports import AttemptReply, ReportReply
 from worker.control import Control
 from worker.encoding import encode_item, encode_report
 from worker.log import Shipping

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from worker import guard, policy
+from worker.contract.items import Finished, Item, Outcome
 from worker.contract.orders import SettingDeed, SettingOrder
-from worker.contract.reports import Finished, Item, Outcome
 from worker.ends import finished
 from worker.settings import by_hand
 from worker.settings.base import SettingFailed

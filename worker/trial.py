@@ -22,8 +22,8 @@ import msgspec
 from worker import engines, guard, inventory, layouts, policy, process, recipes
 from worker.assembly import Assembly, placed
 from worker.beside import Beside, KernelWatch, every_source
+from worker.contract.items import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
 from worker.contract.orders import TrialOrder
-from worker.contract.reports import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
 from worker.contract.workload import Leg
 from worker.control import Control
 from worker.drives import Drives, Watch

@@ -19,8 +19,8 @@ from webapp.hosts.lock_groups import lock_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
+from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
 from worker.contract.inventory import Inventory, PolicyTarget
-from worker.contract.reports import Enrol, EnrolReply, Hello, HelloReply
 
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10

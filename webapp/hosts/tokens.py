@@ -17,7 +17,7 @@ from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.models import Host, HostState
-from worker.contract.reports import TokenReply
+from worker.contract.greetings import TokenReply
 
 _DOCUMENTS = ("capabilities", "health", "settings_allowed", "trusted_keys")  # read where they are needed
 

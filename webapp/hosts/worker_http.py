@@ -17,7 +17,7 @@ from webapp.hosts.models import Host
 from webapp.hosts.services import EnrolRefused
 from webapp.hosts.tokens import authenticate_host
 from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
-from worker.contract.reports import Problem
+from worker.contract.greetings import Problem
 
 M = TypeVar("M", bound=Message)
 Answer = Callable[[HttpRequest], Message]

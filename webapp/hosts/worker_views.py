@@ -6,7 +6,7 @@ from webapp.hosts.services import enrol as enrol_host
 from webapp.hosts.tokens import next_token
 from webapp.hosts.worker_http import host_of, read_message, worker_view
 from worker.contract.base import MAX_ENROL_BYTES
-from worker.contract.reports import Enrol, EnrolReply, TokenReply, TokenRequest
+from worker.contract.greetings import Enrol, EnrolReply, TokenReply, TokenRequest
 
 
 @worker_view

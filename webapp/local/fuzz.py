@@ -27,8 +27,9 @@ from webapp.local import services, stack
 from webapp.local.console import complain, run_command, say, step
 from webapp.local.state import State, default_state
 from worker.contract.base import MAX_REPORT_BYTES, ContractError, Message, decode, encode
+from worker.contract.greetings import Enrol, Hello
 from worker.contract.orders import decode_order
-from worker.contract.reports import Enrol, Hello, Report
+from worker.contract.reports import Report
 from worker.contract.signing import unseal
 
 GROWTH_WANTED_BYTES = 20 * 1024 * 1024

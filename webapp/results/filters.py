@@ -17,7 +17,7 @@ from typing import Literal
 from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
-from worker.contract.reports import Direction
+from worker.contract.items import Direction
 
 FACTOR_PREFIX = "factor."
 MOST_NUMBERS = 1000

@@ -9,7 +9,7 @@ from webapp.results.models import LegRun, Result, Sample
 from webapp.runs.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.states import Later
-from worker.contract.reports import Finished
+from worker.contract.items import Finished
 
 # Of a sample's row: column and PostgreSQL's type.
 COLUMNS = (

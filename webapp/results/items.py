@@ -14,7 +14,7 @@ from webapp.results.packing import pack
 from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
-from worker.contract.reports import (
+from worker.contract.items import (
     Accepted,
     DirectionSample,
     Finished,

@@ -41,7 +41,7 @@ class LegRun(models.Model):
     directions = models.BinaryField(default=b"")  # JSON of the DirectionResults until the attempt is done, then empty
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
-    device = models.JSONField(null=True)  # contract.reports.DeviceSample over the whole leg
+    device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole leg
     samples_sent = models.PositiveIntegerField(default=0)
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `beside`
     kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen

@@ -22,7 +22,8 @@ from webapp.hosts.services import touch_host
 from webapp.results.intake import BadItem, moment
 from webapp.results.packing import pack
 from webapp.runs.leases import new_lease, parse_id, whole_from
-from worker.contract.reports import AttemptReply, Batch, DirectionSample, Report, ReportReply, Sample
+from worker.contract.items import DirectionSample, Sample
+from worker.contract.reports import AttemptReply, Batch, Report, ReportReply
 
 # Rows come as one JSON text: parameters of always the same types make one prepared statement.
 _STATEMENT = """

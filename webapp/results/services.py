@@ -9,7 +9,7 @@ from webapp.results.models import LegRun, Result
 from webapp.results.packing import pack
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
-from worker.contract.reports import DirectionResult
+from worker.contract.items import DirectionResult
 
 
 def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:

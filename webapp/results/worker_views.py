@@ -22,7 +22,8 @@ from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import revive_unfinished
 from worker.contract.base import MAX_HELLO_BYTES, MAX_REPORT_BYTES, ContractError
-from worker.contract.reports import Hello, HelloReply, Report, ReportReply
+from worker.contract.greetings import Hello, HelloReply
+from worker.contract.reports import Report, ReportReply
 
 # Of a report that is decoded before its sender is known: an ordinary second has a few kilobytes.
 SHORT_REPORT_BYTES = 64 * 1024

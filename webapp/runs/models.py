@@ -196,7 +196,7 @@ class Attempt(models.Model):
     configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
     # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
     clock_offset_ms = models.BigIntegerField(null=True)
-    purged = models.JSONField(default=list)  # contract.reports.Purged of each drive
+    purged = models.JSONField(default=list)  # contract.items.Purged of each drive
     outcome_code = models.CharField(max_length=60, blank=True)
     outcome = models.TextField(blank=True)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -2,7 +2,7 @@
 
 from webapp.runs.models import Attempt
 
-# The worker's phases (contract.reports.Phase.name).
+# The worker's phases (contract.items.Phase.name).
 _WORDS = {
     "guard": "checking the target",
     "settings": "changing settings",

@@ -18,8 +18,9 @@ from webapp.tests.conftest import SCRATCH
 from webapp.tests.system import StorageHost, System
 from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch
 from worker.contract.base import MAX_REPORT_BYTES, decode, encode
+from worker.contract.items import Accepted, Finished, Outcome
 from worker.contract.orders import queue_name
-from worker.contract.reports import Accepted, Batch, Finished, Outcome, Report, ReportReply
+from worker.contract.reports import Batch, Report, ReportReply
 
 pytestmark = [pytest.mark.pipeline]
 

@@ -19,7 +19,7 @@ from webapp.tests.system import StorageHost, System
 from webapp.tests.test_pipeline import plan, scratch
 from worker.client import Client as WorkerClient
 from worker.config import Enrolment
-from worker.contract.reports import Enrol, EnrolReply
+from worker.contract.greetings import Enrol, EnrolReply
 
 pytestmark = [pytest.mark.pipeline]
 

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from worker.beside.source import OpenFile, opened, short
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.inventory.sysfs import SYS, text
 
 

@@ -10,7 +10,7 @@ import re
 import time
 from typing import Self
 
-from worker.contract.reports import KernelLine
+from worker.contract.items import KernelLine
 
 ERROR, WARNING = 3, 4  # syslog levels
 MOST_LINES = 200  # of one trial; a drive that dies can say the same ten thousand times

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from worker.beside.source import OpenFile, opened, short
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.engines.fio.device import Counters, counters_in, sample_between
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from worker.beside.source import opened
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 
 PROC = Path("/proc")
 _LINES = re.compile(rb"^(Dirty|Writeback): +(\d+) kB", re.MULTILINE)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from worker.beside.source import opened, short
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.inventory import pci, sysfs
 from worker.inventory.sysfs import SYS
 

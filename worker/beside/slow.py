@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from worker.beside.temperatures import drive_inputs
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.inventory.sysfs import SYS
 from worker.tools import ToolError, ask
 

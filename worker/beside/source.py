@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from worker.contract.reports import Sensor
+from worker.contract.items import Sensor
 
 FIRST_BYTES = 16 * 1024
 

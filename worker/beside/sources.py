@@ -12,7 +12,7 @@ from worker.beside.proc_stat import PROC, ProcStat
 from worker.beside.slow import DEV, SlowSensors
 from worker.beside.source import Source
 from worker.beside.temperatures import CpuTemperatures
-from worker.contract.reports import MOST_SENSORS
+from worker.contract.items import MOST_SENSORS
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from worker.beside.source import OpenFile, opened, short
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.inventory.sysfs import SYS, text
 
 CPU_DRIVERS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal"})

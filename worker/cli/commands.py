@@ -9,7 +9,7 @@ from worker.cli import form
 from worker.config import Paths, prepare_state, sole_use
 from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory
-from worker.contract.reports import SettingRestored
+from worker.contract.items import SettingRestored
 from worker.hello import read_targets
 from worker.journal import Journal
 from worker.settings import session

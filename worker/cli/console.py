@@ -4,8 +4,7 @@ import time
 from collections.abc import Callable
 
 from worker.cli import commands, form
-from worker.contract.orders import TrialOrder
-from worker.contract.reports import (
+from worker.contract.items import (
     DirectionResult,
     Finished,
     Item,
@@ -19,6 +18,7 @@ from worker.contract.reports import (
     SettingRecord,
     SettingRestored,
 )
+from worker.contract.orders import TrialOrder
 
 HEAD = ("leg", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
 

@@ -20,7 +20,7 @@ from worker.config import (
     save_enrolment,
 )
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.reports import Enrol, EnrolReply
+from worker.contract.greetings import Enrol, EnrolReply
 from worker.keys import read_keys
 
 

@@ -17,8 +17,8 @@ from worker.cli.console import Console
 from worker.config import ConfigError, Paths, prepare_state, sole_use
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
+from worker.contract.items import Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import TrialOrder, decode_order
-from worker.contract.reports import Finished, Item, Outcome, SettingRestored
 from worker.control import Control
 from worker.ends import finished
 from worker.files import CompleteFiles

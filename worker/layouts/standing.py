@@ -5,8 +5,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from worker.contract.items import SettingRestored
 from worker.contract.layouts import Layout
-from worker.contract.reports import SettingRestored
 from worker.journal import BY_HAND, Journal, LayoutRecord
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed

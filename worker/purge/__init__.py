@@ -10,8 +10,8 @@ guard's check to the last sample. A drive goes on with most of these by itself: 
 import time
 from collections.abc import Mapping
 
+from worker.contract.items import Purged
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.contract.reports import Purged
 from worker.inventory import sysfs
 from worker.purge import ata, discard, nvme, scsi, zeros
 from worker.purge.base import Family, HeldDrive, PurgeFailed, Say, Stopped

@@ -10,7 +10,7 @@ state of the kernel, such as read-ahead in KiB and in sectors; only one of them 
 from abc import ABC, abstractmethod
 from enum import StrEnum
 
-from worker.contract.reports import SettingRecord
+from worker.contract.items import SettingRecord
 
 
 class Scope(StrEnum):

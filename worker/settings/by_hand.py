@@ -6,8 +6,8 @@ and no silence of the server puts back. A run that begins later takes the value 
 
 from collections.abc import Iterable
 
+from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
-from worker.contract.reports import SettingRecord, SettingRestored
 from worker.journal import Journal
 from worker.place import Place
 from worker.policy import Policy

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from worker.contract.reports import SettingRestored
+from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError

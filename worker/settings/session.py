@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
-from worker.contract.reports import SettingRecord
 from worker.journal import Baseline, Journal
 from worker.place import Place
 from worker.policy import Policy

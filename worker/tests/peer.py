@@ -17,23 +17,9 @@ from worker.contract.base import (
     decode,
     encode,
 )
-from worker.contract.reports import (
-    AttemptReply,
-    Batch,
-    Enrol,
-    EnrolReply,
-    Finished,
-    Hello,
-    HelloReply,
-    Item,
-    LogLine,
-    Problem,
-    Refusal,
-    Report,
-    ReportReply,
-    TokenReply,
-    TokenRequest,
-)
+from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
+from worker.contract.items import Finished, Item
+from worker.contract.reports import AttemptReply, Batch, LogLine, Refusal, Report, ReportReply
 
 TOKEN = "host-token-of-the-test-0123456789"
 ENROLMENT_TOKEN = "enrol-me-once-please"

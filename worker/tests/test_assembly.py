@@ -10,8 +10,8 @@ import pytest
 
 from worker import guard, layouts, policy
 from worker.contract.inventory import PolicyTarget
+from worker.contract.items import Finished, Item, Observed, Outcome, SettingRecord, SettingRestored
 from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
-from worker.contract.reports import Finished, Item, Observed, Outcome, SettingRecord, SettingRestored
 from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
 from worker.control import Control
 from worker.files import CompleteFiles

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from worker.client import Client, Refused, Unreachable
-from worker.contract.reports import Enrol
+from worker.contract.greetings import Enrol
 from worker.encoding import encode_report
 from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 

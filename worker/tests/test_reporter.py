@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from worker.client import Client
-from worker.contract.reports import Accepted, Finished, Outcome, Phase, Sample
+from worker.contract.items import Accepted, Finished, Outcome, Phase, Sample
 from worker.contract.tests.examples import SAMPLE
 from worker.control import Control
 from worker.reporter import Reporter

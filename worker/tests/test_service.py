@@ -13,18 +13,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from worker.contract.base import encode
+from worker.contract.items import Accepted, Finished, Item, LegResult, LegStarted, Observed, Outcome, Phase, Sample
 from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
-from worker.contract.reports import (
-    Accepted,
-    Finished,
-    Item,
-    LegResult,
-    LegStarted,
-    Observed,
-    Outcome,
-    Phase,
-    Sample,
-)
 from worker.contract.signing import Envelope, key_id
 from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
 from worker.tests.service import Bench, cpu_s, fio_processes, until

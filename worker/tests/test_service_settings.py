@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from worker import inventory
+from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
-from worker.contract.reports import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.workload import Engine, Pattern, TargetRef, Workload
 from worker.tests.service import Bench, until
 from worker.tests.test_service import of

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from worker.contract.base import MAX_REPORT_BYTES, decode
-from worker.contract.reports import Phase, Report
+from worker.contract.items import Phase
+from worker.contract.reports import Report
 from worker.encoding import encode_item, encode_report
 from worker.spool import KEEP_S, Spool, SpoolFull
 

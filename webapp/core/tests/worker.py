@@ -11,11 +11,8 @@ from webapp.hosts.keys import public_keys
 from webapp.hosts.models import Host
 from webapp.results.ingest import take_report
 from webapp.runs.models import Attempt
-from worker.contract.orders import AnyOrder, queue_name
-from worker.contract.reports import (
+from worker.contract.items import (
     Accepted,
-    AttemptReply,
-    Batch,
     Direction,
     DirectionSample,
     Finished,
@@ -23,9 +20,10 @@ from worker.contract.reports import (
     LegResult,
     LegStarted,
     Outcome,
-    Report,
     Sample,
 )
+from worker.contract.orders import AnyOrder, queue_name
+from worker.contract.reports import AttemptReply, Batch, Report
 from worker.contract.signing import unseal
 from worker.contract.tests.examples import AT, BINS, LEG_RESULT
 

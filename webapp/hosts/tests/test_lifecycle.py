@@ -17,8 +17,8 @@ from webapp.hosts.services import enrol, issue_enrolment_token
 from webapp.hosts.tokens import authenticate_host
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Trial
+from worker.contract.greetings import Enrol
 from worker.contract.orders import queue_name
-from worker.contract.reports import Enrol
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

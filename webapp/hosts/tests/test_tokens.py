@@ -11,7 +11,8 @@ from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
 from webapp.hosts.tests.test_worker_interface import greet, post, problem
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
-from worker.contract.reports import HelloReply, Report, ReportReply, TokenReply, TokenRequest
+from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
+from worker.contract.reports import Report, ReportReply
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

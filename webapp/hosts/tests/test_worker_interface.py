@@ -22,7 +22,8 @@ from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt
 from webapp.runs.tests.test_dispatch import at_once
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, Message, encode
-from worker.contract.reports import Enrol, EnrolReply, HelloReply, Problem, Report, ReportReply, TokenRequest
+from worker.contract.greetings import Enrol, EnrolReply, HelloReply, Problem, TokenRequest
+from worker.contract.reports import Report, ReportReply
 from worker.contract.tests.examples import HELLO
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

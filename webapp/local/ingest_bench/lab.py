@@ -12,9 +12,8 @@ import msgspec
 
 from worker.contract.base import encode
 from worker.contract.histogram import Histogram
-from worker.contract.reports import (
+from worker.contract.items import (
     Accepted,
-    Batch,
     DeviceSample,
     Direction,
     DirectionResult,
@@ -25,9 +24,9 @@ from worker.contract.reports import (
     LegResult,
     LegStarted,
     Outcome,
-    Report,
     Sample,
 )
+from worker.contract.reports import Batch, Report
 
 if TYPE_CHECKING:
     from webapp.runs.models import Run

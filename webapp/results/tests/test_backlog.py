@@ -14,7 +14,7 @@ from webapp.results.models import LegRun, Result, Sample
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, Move, TargetLock
 from webapp.runs.tasks import dispatch_all
-from worker.contract.reports import Item
+from worker.contract.items import Item
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -31,8 +31,7 @@ from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tests.test_dispatch import at_once
-from worker.contract.reports import (
-    Batch,
+from worker.contract.items import (
     Direction,
     Item,
     KernelLine,
@@ -40,12 +39,12 @@ from worker.contract.reports import (
     LegStarted,
     Observed,
     Phase,
-    Report,
     Sensor,
     SensorKind,
     SettingRecord,
     SettingRestored,
 )
+from worker.contract.reports import Batch, Report
 from worker.contract.tests.examples import AT, BINS, SAMPLE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

@@ -17,7 +17,7 @@ from webapp.results.retention import delete_orphans, delete_run, thin_samples
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Attempt, Run, Trial
-from worker.contract.reports import Item
+from worker.contract.items import Item
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

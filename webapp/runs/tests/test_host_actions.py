@@ -15,9 +15,9 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.host_actions import purge_drive, set_by_hand, setting_by_hand
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
+from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import PurgeOrder, SettingDeed, SettingOrder
 from worker.contract.purge import PurgeMethod
-from worker.contract.reports import SettingRecord, SettingRestored
 from worker.contract.tests.examples import AT, PURGED
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

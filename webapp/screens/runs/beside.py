@@ -8,7 +8,7 @@ from webapp.core import formatting
 from webapp.results.models import LegRun, Sample
 from webapp.runs.models import Trial
 from webapp.screens.payloads import LiveSensor, LiveSensors
-from worker.contract.reports import SensorKind
+from worker.contract.items import SensorKind
 
 Values = Sequence[float | None]
 CPU = "cpu"

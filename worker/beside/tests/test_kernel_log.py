@@ -10,7 +10,7 @@ import pytest
 
 from worker.beside import KernelWatch
 from worker.beside.kernel_log import MOST_LINES, is_trouble
-from worker.contract.reports import KernelLine
+from worker.contract.items import KernelLine
 
 TROUBLES = (
     (4, "nvme nvme0: I/O 12 QID 3 timeout, aborting"),

@@ -17,7 +17,7 @@ from worker.beside.proc_stat import ProcStat
 from worker.beside.slow import SlowSensors, read_dcmi
 from worker.beside.source import FIRST_BYTES, OpenFile, Source
 from worker.beside.temperatures import CpuTemperatures, drive_inputs
-from worker.contract.reports import Sensor, SensorKind
+from worker.contract.items import Sensor, SensorKind
 from worker.inventory import sysfs
 
 

@@ -1,6 +1,7 @@
 """One example of every message; the documentation shows these and a test holds them to it."""
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
     BlockDevice,
@@ -16,6 +17,28 @@ from worker.contract.inventory import (
     PciFunction,
     PolicyTarget,
 )
+from worker.contract.items import (
+    Accepted,
+    DeviceSample,
+    Direction,
+    DirectionResult,
+    DirectionSample,
+    Finished,
+    KernelLine,
+    KernelLog,
+    LatencyKind,
+    LegResult,
+    LegStarted,
+    Observed,
+    Outcome,
+    Phase,
+    Purged,
+    Sample,
+    Sensor,
+    SensorKind,
+    SettingRecord,
+    SettingRestored,
+)
 from worker.contract.orders import (
     Arming,
     CloseRunOrder,
@@ -27,43 +50,7 @@ from worker.contract.orders import (
     TrialOrder,
 )
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.contract.reports import (
-    Accepted,
-    AttemptReply,
-    Batch,
-    DeviceSample,
-    Direction,
-    DirectionResult,
-    DirectionSample,
-    Enrol,
-    EnrolReply,
-    Finished,
-    Hello,
-    HelloReply,
-    KernelLine,
-    KernelLog,
-    LatencyKind,
-    LegResult,
-    LegStarted,
-    LogLevel,
-    LogLine,
-    Observed,
-    Outcome,
-    Phase,
-    Problem,
-    Purged,
-    Refusal,
-    Report,
-    ReportReply,
-    Sample,
-    Sensor,
-    SensorKind,
-    SettingRecord,
-    SettingRestored,
-    TokenReply,
-    TokenRequest,
-    WorkerLog,
-)
+from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"

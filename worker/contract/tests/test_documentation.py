@@ -8,7 +8,7 @@ import pytest
 
 from worker.contract import orders
 from worker.contract.base import Message
-from worker.contract.reports import Item
+from worker.contract.items import Item
 from worker.contract.signing import Envelope
 from worker.contract.tests import examples as ex
 

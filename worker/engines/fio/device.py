@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.reports import DeviceSample
+from worker.contract.items import DeviceSample
 
 SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")

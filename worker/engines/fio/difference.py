@@ -12,7 +12,7 @@ an amount ends with a short sample. Either way the samples add up to the final d
 import msgspec
 
 from worker.contract.histogram import Histogram, supported_percentile
-from worker.contract.reports import Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.engines.fio.stream import Dump, Flow, Latency
 
 RAMP_LEAST_MS = 500  # the first sample after a ramp holds at least this much: see Differ

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from worker.contract.reports import DeviceSample, LatencyKind, LegResult, LegStarted, Sample, Sensor
+from worker.contract.items import DeviceSample, LatencyKind, LegResult, LegStarted, Sample, Sensor
 from worker.contract.workload import Engine, Leg
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_between

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from worker.contract.histogram import merge
-from worker.contract.reports import Direction, LegResult, LegStarted, Sample
+from worker.contract.items import Direction, LegResult, LegStarted, Sample
 from worker.contract.workload import MIB, Engine, Leg, Pattern, TargetKind, TargetRef, UringOptions, Workload
 from worker.engines import LegFailed, missing_features, prefill, run_leg
 from worker.engines.fio import device

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from worker.contract.reports import Sample
+from worker.contract.items import Sample
 from worker.contract.workload import CpusPolicy, Placement
 from worker.engines import LegFailed
 from worker.engines.tests.test_legs import Bench, bench, leg

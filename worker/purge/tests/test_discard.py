@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from worker import guard, purge
+from worker.contract.items import Finished, Item, Outcome, Phase, Purged
 from worker.contract.orders import Arming, PurgeOrder
 from worker.contract.purge import PurgeMethod
-from worker.contract.reports import Finished, Item, Outcome, Phase, Purged
 from worker.contract.workload import TargetRef
 from worker.control import Control
 from worker.drive_state import DriveState

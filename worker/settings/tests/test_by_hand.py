@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
-from worker.contract.reports import SettingRecord, SettingRestored
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.place import Place

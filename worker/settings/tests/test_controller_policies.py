@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
-from worker.contract.reports import SettingRecord
 from worker.controllers import Policy as ControllerPolicyKind
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
-from worker.contract.reports import SettingRecord
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.place import Place

@@ -15,8 +15,8 @@ from pathlib import Path
 import msgspec
 
 from worker import engines, guard, layouts
+from worker.contract.items import LegResult, LegStarted, SettingRecord
 from worker.contract.orders import SettingWish
-from worker.contract.reports import LegResult, LegStarted, SettingRecord
 from worker.contract.workload import KIB, MIB, Engine, Leg, Pattern, TargetKind, TargetRef, Workload
 from worker.inventory import sysfs
 from worker.journal import Journal

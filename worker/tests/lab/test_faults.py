@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from worker.contract.items import Finished, Item, KernelLog, LegStarted, Outcome, Sample
 from worker.contract.orders import TrialOrder
-from worker.contract.reports import Finished, Item, KernelLog, LegStarted, Outcome, Sample
 from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
 from worker.control import Control
 from worker.files import CompleteFiles

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.contract.histogram import merge
-from worker.contract.reports import LatencyKind
+from worker.contract.items import LatencyKind
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.stream import Dump, Flow, Job, Latency
 

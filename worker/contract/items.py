@@ -1,0 +1,234 @@
+"""What an attempt has to tell, item by item: from its acceptance to its end."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from worker.contract.base import Count, LongText, Message, Name, Number, Text
+from worker.contract.histogram import Histogram
+from worker.contract.inventory import Label
+from worker.contract.purge import PurgeMethod
+
+
+class Direction(StrEnum):
+    READ = "read"
+    WRITE = "write"
+    TRIM = "trim"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended."""
+
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class LatencyKind(StrEnum):
+    LAT = "lat"  # fio's total latency
+    CLAT = "clat"  # completion latency, where fio keeps no total
+
+
+LegNumber = Annotated[int, Meta(ge=0, le=63)]
+
+
+class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
+    """The order is in the journal."""
+
+    at: float  # Unix time, s
+    worker_version: Label
+
+
+class Phase(Message, tag="phase", frozen=True, kw_only=True):
+    """What the worker is doing now: guard, purge, settings, prefill, run, report, restore."""
+
+    at: float
+    name: Name
+    detail: Text = ""
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None
+
+
+class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
+    """One setting, as asked for and as observed after writing."""
+
+    at: float
+    name: Name
+    device: Label  # kernel name, or a controller's PCI address; "" for host-wide
+    before: Text
+    asked: Text
+    observed: Text
+
+
+class SettingRestored(Message, tag="restored", frozen=True, kw_only=True):
+    at: float
+    name: Name
+    device: Label
+    value: Text  # what it was to be put back to
+    observed: Text
+    restored: bool
+    note: Text = ""  # why not, e.g. changed by somebody else since
+
+
+class Purged(Message, tag="purged", frozen=True, kw_only=True):
+    """A drive was purged: what was sent, what was said, and what it reads as now."""
+
+    at: float
+    device: Label
+    serial: Label
+    method: PurgeMethod
+    commands: Annotated[tuple[Text, ...], Meta(max_length=20)]
+    said: Text = ""  # by the program, or by the drive
+    samples: Count  # evenly spread blocks that were read afterwards
+    samples_not_zero: Count
+    zeros_promised: bool | None = None  # whether the drive says that it reads as zeros now; None: it does not say
+    seconds: Number
+
+
+class Observed(Message, tag="observed", frozen=True, kw_only=True):
+    """The configuration under which the trial ran: everything a result depends on and that was really there."""
+
+    at: float
+    facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
+
+
+class SensorKind(StrEnum):
+    """What a value beside the I/O is, and in which unit."""
+
+    CPU_USER = "cpu_user"  # percent of one core's time over the interval, as all of cpu_
+    CPU_SYSTEM = "cpu_system"
+    CPU_IRQ = "cpu_irq"  # hard and soft interrupts
+    CPU_IOWAIT = "cpu_iowait"
+    CPU_STEAL = "cpu_steal"  # taken by a hypervisor
+    INTERRUPTS = "interrupts"  # a second
+    TEMPERATURE = "temperature"  # °C
+    POWER = "power"  # W
+    MEMORY = "memory"  # bytes
+    UTILISATION = "utilisation"  # percent of the time with I/O in flight, of a device under the target
+    QUEUE_DEPTH = "queue_depth"  # time-weighted mean of the same
+
+
+MOST_SENSORS = 2048
+
+
+class Sensor(Message, frozen=True, kw_only=True):
+    """One thing that is read beside the I/O; `name` tells those of a kind apart: cpu3, sdb, package-0, dirty."""
+
+    kind: SensorKind
+    name: Label
+
+
+class LegStarted(Message, tag="leg_started", frozen=True, kw_only=True):
+    at: float
+    leg: LegNumber
+    job_text: LongText
+    command: tuple[Text, ...]
+    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first leg
+    kernel_log: bool = False  # whether the kernel's log is read during the attempt
+
+
+class DirectionSample(Message, frozen=True, kw_only=True):
+    """One direction in one interval, all from differences of two of fio's dumps."""
+
+    direction: Direction
+    ios: Count  # completed in the interval
+    bytes: Count
+    runtime_ms: Count  # fio's own runtime between the two dumps
+    latency: Histogram
+    p50_ns: Count | None = None
+    p99_ns: Count | None = None
+    p999_ns: Count | None = None
+
+
+class DeviceSample(Message, frozen=True, kw_only=True):
+    """From /sys/block/<name>/stat over the same interval."""
+
+    device: Label
+    utilisation_percent: Annotated[float, Meta(ge=0, le=100)]
+    queue_depth: Number  # time-weighted mean of I/Os in flight
+    read_ios: Count
+    write_ios: Count
+    read_bytes: Count
+    write_bytes: Count
+
+
+class Sample(Message, tag="sample", frozen=True, kw_only=True):
+    """One second of a leg, of the measured part (not the ramp)."""
+
+    leg: LegNumber
+    second: Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0, 1, 2 … without gaps
+    at: float  # Unix time of the interval's end
+    interval_ms: Annotated[int, Meta(ge=1)]
+    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
+    device: DeviceSample | None = None
+    # A value for each sensor of the leg's start, over the same interval; null where there is none in it.
+    beside: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
+
+
+class KernelLine(Message, frozen=True, kw_only=True):
+    """A line of the kernel's log about trouble with storage."""
+
+    sequence: Count  # the kernel's own number of it, since its start
+    at: float
+    level: Annotated[int, Meta(ge=0, le=7)]  # as syslog's: 3 error, 4 warning, 6 information
+    text: Text
+
+
+class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):
+    """What the kernel said during the attempt, as it says it. A line that comes twice is kept once."""
+
+    lines: Annotated[tuple[KernelLine, ...], Meta(min_length=1, max_length=200)]
+
+
+class DirectionResult(Message, frozen=True, kw_only=True):
+    direction: Direction
+    ios: Count
+    bytes: Count
+    runtime_ms: Count
+    iops: Number
+    bytes_per_s: Number
+    latency_kind: LatencyKind
+    latency_min_ns: Number
+    latency_mean_ns: Number
+    latency_max_ns: Number
+    latency_stddev_ns: Number
+    latency: Histogram
+
+
+class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
+    leg: LegNumber
+    started_at: float
+    ended_at: float
+    fio_version: Label
+    exit_code: int
+    fio_json: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # fio's last dump, as printed
+    stderr: LongText
+    directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
+    usr_cpu_percent: Number  # of one core, fio's own figures
+    sys_cpu_percent: Number
+    device: DeviceSample | None = None  # over the whole leg
+    samples: Count = 0  # how many were sent, so a gap would be seen
+
+
+class Finished(Message, tag="finished", frozen=True, kw_only=True):
+    """The last item of an attempt. A failure has a code of `docs/message-contract.md` and words."""
+
+    at: float
+    outcome: Outcome
+    code: Annotated[str, Meta(max_length=60)] = ""
+    message: LongText = ""
+
+
+Item = (
+    Accepted
+    | Phase
+    | SettingRecord
+    | SettingRestored
+    | Purged
+    | Observed
+    | LegStarted
+    | Sample
+    | KernelLog
+    | LegResult
+    | Finished
+)
