@@ -17,6 +17,7 @@ WORDS: dict[str, str] = {
     "host.archive": "removed the host",
     "host.bring_back": "brought back the host",
     "host.delete": "deleted the host",
+    "host.inventory": "had the host take its inventory",
     "host.purge": "had the host purge the drive",
     "host.setting_read": "had the host read a setting of",
     "host.setting_set": "set a setting by hand of",

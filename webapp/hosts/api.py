@@ -16,7 +16,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, Target, WorkerLogLine
 from webapp.hosts.names import checked_name
-from webapp.hosts.selectors import enrolment_called, host_named, log_lines, open_enrolments
+from webapp.hosts.selectors import enrolment_called, known_host, log_lines, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
 from webapp.hosts.tokens import request_rotation
 
@@ -70,13 +70,6 @@ def _targets() -> QuerySet[Target]:
     return Target.objects.select_related("host").filter(in_policy=True)
 
 
-def _host(slug: str) -> Host:
-    found = host_named(slug)
-    if found is None:
-        raise Refusal("host_unknown", f"There is no host {slug}.")
-    return found
-
-
 @router.get("/hosts", response=list[HostOut])
 @paginate(Paged)
 def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
@@ -87,7 +80,7 @@ def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
 @router.get("/hosts/{slug}", response=HostDetail)
 def host(request: HttpRequest, slug: str) -> dict[str, object]:
     """With its targets and its newest inventory. A name that it had before leads to it as well."""
-    found = _host(slug)
+    found = known_host(slug)
     newest = found.snapshots.select_related("snapshot").order_by("-taken_at").first()
     plain = {name: getattr(found, name) for name in HostOut.model_fields}
     return plain | {
@@ -134,7 +127,7 @@ def _fresh(host: Host) -> Host:
 @router.post("/hosts/{slug}/rename", response=HostOut)
 def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
     """The old name leads to the host from now on."""
-    by, found = operator(request), _host(slug)
+    by, found = operator(request), known_host(slug)
     rename_host(host=found, slug=body.slug, by=by)
     return _fresh(found)
 
@@ -142,14 +135,14 @@ def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
 @router.post("/hosts/{slug}/maintenance", response=HostOut)
 def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
     """No new trials; what runs there ends."""
-    by, found = operator(request), _host(slug)
+    by, found = operator(request), known_host(slug)
     begin_maintenance(host=found, note=body.note, by=by)
     return _fresh(found)
 
 
 @router.delete("/hosts/{slug}/maintenance", response=HostOut)
 def maintenance_end(request: HttpRequest, slug: str) -> Host:
-    by, found = operator(request), _host(slug)
+    by, found = operator(request), known_host(slug)
     end_maintenance(host=found, by=by)
     return _fresh(found)
 
@@ -157,7 +150,7 @@ def maintenance_end(request: HttpRequest, slug: str) -> Host:
 @router.post("/hosts/{slug}/rotate-token", response=HostOut)
 def rotate_token(request: HttpRequest, slug: str) -> Host:
     """The host fetches a new token when it is next heard; the old one is good until the new one was used."""
-    by, found = administrator(request), _host(slug)
+    by, found = administrator(request), known_host(slug)
     request_rotation(host=found, by=by)
     return _fresh(found)
 
@@ -165,7 +158,7 @@ def rotate_token(request: HttpRequest, slug: str) -> Host:
 @router.post("/hosts/{slug}/revoke", response=HostOut)
 def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
     """Its token opens nothing any more. Cannot be undone."""
-    by, found = administrator(request), _host(slug)
+    by, found = administrator(request), known_host(slug)
     if body.confirm != found.slug:
         raise Refusal("confirmation_wrong", f"To revoke {found}, confirm must be its name. Nothing was changed.")
     revoke_host(host=found, by=by)
@@ -174,14 +167,14 @@ def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
 
 @router.delete("/hosts/{slug}", response=Removed)
 def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
-    by, found = administrator(request), _host(slug)
+    by, found = administrator(request), known_host(slug)
     return Removed(deleted=remove_host(host=found, typed=body.confirm, by=by))
 
 
 @router.post("/hosts/{slug}/bring-back", response=HostOut)
 def bring_back_host(request: HttpRequest, slug: str) -> Host:
     """A removed host is in sight again; it has to be enrolled again."""
-    by, found = administrator(request), _host(slug)
+    by, found = administrator(request), known_host(slug)
     bring_back(host=found, by=by)
     return _fresh(found)
 
@@ -205,7 +198,7 @@ def worker_log(
     request: HttpRequest, slug: str, level: str = "", attempt: UUID | None = None
 ) -> QuerySet[WorkerLogLine]:
     """What the worker wrote to its log, newest first; `level` means this one and worse."""
-    return log_lines(_host(slug), level=level, attempt=attempt)
+    return log_lines(known_host(slug), level=level, attempt=attempt)
 
 
 # ---- one-time tokens
@@ -245,7 +238,7 @@ def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
 @router.post("/enrolments", response=EnrolmentMade)
 def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
     by = administrator(request)
-    again = _host(body.again) if body.again else None
+    again = known_host(body.again) if body.again else None
     slug = checked_name(body.slug) if body.slug and again is None else ""
     return EnrolmentMade(token=issue_enrolment_token(by=by, slug=slug, host=again))
 

@@ -6,6 +6,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.core.errors import Refusal
 from webapp.hosts.models import EnrolmentToken, FormerName, Host, Target, WorkerLogLine
 from worker.contract.reports import LogLevel
 
@@ -19,6 +20,14 @@ def host_named(slug: str) -> Host | None:
         return host
     former = FormerName.objects.select_related("host").filter(slug=slug).first()
     return former.host if former else None
+
+
+def known_host(slug: str) -> Host:
+    """The same; raises Refusal host_unknown."""
+    found = host_named(slug)
+    if found is None:
+        raise Refusal("host_unknown", f"There is no host {slug}.")
+    return found
 
 
 def hosts_called(names: Iterable[str]) -> QuerySet[Host]:

@@ -1,4 +1,4 @@
-"""What a host does outside any run: purging a drive, and settings by hand."""
+"""What a host does outside any run: purging a drive, settings by hand, an inventory."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -9,8 +9,9 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.core.api import operator
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import known_host
 from webapp.plans.selectors import targets_named
-from webapp.runs.host_actions import LONGEST_REASON, LONGEST_VALUE, purge_drive, setting_by_hand
+from webapp.runs.host_actions import LONGEST_REASON, LONGEST_VALUE, inventory_now, purge_drive, setting_by_hand
 from webapp.runs.models import HostAction, SettingChange
 
 router = Router(tags=["hosts"])
@@ -141,3 +142,10 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
         by=person,
     )  # fmt: skip
     return Status(201, action)
+
+
+@router.post("/hosts/{slug}/inventory", response={202: None})
+def inventory(request: HttpRequest, slug: str) -> Status[None]:
+    """Sent at once; refused while the host is at work. What has changed stands in the host's history then."""
+    inventory_now(by=operator(request), host=known_host(slug))
+    return Status(202, None)

@@ -1,4 +1,4 @@
-"""What a person has a host do outside any run: purge a drive, read, set or put back a setting.
+"""What a person has a host do outside any run: purge a drive, read, set or put back a setting, take its inventory.
 
 Sent at once, to a host that is idle: an action does not wait in the queue of runs. It holds the drive's locks like a
 trial. Once a drive has begun to purge itself it cannot be called back. A setting stays as it was set until it is put
@@ -15,9 +15,9 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
-from webapp.hosts.models import Target
+from webapp.hosts.models import Host, Target
 from webapp.runs.arming import refuse_untyped
-from webapp.runs.dispatch import create_attempt, publish_safely
+from webapp.runs.dispatch import create_attempt, publish_safely, request_inventory
 from webapp.runs.locks import take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.readiness import refuse_host, refuse_target
@@ -77,6 +77,18 @@ def setting_by_hand(
     asked.value = value if deed == SettingDeed.SET else ""
     detail = {"setting": name, "value": asked.value, "why": asked.why}
     return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingDeed(deed)], detail=detail)
+
+
+@transaction.atomic
+def inventory_now(*, host: Host, by: User | None) -> None:
+    """Have an idle host look at its hardware again; what it finds comes with its next greeting.
+
+    Raises Refusal host_unavailable, host_busy.
+    """
+    refuse_host(host, also_in_maintenance=True)
+    if request_inventory(host.pk) is None:
+        raise Refusal("host_busy", f"{host} is at work. It looks at its hardware before every run anyway.")
+    audit(by=by, action="host.inventory", subject=str(host))
 
 
 def settable(target: Target) -> list[str]:

@@ -12,11 +12,11 @@ from webapp.core.tests.factories import a_drive, a_host, a_run, a_user
 from webapp.core.tests.worker import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
 from webapp.hosts.models import HostState, Target
 from webapp.runs.dispatch import dispatch_host
-from webapp.runs.host_actions import purge_drive, set_by_hand, setting_by_hand
+from webapp.runs.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
 from worker.contract.items import SettingRecord, SettingRestored
-from worker.contract.orders import PurgeOrder, SettingDeed, SettingOrder
+from worker.contract.orders import InventoryOrder, PurgeOrder, SettingDeed, SettingOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.tests.examples import AT, PURGED
 
@@ -55,6 +55,16 @@ def test_it_is_sent_signed_armed_and_written_down() -> None:
     assert attempt.state == AttemptState.DONE
     assert attempt.purged[0]["samples_not_zero"] == 0
     assert not TargetLock.objects.exists()
+
+
+def test_an_idle_host_takes_its_inventory_when_asked() -> None:
+    host = a_host()
+    inventory_now(host=host, by=a_user("olga"))
+    assert [type(order) for order in queued_orders(host)] == [InventoryOrder]
+    assert AuditEntry.objects.get(action="host.inventory").actor == "olga"
+    with pytest.raises(Refusal, match="at work"):
+        inventory_now(host=host, by=None)
+    assert AuditEntry.objects.filter(action="host.inventory").count() == 1
 
 
 def test_what_the_drive_says_no_to_is_told() -> None:

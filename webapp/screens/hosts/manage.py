@@ -13,6 +13,7 @@ from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenanc
 from webapp.hosts.models import Host
 from webapp.hosts.tokens import request_rotation
 from webapp.runs.dispatch import dispatch_host
+from webapp.runs.host_actions import inventory_now
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run, Trial
 from webapp.runs.tasks import tidy_runs
 from webapp.screens.access import admin_action, operator_action, page, person
@@ -87,6 +88,15 @@ def maintenance_end(request: HttpRequest, slug: str) -> HttpResponse:
         return f"{host} gets trials again."
 
     return _act(request, slug, "maintenance", do)
+
+
+@operator_action
+def inventory(request: HttpRequest, slug: str) -> HttpResponse:
+    def do(host: Host, by: User) -> str:
+        inventory_now(host=host, by=by)
+        return f"{host} is looking at its hardware. What has changed stands in its history in a few seconds."
+
+    return _act(request, slug, "inventory", do)
 
 
 @admin_action

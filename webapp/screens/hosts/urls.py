@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern] = [
     path("hosts/<slug:slug>/manage/", manage.manage_page, name="host_manage"),
     path("hosts/<slug:slug>/rename/", manage.rename, name="host_rename"),
     path("hosts/<slug:slug>/maintenance/", manage.maintenance, name="host_maintenance"),
+    path("hosts/<slug:slug>/inventory/", manage.inventory, name="host_inventory"),
     path("hosts/<slug:slug>/maintenance/end/", manage.maintenance_end, name="host_maintenance_end"),
     path("hosts/<slug:slug>/rotate/", manage.rotate, name="host_rotate"),
     path("hosts/<slug:slug>/revoke/", manage.revoke, name="host_revoke"),

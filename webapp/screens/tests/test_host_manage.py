@@ -3,6 +3,7 @@
 import pytest
 from django.test import Client
 
+from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import begin_maintenance, rename_host, revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostState
 from webapp.hosts.services import issue_enrolment_token
@@ -43,6 +44,16 @@ def test_it_says_at_the_field_why_a_name_cannot_be(operator: Client, host: Host)
     assert 'id="rename-problem">There is already a host called storage2' in page
     assert 'value="storage2"' in page
     assert Host.objects.filter(slug="storage1").exists()
+
+
+def test_it_asks_for_an_inventory_and_says_at_the_button_why_not(operator: Client, host: Host) -> None:
+    page = text_of(operator, "/hosts/storage1/manage/")
+    assert "Take the inventory of storage1 now" in page
+    Host.objects.update(last_seen_at=None)
+    answer = operator.post("/hosts/storage1/inventory/")
+    assert answer.status_code == 400
+    assert "has not been heard lately" in answer.content.decode()
+    assert not AuditEntry.objects.filter(action="host.inventory").exists()
 
 
 def test_it_shows_maintenance_wherever_the_host_appears(operator: Client, host: Host) -> None:
