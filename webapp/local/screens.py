@@ -88,7 +88,9 @@ def _samples(admin: "User") -> dict[str, object]:
     if run:
         target = run.targets.select_related("host").first()
         samples |= {"runs/number": run.number, "plans/slug": run.version.plan.slug}
-        samples |= {"plans/number": run.version.number} | ({"hosts/slug": target.host.slug} if target else {})
+        samples |= {"plans/number": run.version.number} | (
+            {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
+        )
     comparison = SavedComparison.objects.order_by("-pk").first()
     return samples | ({"comparisons/pk": comparison.pk} if comparison else {})
 
