@@ -94,11 +94,16 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
     )
 
 
+def _knowing(request: HttpRequest) -> bool:
+    """Whether they were told what it means and go on."""
+    form = KnowingForm(request.POST)
+    return form.is_valid() and bool(form.cleaned_data["knowing"])
+
+
 @admin_action
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    form = KnowingForm(request.POST)
-    knowing = form.is_valid() and form.cleaned_data["knowing"]
+    knowing = _knowing(request)
     return _changed(
         request,
         somebody,
@@ -123,8 +128,7 @@ def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_action
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    form = KnowingForm(request.POST)
-    knowing = form.is_valid() and form.cleaned_data["knowing"]
+    knowing = _knowing(request)
     return _changed(
         request,
         somebody,
