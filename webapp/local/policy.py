@@ -13,18 +13,20 @@ class PolicyTarget:
     kind: str
     path: str
     stable_id: str = ""  # must be given for a block device
+    serial: str = ""
     destroy: bool = False
     settings: tuple[str, ...] = ()
 
 
-def policy_text(targets: Sequence[PolicyTarget]) -> str:
-    return "# Written by `make demo`; changed only by it.\n" + "".join(map(_table, targets))
+def policy_text(targets: Sequence[PolicyTarget], *, writer: str = "make demo") -> str:
+    return f"# Written by `{writer}`; changed only by it.\n" + "".join(map(_table, targets))
 
 
 def _table(target: PolicyTarget) -> str:
     lines = ["[[target]]", f"id = {_text(target.id)}", f"kind = {_text(target.kind)}", f"path = {_text(target.path)}"]
     if target.kind == "block":
         lines.append(f"stable_id = {_text(target.stable_id)}")
+        lines += [f"serial = {_text(target.serial)}"] if target.serial else []
         lines += [f"destroy = {str(target.destroy).lower()}", f"settings = [{', '.join(map(_text, target.settings))}]"]
     return "\n" + "\n".join(lines) + "\n"
 

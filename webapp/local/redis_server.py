@@ -18,7 +18,7 @@ from webapp.local.postgres import data_user
 from webapp.local.processes import Command
 from webapp.local.state import State
 
-NAME = "redis"
+NAME, TLS_NAME = "redis", "redis-tls"
 START_LIMIT_S = 15.0
 START_ATTEMPTS = 3
 # Debian's redis-tools holds the server too: one program that looks at the name it is called by.
@@ -37,11 +37,14 @@ def port(state: State) -> int:
     return int(state.read_facts("ports.json").get(NAME, 0))
 
 
-def start(state: State) -> None:
-    """Start it unless it runs and wait until it answers. Raises Trouble."""
+def start(state: State, *, certificates: Path | None = None) -> None:
+    """Start it unless it runs and wait until it answers. Raises Trouble.
+
+    With a folder of certificates (server.crt, server.key, ca.crt) it also listens with TLS, on the port TLS_NAME.
+    """
     for attempts_left in reversed(range(START_ATTEMPTS)):
         if processes.known(state, NAME) is None:
-            _configure(state)
+            _configure(state, certificates)
             processes.start(state, _command(state))
         try:
             if await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
@@ -53,19 +56,32 @@ def start(state: State) -> None:
                 raise
 
 
-def _configure(state: State) -> None:
+def _configure(state: State, certificates: Path | None) -> None:
     ports = state.read_facts("ports.json")
     state.write_facts("ports.json", {**ports, NAME: free_port(ports.get(NAME, 0))})
+    encrypted = _encrypted(state, certificates) if certificates else []
     place = state.root / "redis"
     place.mkdir(mode=0o700, exist_ok=True)
     lines = [
         f"bind {LOOPBACK}", f"port {port(state)}", "protected-mode yes", f"databases {DATABASES}", f"dir {place}",
         f"aclfile {place}/users.acl", 'save ""', "appendonly no", "daemonize no", "maxmemory-policy noeviction",
+        *encrypted,
     ]  # fmt: skip
     _write(place / "redis.conf", "\n".join(lines) + "\n")
     _write(place / "users.acl", _users(state, place / "users.acl"))
     for path in (place, place / "redis.conf", place / "users.acl"):
         _hand_over(path)
+
+
+def _encrypted(state: State, certificates: Path) -> list[str]:
+    ports = state.read_facts("ports.json")
+    ports[TLS_NAME] = free_port(ports.get(TLS_NAME, 0))
+    state.write_facts("ports.json", ports)
+    _hand_over(certificates / "server.key")
+    return [
+        f"tls-port {ports[TLS_NAME]}", f"tls-cert-file {certificates}/server.crt",
+        f"tls-key-file {certificates}/server.key", f"tls-ca-cert-file {certificates}/ca.crt", "tls-auth-clients no",
+    ]  # fmt: skip
 
 
 def _users(state: State, before: Path) -> str:

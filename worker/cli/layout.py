@@ -135,7 +135,7 @@ def _lines(shown: Shown) -> list[str]:
 
 def _command(step: Step) -> str:
     given = f"   <<< {step.stdin.strip()!r}" if step.stdin else ""
-    return f"  {' '.join(step.argv)}{given}"
+    return f"  {step.line}{given}"
 
 
 def _table(found: list[Shown]) -> str:

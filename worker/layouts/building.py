@@ -85,7 +85,7 @@ def _run(
 ) -> str:
     for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point):
         go_on()
-        log.info("Layout %s: %s: %s", record.key, step.words, " ".join(step.argv))
+        log.info("Layout %s: %s: %s", record.key, step.words, step.line)
         steps.run(step, state=state, key=record.key)
         steps.settle(state=state, key=record.key)
         if step.makes:

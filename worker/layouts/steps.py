@@ -35,9 +35,9 @@ def run(step: Step, *, state: Path, key: str) -> str:
         status = child.wait()
         words = (child.stderr().strip() or output.decode(errors="replace").strip())[-1000:]
     if status is None:
-        raise LayoutFailed("layout_refused", f"{' '.join(step.argv)} did not end within {LIMIT_S:.0f} s: {step.words}.")
+        raise LayoutFailed("layout_refused", f"{step.line} did not end within {LIMIT_S:.0f} s: {step.words}.")
     if status != 0:
-        raise LayoutFailed("layout_refused", f"{step.words}: `{' '.join(step.argv)}` ended with {status}: {words}")
+        raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}` ended with {status}: {words}")
     return output.decode(errors="replace")
 
 

@@ -122,7 +122,7 @@ class _Demolition:
             self._do(step)
 
     def _do(self, step: Removal) -> None:
-        log.info("Layout %s: %s: %s", self._names.key, step.words, " ".join(step.argv))
+        log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
         steps.run(step, state=self._state, key=self._names.key)
         steps.settle(state=self._state, key=self._names.key)
 

@@ -1,62 +1,118 @@
 """`make lab`: build and boot the guest, run the storage suite in it, end it. 1 if anything was not as it should be."""
 
 import argparse
+import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import FrameType
 
-from webapp.local.console import Trouble, complain, say
+from webapp.local.console import complain, run_command, say
 from webapp.local.lab.machine import Machine
-from webapp.local.lab.suite import Suite, differences, table
+from webapp.local.lab.server import DOORS, Server
+from webapp.local.lab.storage_host import StorageHost
+from webapp.local.lab.suite import Suite, differences
+from webapp.local.lab.tables import written
+from webapp.local.state import CLONE, default_state
 
-REPOSITORY = Path(__file__).parents[3]
-PARTS = ("tests", "pull", "sweep")
+INSIDE = ("tests", "pull")  # in the guest alone
+WHOLE = ("settings", "sweep", "layouts", "purge", "install")  # through the whole system
+PARTS = (*INSIDE, *WHOLE)
 
 
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make lab", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--directory", type=Path, default=REPOSITORY / ".build/lab", help="where the guest is kept")
+    parser.add_argument("--directory", type=Path, default=CLONE / ".build/lab", help="where the guest is kept")
     parser.add_argument("--keep", action="store_true", help="leave the guest running, and say how to reach it")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    signal.signal(signal.SIGTERM, _interrupted)
+    return _run(options.directory.absolute(), options.parts or PARTS, keep=options.keep)
+
+
+def _interrupted(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+class Lab:
+    """The guest, what is done in it, and how each part ended."""
+
+    def __init__(self, directory: Path) -> None:
+        state = default_state("lab")
+        self.server = Server(state)
+        self.machine = Machine(directory, ports_file=state.root / "ports.json", doors=DOORS)
+        self.suite = Suite(self.machine, CLONE)
+        self.problems: list[str] = []
+        self.told: list[Sequence[str]] = []
+
+    def play(self, parts: Sequence[str]) -> None:
+        self._timed("build and boot", self.machine.up)
+        self.suite.send()
+        before = self.suite.snapshot()
+        for name in INSIDE:
+            if name in parts:
+                self._timed(name, {"tests": self.suite.tests, "pull": self.suite.pull_a_drive}[name])
+        if wanted := [name for name in WHOLE if name in parts]:
+            self._through_the_system(wanted)
+        self._timed("as it was", lambda: differences(before, self.suite.snapshot()))
+
+    def _through_the_system(self, wanted: Sequence[str]) -> None:
+        self.server.start()
+        from webapp.local.lab.layouts import layouts  # Django's models can be used only now
+        from webapp.local.lab.purge import purges
+        from webapp.local.lab.restarts import restarts
+        from webapp.local.lab.settings import settings
+        from webapp.local.lab.sweep import sweep
+        from webapp.local.lab.system import System
+
+        storage = StorageHost(self.machine, CLONE)
+        system = System(self.machine, self.server, storage)
+        self._timed("the pasted line", system.install)
+        deeds: Mapping[str, Callable[[System], list[str]]] = {
+            "settings": settings, "sweep": sweep, "layouts": layouts, "purge": purges, "install": restarts,
+        }  # fmt: skip
+        for name in wanted:
+            self._timed(name, lambda name=name: deeds[name](system))  # type: ignore[misc]
+        storage.stop_service()
+
+    def _timed(self, name: str, deed: Callable[[], list[str] | None]) -> None:
+        say(f"{name}:")
+        begun = time.monotonic()
+        found = deed() or []
+        for words in found:
+            complain(f"    ✗ {words}")
+        self.problems += [f"{name}: {words}" for words in found]
+        minutes = f"{(time.monotonic() - begun) / 60:.1f}"
+        self.told.append((name, minutes, f"{len(found)} problems" if found else "✓"))
+
+    def end(self, *, keep: bool) -> None:
+        self.server.end()
+        if keep:
+            say(f"The guest goes on as process {self.machine.pid}; reach it by: {self.machine.ssh_line}")
+        else:
+            self.machine.end()
+
+
+def _run(directory: Path, parts: Sequence[str], *, keep: bool) -> int:
     begun = time.monotonic()
-    problems = _run(Machine(options.directory.absolute()), options.parts or PARTS, keep=options.keep)
-    say(f"Took {(time.monotonic() - begun) / 60:.1f} minutes.")
-    for problem in problems:
-        complain(problem)
-    return 1 if problems else 0
-
-
-def _run(machine: Machine, parts: Sequence[str], *, keep: bool) -> list[str]:
-    problems: list[str] = []
+    lab = Lab(directory)
     try:
-        machine.up()
-        suite = Suite(machine, REPOSITORY)
-        suite.send()
-        before = suite.snapshot()
-        if "tests" in parts and not suite.tests():
-            problems.append("Tests failed in the guest; their words are above.")
-        if "pull" in parts and (words := suite.pull_a_drive()):
-            problems.append(f"A drive pulled out in mid-trial: {words}")
-        points = suite.sweep() if "sweep" in parts else []
-        left = differences(before, suite.snapshot())
+        lab.play(parts)
     finally:
-        if not keep:
-            machine.end()
-    say("\n".join(["", *table(points), ""]) if points else "")
-    say("The guest is as it was: no difference between the snapshots." if not left else "What the guest was left with:")
-    say("\n".join(f"  {line}" for line in left))
-    if keep:
-        say(f"The guest goes on as process {machine.pid}; reach it by: {machine.ssh_line}")
-    return problems + [f"{len(left)} things are not as they were."] * bool(left)
+        lab.end(keep=keep)
+    say("\n".join(["", *written([("part", "minutes", ""), *lab.told]), ""]))
+    say(f"Took {(time.monotonic() - begun) / 60:.1f} minutes. Everything was ended and removed.")
+    for problem in lab.problems:
+        complain(problem)
+    return 1 if lab.problems else 0
 
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
-        sys.exit(1)
+        run_command(main)
+    except KeyboardInterrupt:
+        complain("Interrupted: everything was ended and removed.")
+        sys.exit(130)

@@ -13,7 +13,7 @@ GUEST_PACKAGES = (
     "linux-image-amd64", "initramfs-tools", "systemd-sysv", "udev", "dbus", "kmod", "openssh-server", "iproute2",
     "ifupdown", "procps", "util-linux", "fdisk", "pciutils", "nvme-cli", "smartmontools", "sg3-utils", "hdparm",
     "mdadm", "lvm2", "dmsetup", "xfsprogs", "e2fsprogs", "jfsutils", "btrfs-progs", "f2fs-tools", "fio",
-    "python3",
+    "python3", "python3-venv", "ca-certificates", "curl",
 )  # fmt: skip
 ROOT_BYTES = 4 * 2**30
 LABEL = "sweetspotlab"
@@ -40,12 +40,14 @@ def needed_programs() -> None:
 
 
 def build(directory: Path) -> None:
-    """Make `root.img`, `vmlinuz`, `initrd.img` and the key in the directory, unless they are there."""
-    if (directory / "root.img").exists():
+    """Make `root.img`, `vmlinuz`, `initrd.img` and the key in the directory, unless they are there as now described."""
+    tree = directory / "tree"
+    recipe = directory / "recipe"
+    described = "\n".join((*_bootstrap(directory, tree), str(ROOT_BYTES))) + "\n"
+    if (directory / "root.img").exists() and recipe.exists() and recipe.read_text() == described:
         return
     needed_programs()
     directory.mkdir(parents=True, exist_ok=True)
-    tree = directory / "tree"
     with step("the guest's disk from Debian's packages"):
         shutil.rmtree(tree, ignore_errors=True)
         if not (directory / "key").exists():
@@ -53,6 +55,7 @@ def build(directory: Path) -> None:
         try:
             _run(_bootstrap(directory, tree))
             _pack(directory, tree)
+            recipe.write_text(described)
         finally:
             shutil.rmtree(tree, ignore_errors=True)
 

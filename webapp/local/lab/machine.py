@@ -1,8 +1,7 @@
 """A storage server under QEMU, all in software: MegaRAID with four drives of two models, NVMe, virtio and SATA.
 
-It reaches nothing but the loopback port that its ssh is on; its root disk is thrown away when it
-ends. The drives' models, serials and WWNs are made up, and every serial begins with LAB: that is
-what the tests of hardware look for before they touch a drive.
+It reaches nothing but what it is given of the server outside, and is reached by the loopback port that its ssh is on;
+its root disk is thrown away when it ends.
 """
 
 import os
@@ -10,30 +9,27 @@ import shlex
 import signal
 import socket
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from webapp.local.console import Trouble, step
-from webapp.local.lab import image
+from webapp.local.lab import hardware, image
 from webapp.local.processes import started_ticks
 
-DRIVE_BYTES = 2**30
 BOOT_LIMIT_S = 900.0  # a busy machine; a quiet one takes half a minute
 END_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 60.0
 KERNEL_ARGUMENTS = f"root=LABEL={image.LABEL} ro console=ttyS0 net.ifnames=0 quiet loglevel=3"
 SSH_OPTIONS = (
     "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5", "BatchMode=yes",
 )  # fmt: skip
-
-
-# The drive that is pulled out and put back while the machine runs.
-PULLED, PULLED_SERIAL = "pulled", "LABVS0"
-PULLED_DEVICE = (
-    f"scsi-hd,id={PULLED},bus=virtio.0,drive=virtio0,vendor=LAB,product=VIRTSSD,serial={PULLED_SERIAL},rotation_rate=1"
-)
+# What the guest sees of this machine: these ports of this address, each connection through a process of its own.
+OUTSIDE = "10.0.2.100"
+RELAY = Path(__file__).with_name("relay.py")
 
 
 @dataclass
@@ -44,6 +40,8 @@ class Machine:
     cpus: int = 2
     memory_mib: int = 2048
     port: int = 0
+    ports_file: Path | None = None  # JSON, name -> port on this machine's loopback
+    doors: Mapping[int, str] = field(default_factory=dict)  # port of OUTSIDE -> name in that file
     _pid: int = 0
     _ticks: int | None = None
     drives: Path = field(init=False)
@@ -69,8 +67,27 @@ class Machine:
             raise Trouble(f"QEMU did not start: {done.stderr.strip()}")
         self._pid = int(pid_file.read_text())
         self._ticks = started_ticks(self._pid)
+        self._await_boot("")
+
+    def reset(self) -> None:
+        """As if its power were cut and came back: what it had not written is lost, its drives stay."""
+        before = self.boot_id()
+        self.monitor("system_reset")
+        self._await_boot(before)
+
+    def reboot(self) -> None:
+        """As its administrator would."""
+        before = self.boot_id()
+        self.run("systemctl", "reboot", check=False)
+        self._await_boot(before)
+
+    def boot_id(self) -> str:
+        """ "" while it does not answer."""
+        return self.run("cat", "/proc/sys/kernel/random/boot_id", check=False, limit_s=ANSWER_LIMIT_S).stdout.strip()
+
+    def _await_boot(self, before: str) -> None:
         until = time.monotonic() + BOOT_LIMIT_S
-        while self.run("true", check=False).returncode:
+        while self.boot_id() in ("", before):
             if not self.alive or time.monotonic() > until:
                 raise Trouble(f"The guest does not answer. Its console ends with:\n{self._console()}")
             time.sleep(0.5)
@@ -96,10 +113,14 @@ class Machine:
         self, *command: str, check: bool = True, stdin: int | None = None, limit_s: float = 900
     ) -> subprocess.CompletedProcess[str]:
         """A command in the guest, its words one by one. Raises Trouble where it fails, unless that is asked for."""
-        done = subprocess.run(
-            (*self._ssh(), shlex.join(command)),
-            capture_output=True, text=True, check=False, timeout=limit_s, stdin=stdin or subprocess.DEVNULL,
-        )  # fmt: skip
+        try:
+            done = subprocess.run(
+                (*self._ssh(), shlex.join(command)),
+                capture_output=True, text=True, check=False, timeout=limit_s, stdin=stdin or subprocess.DEVNULL,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            words = f"did not end within {limit_s:.0f} s"
+            done = subprocess.CompletedProcess(command, 255, "", words)
         if check and done.returncode:
             words = (done.stderr or done.stdout).strip()[-3000:]
             raise Trouble(f"In the guest, {shlex.join(command)} ended with exit status {done.returncode}:\n{words}")
@@ -134,16 +155,20 @@ class Machine:
 
     def pull(self) -> None:
         """Pull the drive out, without a word to the guest."""
-        self.monitor(f"device_del {PULLED}")
+        self.monitor(f"device_del {hardware.PULLED}")
 
     def plug(self) -> None:
         """Put it back, as empty or full as it was."""
-        self.monitor(f"drive_add 0 {_backend('virtio0', self.drives / 'virtio0.raw')}")
-        self.monitor(f"device_add {PULLED_DEVICE}")
+        self.monitor(f"drive_add 0 {hardware.backend(hardware.PULLED_DRIVE, self.drives)}")
+        self.monitor(f"device_add {hardware.PULLED_DEVICE}")
 
     def _ssh(self) -> Sequence[str]:
         options = [word for option in SSH_OPTIONS for word in ("-o", option)]
         return ("ssh", "-i", str(self.directory / "key"), "-p", str(self.port), *options, "root@127.0.0.1")
+
+    def _ways_out(self) -> str:
+        relay = f"{sys.executable} -S -E {RELAY} {self.ports_file}"
+        return "".join(f",guestfwd=tcp:{OUTSIDE}:{port}-cmd:{relay} {name}" for port, name in self.doors.items())
 
     def _console(self) -> str:
         with suppress(OSError):
@@ -154,64 +179,15 @@ class Machine:
         at = self.directory
         return (
             "qemu-system-x86_64", "-name", "sweetspot-lab", "-M", "q35", "-accel", "tcg,thread=multi", "-cpu", "max",
-            "-smp", str(self.cpus), "-m", str(self.memory_mib), "-nodefaults", "-display", "none", "-no-reboot",
+            "-smp", str(self.cpus), "-m", str(self.memory_mib), "-nodefaults", "-display", "none",
             "-kernel", str(at / "vmlinuz"), "-initrd", str(at / "initrd.img"), "-append", KERNEL_ARGUMENTS,
             "-serial", f"file:{at / 'console'}", "-monitor", f"unix:{at / 'monitor'},server=on,wait=off",
             "-drive", f"if=none,id=root,format=raw,file={at / 'root.img'},snapshot=on",
             "-device", "virtio-blk-pci,drive=root,serial=LABROOT",
-            "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22",
+            "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22{self._ways_out()}",
             "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci",
-            *self._hardware(), "-pidfile", str(pid_file), "-daemonize",
+            *hardware.words(self.drives), "-pidfile", str(pid_file), "-daemonize",
         )  # fmt: skip
-
-    def _hardware(self) -> Sequence[str]:
-        words = [
-            "-device", "pcie-root-port,id=slot1,chassis=1,slot=1,x-speed=5,x-width=8",
-            "-device", "pcie-root-port,id=slot2,chassis=2,slot=2,x-speed=8,x-width=4",
-            "-device", "pcie-root-port,id=slot3,chassis=3,slot=3,x-speed=8,x-width=4",
-            "-device", "megasas-gen2,id=raid,bus=slot1,hba_serial=LABRAID1",
-        ]  # fmt: skip
-        for number in range(4):
-            words += [*self._drive(f"sas{number}"), "-device", _sas_drive(number)]
-        for number in range(2):
-            block = 512 if number == 0 else 4096
-            words += [
-                *self._drive(f"nvme{number}"),
-                "-device", f"nvme,id=nvme{number},bus=slot{number + 2},serial=LABNVME{number},max_ioqpairs=2",
-                "-device", f"nvme-ns,bus=nvme{number},drive=nvme{number},nsid=1,logical_block_size={block},"
-                "physical_block_size=4096",
-            ]  # fmt: skip
-        return (
-            *words,
-            *self._drive("virtio0"), "-device", "virtio-scsi-pci,id=virtio",
-            "-device", PULLED_DEVICE,
-            *self._drive("hdd0"), "-device", "mptsas1068,id=hba",
-            "-device", "scsi-hd,bus=hba.0,scsi-id=0,drive=hdd0,vendor=SEAGATE,product=ST300MM0006,ver=LS08,"
-            "serial=LABHDD0,rotation_rate=10000,wwn=0x5000c50000000001",
-            *self._drive("sata0"),
-            "-device", "ide-hd,bus=ide.0,drive=sata0,model=LAB SATA SSD,serial=LABSATA0,rotation_rate=1,ver=F1",
-        )  # fmt: skip
-
-    def _drive(self, name: str) -> Sequence[str]:
-        """A new, empty drive, sparse on this machine's disk."""
-        path = self.drives / f"{name}.raw"
-        with path.open("wb") as file:
-            file.truncate(DRIVE_BYTES)
-        return ("-drive", _backend(name, path))
-
-
-def _backend(name: str, path: Path) -> str:
-    return f"if=none,id={name},format=raw,file={path},cache=writeback,discard=unmap"
-
-
-def _sas_drive(number: int) -> str:
-    """Two drives each of an Intel and of a Samsung model, as they stand behind the controller."""
-    vendor, product, version = ("INTEL", "SSDSC2BB300G4", "D201") if number < 2 else ("SAMSUNG", "MZ7KM240HAGR", "GXM1")
-    return (
-        f"scsi-hd,id=bay{number},bus=raid.0,scsi-id={number},drive=sas{number},vendor={vendor},product={product},"
-        f"ver={version},serial=LAB{vendor[:3]}{number:04d},rotation_rate=1,wwn=0x50025388{number:08x},"
-        "physical_block_size=4096"
-    )
 
 
 def _until_prompt(door: socket.socket) -> None:

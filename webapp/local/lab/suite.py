@@ -1,4 +1,4 @@
-"""What is done in the guest: tests of hardware, a drive pulled out in mid-trial, the sweep; then all is as before."""
+"""What is done in the guest alone: tests of hardware, a drive pulled out in mid-trial; and whether all is as before."""
 
 import json
 import subprocess
@@ -6,16 +6,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from webapp.local.console import Trouble, say, step
+from webapp.local.console import step
 from webapp.local.lab import package
-from webapp.local.lab.machine import PULLED_SERIAL, Machine
+from webapp.local.lab.hardware import PULLED_SERIAL
+from webapp.local.lab.machine import Machine
 
 TESTS = (
     "worker/settings/tests/test_lab_hardware.py", "worker/settings/tests/test_sysfs_settings.py",
     "worker/settings/tests/test_schedulers.py", "worker/layouts/tests", "worker/inventory/tests/test_inventory.py",
     "worker/tests/lab",
 )  # fmt: skip
-COLUMNS = ("layout", "file_system", "scheduler", "read_ahead_kb", "MB/s", "p99 µs")
+BOOT = ("inventory.kernel.boot_id",)  # a restart of the guest is no difference
 PULL_TRIAL = """
 import json, sys
 from pathlib import Path
@@ -50,13 +51,14 @@ class Suite:
         found: dict[str, str] = json.loads(said)
         return found
 
-    def tests(self) -> bool:
-        """True if all that are not skipped pass."""
+    def tests(self) -> list[str]:
+        """What was wrong."""
         with step("tests of settings, layouts, inventory and faults"):
-            return self._shows("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS) == 0
+            status = self._shows("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS)
+        return ["Tests failed; their words are above."] if status else []
 
-    def pull_a_drive(self) -> str:
-        """A drive is pulled out of the running machine while fio works on it; what was wrong, "" if nothing was."""
+    def pull_a_drive(self) -> list[str]:
+        """A drive is pulled out of the running machine while fio works on it; what was wrong."""
         with step("a drive is pulled out in mid-trial"):
             self._machine.run("mkdir", "-p", "-m", "700", "/root/pull/state")
             self._python("-c", PULL_TRIAL, "/root/pull", PULLED_SERIAL)
@@ -80,17 +82,6 @@ class Suite:
                 pulled = True
         return items
 
-    def sweep(self) -> list[dict[str, object]]:
-        points: list[dict[str, object]] = []
-        with step("scheduler × read-ahead × layout × file system, on the RAID controller's drives"):
-            with self._machine.start(*self._command("-m", "worker.tests.lab.sweep")) as run:
-                for line in run.stdout or ():
-                    points.append(json.loads(line))
-                    say(f"    {len(points):2}  " + "  ".join(_cells(points[-1])))
-            if run.returncode:
-                raise Trouble(f"The sweep ended with exit status {run.returncode} after {len(points)} points.")
-        return points
-
     def _command(self, *arguments: str) -> Sequence[str]:
         return ("env", "-C", package.PLACE, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "python3", *arguments)
 
@@ -101,13 +92,13 @@ class Suite:
         return self._machine.shows(*self._command(*arguments))
 
 
-def _judge(items: Sequence[Mapping[str, object]]) -> str:
+def _judge(items: Sequence[Mapping[str, object]]) -> list[str]:
     end = items[-1] if items else {}
     if end.get("type") != "finished":
-        return "The worker did not say how the trial ended."
+        return ["The worker did not say how the trial ended."]
     if (end["outcome"], end["code"]) != ("failed", "fio_error") or "went away" not in str(end["message"]):
-        return f"The trial ended as {end['outcome']} {end['code']}: {end['message']}"
-    return ""
+        return [f"The trial ended as {end['outcome']} {end['code']}: {end['message']}"]
+    return []
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[str]:
@@ -117,18 +108,5 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     return [
         f"{name}: {before.get(name, nothing)} → {after.get(name, nothing)}"
         for name in names
-        if before.get(name) != after.get(name)
+        if before.get(name) != after.get(name) and name not in BOOT
     ]
-
-
-def table(points: Sequence[Mapping[str, object]]) -> list[str]:
-    rows = [COLUMNS, *map(_cells, points)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
-
-
-def _cells(point: Mapping[str, object]) -> tuple[str, ...]:
-    rate, p99_ns = point["bytes_per_s"], point["p99_ns"]
-    assert isinstance(rate, float | int)
-    p99 = f"{p99_ns / 1000:.0f}" if isinstance(p99_ns, int) else "–"
-    return (*(str(point[name]) for name in COLUMNS[:4]), f"{rate / 1e6:.1f}", p99)

@@ -1,11 +1,21 @@
 """What of the lab can be said without booting it."""
 
+import json
+import socket
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
-from webapp.local.lab import package
-from webapp.local.lab.machine import Machine
-from webapp.local.lab.suite import differences, table
+import pytest
+
+from webapp.local.lab import image, package
+from webapp.local.lab.machine import RELAY, Machine
+from webapp.local.lab.settings import TRIALS
+from webapp.local.lab.storage_host import BAYS, POOL, guest_policy, serials
+from webapp.local.lab.suite import differences
+from webapp.local.lab.tables import written
+from worker import policy
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -21,21 +31,66 @@ def test_it_says_what_is_otherwise_than_before() -> None:
     ]
 
 
-def test_it_shows_points_in_equal_columns() -> None:
-    point = {
-        "layout": "md RAID 0", "file_system": "xfs", "scheduler": "none", "read_ahead_kb": "1024",
-        "bytes_per_s": 12_340_000.0, "p99_ns": 88_100,
-    }  # fmt: skip
-    head, row = table([point])
+def test_a_restart_of_the_guest_is_no_difference() -> None:
+    assert differences({"inventory.kernel.boot_id": "1"}, {"inventory.kernel.boot_id": "2"}) == []
+
+
+def test_it_writes_equal_columns() -> None:
+    head, row = written([("layout", "MB/s", "p99 µs"), ("raid0 x4 chunk 64k / xfs", "12.3", "88")])
     assert row.split("  ")[-1].strip() == "88"
     assert head.index("MB/s") == row.index("12.3")
+
+
+def test_a_guest_of_another_recipe_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Path] = []
+    monkeypatch.setattr(image, "needed_programs", lambda: None)
+    monkeypatch.setattr(image, "_run", lambda _: None)
+    monkeypatch.setattr(image, "_pack", lambda directory, _: built.append(directory))
+    (tmp_path / "key").touch()
+    (tmp_path / "root.img").touch()
+    image.build(tmp_path)
+    image.build(tmp_path)
+    assert len(built) == 1
+    monkeypatch.setattr(image, "GUEST_PACKAGES", ("fio",))
+    image.build(tmp_path)
+    assert len(built) == 2
+
+
+def test_a_connection_of_the_guest_reaches_the_port_of_that_name(tmp_path: Path) -> None:
+    ports = tmp_path / "ports.json"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ports.write_text(json.dumps({"web": server.getsockname()[1]}))
+        guest, end = socket.socketpair()
+        with (
+            guest,
+            subprocess.Popen(
+                [sys.executable, "-S", "-E", str(RELAY), str(ports), "web"], stdin=end.fileno(), stdout=end.fileno()
+            ),
+        ):
+            end.close()
+            door, _ = server.accept()
+            with door:
+                guest.sendall(b"asked")
+                assert door.recv(100) == b"asked"
+                door.sendall(b"answered")
+            assert guest.makefile("rb").read() == b"answered"
+
+
+def test_the_guests_policy_is_one_that_the_worker_takes(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(guest_policy())
+    path.chmod(0o600)
+    found = policy.load(path)
+    assert [drive.serial for drive in found.drives(POOL)] == list(serials(*BAYS))
+    named = {name for entry in found.targets for name in entry.settings_allowed} | {*found.host_settings}
+    assert {name for _, _, wanted in TRIALS for name in wanted} <= named
 
 
 def test_what_goes_into_the_guest_is_the_worker_and_all_that_it_needs(tmp_path: Path) -> None:
     package.pack(REPOSITORY, tmp_path / "guest.tar")
     with tarfile.open(tmp_path / "guest.tar") as tar:
         names = set(tar.getnames())
-    assert {"worker/trial.py", "worker/tests/lab/sweep.py", "celery/__init__.py", "redis/__init__.py"} <= names
+    assert {"worker/trial.py", "worker/tests/lab/snapshot.py", "celery/__init__.py", "redis/__init__.py"} <= names
     assert {"msgspec/__init__.py", "pytest/__init__.py", "_pytest/__init__.py", "pluggy/__init__.py"} <= names
     assert not any(name.startswith(("django/", "webapp/")) for name in names)
 

@@ -5,9 +5,11 @@ Choices that a number depends on:
 - md arrays are made with --assume-clean: a resync would run under the measurement. Parity is right only where it
   was written since, which is enough to measure with and not to keep data on.
 - md gets no write-intent bitmap: it would add a write to each first write of a region.
+- LVM keeps no copies of what it wrote in /etc/lvm: nothing is left on the host, whose /etc may be read-only.
 - ext4's inode tables and journal are written by mkfs at once, not by the kernel during the first trials.
 """
 
+import shlex
 import uuid
 from collections.abc import Iterator
 
@@ -25,6 +27,7 @@ from worker.recipes.layouts.geometry import (
 
 _TABLES = uuid.UUID("8d2c9d9e-3a8b-4b0e-9a55-6a1d0f6c2b11")  # the name space of our partition tables
 EXT4_BLOCK_BYTES = 4 * KIB
+NO_COPIES = ("--config", "backup { backup=0 archive=0 }")  # lvm.conf(5)
 # What lies behind the last whole MiB of a drive: the second GPT and room for it.
 GPT_TAIL_BYTES = MIB
 
@@ -43,6 +46,11 @@ class Step(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: str = ""
     makes: str = ""  # path of a device that is there afterwards
+
+    @property
+    def line(self) -> str:
+        """As it would be typed into a shell."""
+        return shlex.join(self.argv)
 
 
 class Names(msgspec.Struct, frozen=True):
@@ -165,16 +173,16 @@ def _stripe(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator
         yield _md(names.md_stripe, "0", legs, stripe_bytes, max(MIB, stripe_bytes))
     if layout.stripe is Stripe.LVM:
         align = f"{lvm_alignment_bytes(layout)}b"
-        yield Step("LVM labels", ("pvcreate", "--yes", "--force", "--dataalignment", align, *legs))
+        yield Step("LVM labels", ("pvcreate", *NO_COPIES, "--yes", "--force", "--dataalignment", align, *legs))
         yield Step(
             "volume group",
-            ("vgcreate", "--yes", "--physicalextentsize", f"{layout.extent_bytes}b", names.group, *legs),
+            ("vgcreate", *NO_COPIES, "--yes", "--physicalextentsize", f"{layout.extent_bytes}b", names.group, *legs),
         )
         options = ("--stripes", str(layout.legs), "--stripesize", f"{stripe_bytes}b") if layout.legs > 1 else ()
         wipe = ("--wipesignatures", "n", "--zero", "n", "--yes")
         yield Step(
             f"volume striped over {layout.legs} legs",
-            ("lvcreate", *wipe, *options, "--extents", "100%FREE", "--name", "data", names.group),
+            ("lvcreate", *NO_COPIES, *wipe, *options, "--extents", "100%FREE", "--name", "data", names.group),
             makes=names.volume,
         )
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
-from worker.recipes.layouts.commands import Drive, Names, Step, leg_paths, members, top_path
+from worker.recipes.layouts.commands import NO_COPIES, Drive, Names, Step, leg_paths, members, top_path
 
 
 class Part(StrEnum):
@@ -40,7 +40,7 @@ def _steps(layout: Layout, drives: tuple[Drive, ...], names: Names, mount_point:
     if layout.stripe is not Stripe.NONE:
         yield _wipe(top_path(layout, drives, names))
     if layout.stripe is Stripe.LVM:
-        argv = ("vgremove", "--yes", "--force", names.group)
+        argv = ("vgremove", *NO_COPIES, "--yes", "--force", names.group)
         yield Removal("remove the volume group", argv, part=Part.GROUP, of=names.group)
     if layout.stripe is Stripe.MD:
         yield _stop(names.md_stripe)

@@ -3,6 +3,7 @@ import pytest
 from worker.recipes.layouts import Drive, Names, build_steps, parse, tear_down_steps
 
 GB = 10**9
+KEEP = "--config 'backup { backup=0 archive=0 }'"
 
 
 def drives(count: int, name: str = "/dev/sd{}") -> tuple[Drive, ...]:
@@ -11,7 +12,7 @@ def drives(count: int, name: str = "/dev/sd{}") -> tuple[Drive, ...]:
 
 def commands(text: str, given: tuple[Drive, ...]) -> list[str]:
     steps = build_steps(parse(text), given, key="t1", mount_point="/mnt/t1")
-    return [" ".join(step.argv) for step in steps]
+    return [step.line for step in steps]
 
 
 def test_it_builds_two_legs_from_the_drives_up() -> None:
@@ -21,9 +22,10 @@ def test_it_builds_two_legs_from_the_drives_up() -> None:
         " --chunk 64K --assume-clean --bitmap=none --data-offset=1024K /dev/sdb /dev/sdc /dev/sdd",
         "mdadm --create /dev/md/sweetspot-t1-1 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
         " --chunk 64K --assume-clean --bitmap=none --data-offset=1024K /dev/sde /dev/sdf /dev/sdg",
-        "pvcreate --yes --force --dataalignment 131072b /dev/md/sweetspot-t1-0 /dev/md/sweetspot-t1-1",
-        "vgcreate --yes --physicalextentsize 4194304b sweetspot-t1 /dev/md/sweetspot-t1-0 /dev/md/sweetspot-t1-1",
-        "lvcreate --wipesignatures n --zero n --yes --stripes 2 --stripesize 131072b --extents 100%FREE"
+        f"pvcreate {KEEP} --yes --force --dataalignment 131072b /dev/md/sweetspot-t1-0 /dev/md/sweetspot-t1-1",
+        f"vgcreate {KEEP} --yes --physicalextentsize 4194304b sweetspot-t1"
+        " /dev/md/sweetspot-t1-0 /dev/md/sweetspot-t1-1",
+        f"lvcreate {KEEP} --wipesignatures n --zero n --yes --stripes 2 --stripesize 131072b --extents 100%FREE"
         " --name data sweetspot-t1",
         "mkfs.ext4 -q -F -L ss-t1 -E stride=32,stripe-width=64,nodiscard,lazy_itable_init=0,lazy_journal_init=0"
         " /dev/sweetspot-t1/data",

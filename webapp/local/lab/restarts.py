@@ -1,0 +1,43 @@
+"""The guest is restarted in mid-plan, once by its administrator and once by a power cut; the run goes on to its end."""
+
+from webapp.local.console import step
+from webapp.local.lab.storage_host import BAYS
+from webapp.local.lab.system import System, differences, locks, not_as_asked
+from webapp.plans.document import Part, PlanDocument
+from webapp.runs.models import RunState
+
+DOCUMENT = PlanDocument(
+    title="Restarts",
+    repeats=2,
+    parts=(
+        Part(
+            name="main",
+            factors={
+                "pattern": "randread", "engine": "psync", "block_size": "4k", "runtime": "8s",
+                "scheduler": "none, mq-deadline, bfq", "read_ahead_kb": "64", "nr_requests": "32",
+                "drive_write_cache": "write through", "vm.dirty_ratio": "30",
+            },
+        ),
+    ),
+)  # fmt: skip
+CUT_SHORT = {"worker_stopped", "worker_died"}
+
+
+def restarts(system: System) -> list[str]:
+    """What was wrong."""
+    before = system.look()
+    run = system.start(DOCUMENT, BAYS[0])
+    with step("the guest is restarted in mid-plan"):
+        system.until_measuring(run, done=1)
+        system.machine.reboot()
+        system.until_measuring(run, done=2)
+    with step("its power is cut in mid-plan"):
+        system.until_measuring(run, done=3)
+        system.machine.reset()
+        system.finish(run)
+    other = [t for t in run.trials.exclude(state="done") if t.reason_code not in CUT_SHORT]
+    problems = [f"{run}, trial {t.index}: {t.state} {t.reason_code}: {t.reason}" for t in other]
+    done = run.trials.filter(state="done").count()
+    if run.state not in (RunState.DONE, RunState.FAILED) or done < run.trial_count - 2:
+        problems.append(f"{run} ended as {run.state} with {done} of {run.trial_count} trials: {run.reason}")
+    return [*problems, *not_as_asked(run), *differences(before, system.look()), *locks()]

@@ -1,0 +1,91 @@
+"""Sweetspot's server on this machine, for the guest: all of it, with TLS under a name of its own."""
+
+import io
+import os
+import ssl
+import urllib.request
+from dataclasses import replace
+from pathlib import Path
+
+import django
+from django.core.management import call_command
+
+from webapp.local import certificates, postgres, processes, redis_server, services, stack
+from webapp.local.console import Trouble, step
+from webapp.local.network import LOOPBACK, await_condition
+from webapp.local.processes import Command
+from webapp.local.state import State
+
+NAME = "sweetspot.lab"
+WEB_PORT, BROKER_PORT = 443, 6380  # as the guest sees them
+DOORS = {WEB_PORT: services.WEB, BROKER_PORT: redis_server.TLS_NAME}
+START_LIMIT_S = 90.0
+
+
+class Server:
+    """This process becomes part of it: Django's models can be used once it has started."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self._tls = state.root / "tls"
+
+    @property
+    def authority(self) -> Path:
+        """The certificate that the guest is to trust."""
+        return self._tls / "ca.crt"
+
+    def start(self) -> None:
+        """Raises Trouble."""
+        with step("Sweetspot's server outside the guest"):
+            stack.remove(self._state)
+            self._state.prepare()
+            self._tls.mkdir(mode=0o755, exist_ok=True)
+            certificates.ensure(self._tls, [NAME, LOOPBACK])
+            postgres.start(self._state, careless=True)
+            redis_server.start(self._state, certificates=self._tls)
+            self._start_processes()
+
+    def _start_processes(self) -> None:
+        listener = services.reserve_address(self._state)
+        if listener is None:
+            raise Trouble("A server of the lab runs already.")
+        os.environ.update(self._environment())
+        django.setup()
+        call_command("migrate", verbosity=0)
+        call_command("setup", stdout=io.StringIO())
+        with listener:
+            self._start(services.web(self._state, listener))
+        if not await_condition(self._answers, limit_s=START_LIMIT_S):
+            raise processes.failure(self._state, services.WEB, f"did not answer within {START_LIMIT_S:.0f} s")
+        for command in (services.tasks(self._state), services.beat(self._state)):
+            self._start(command)
+
+    def _start(self, command: Command) -> None:
+        environment = {**command.environment, **self._environment()}
+        processes.start(self._state, replace(command, environment=environment))
+
+    def _environment(self) -> dict[str, str]:
+        certificate = f"--certfile {self._tls / 'server.crt'} --keyfile {self._tls / 'server.key'}"
+        return {
+            **services.environment(self._state),
+            "SWEETSPOT_PUBLIC_URL": f"https://{NAME}",
+            "SWEETSPOT_ALLOWED_HOSTS": f"{NAME},{LOOPBACK}",
+            "SWEETSPOT_HTTPS": "1",
+            "SWEETSPOT_WORKER_REDIS_URL": f"rediss://{NAME}:{BROKER_PORT}/0",
+            "GUNICORN_CMD_ARGS": certificate,
+        }
+
+    def _answers(self) -> bool:
+        if processes.known(self._state, services.WEB) is None:
+            raise processes.failure(self._state, services.WEB, "ended at once")
+        port = self._state.read_facts("ports.json")[services.WEB]
+        trust = ssl.create_default_context(cafile=self.authority)
+        try:
+            with urllib.request.urlopen(f"https://{LOOPBACK}:{port}/healthz/live", context=trust, timeout=10) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+    def end(self) -> None:
+        """Its processes, its database and all its files."""
+        stack.remove(self._state)

@@ -1,0 +1,54 @@
+"""Scheduler × read-ahead × layout × file system on the RAID controller's drives: a plan with layouts as a factor.
+
+A file is read from its first byte to its last through the page cache, so that read-ahead matters.
+"""
+
+from collections.abc import Sequence
+
+from webapp.local.console import say, step
+from webapp.local.lab.storage_host import POOL
+from webapp.local.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
+from webapp.local.lab.tables import written
+from webapp.plans.document import Part, PlanDocument
+from webapp.results.models import Result
+from webapp.runs.models import Run
+
+SHAPES = ("single", "raid0 x4 chunk 64k", "4 legs of single / lvm stripe 64k")
+FILE_SYSTEMS = ("xfs", "jfs")
+FACTORS = ("layout", "scheduler", "read_ahead_kb")
+DOCUMENT = PlanDocument(
+    title="Sweep",
+    repeats=1,
+    drop_caches=True,
+    parts=(
+        Part(
+            name="sweep",
+            factors={
+                "layout": ", ".join(f"{shape} / {kind}" for shape in SHAPES for kind in FILE_SYSTEMS),
+                "scheduler": "none, mq-deadline",
+                "read_ahead_kb": "0, 1024",
+                "pattern": "read", "engine": "psync", "direct": "no", "block_size": "64k",
+                "size": "8M", "amount": "8M",
+            },
+        ),
+    ),
+)  # fmt: skip
+
+
+def sweep(system: System) -> list[str]:
+    """What was wrong; nothing differs afterwards by the product's own difference of two looks."""
+    before = system.look()
+    with step("the sweep: 24 points on layouts that the plan builds"):
+        run = system.finish(system.start(DOCUMENT, POOL))
+    say("\n".join(["", *written(_rows(run)), ""]))
+    after = system.look()
+    say(f"  {run.trial_count} points, {len(layouts_built(run))} layouts; the drives are blank and all is as it was"
+        if not (left := differences(before, after)) else "  The host is not as it was:")  # fmt: skip
+    return [*not_done(run), *not_as_asked(run), *left, *system.storage.left_on_drives(), *locks()]
+
+
+def _rows(run: Run) -> Sequence[Sequence[str]]:
+    results = Result.objects.filter(run=run).order_by("trial__index")
+    points = sorted((tuple(str(r.point[name]) for name in FACTORS), r.bytes_per_s, r.p99_ns) for r in results)
+    numbers = [(f"{rate / 1e6:.1f}", f"{p99 / 1000:.0f}" if p99 is not None else "–") for _, rate, p99 in points]
+    return [(*FACTORS, "MB/s", "p99 µs"), *((*point, *n) for (point, _, _), n in zip(points, numbers, strict=True))]
