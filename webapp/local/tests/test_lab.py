@@ -74,6 +74,7 @@ def test_a_connection_of_the_guest_reaches_the_port_of_that_name(tmp_path: Path)
                 assert door.recv(100) == b"asked"
                 door.sendall(b"answered")
             assert guest.makefile("rb").read() == b"answered"
+            guest.shutdown(socket.SHUT_WR)
 
 
 def test_the_guests_policy_is_one_that_the_worker_takes(tmp_path: Path) -> None:

@@ -16,10 +16,16 @@ from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.views import active_attempt
+from worker.contract.purge import PurgeMethod
 
 ACTIONS_SHOWN = 20
-# Everything else is made and read by documented formats alone.
-TRIED = frozenset({"discard"})
+# Where these very commands were tried, where that was no drive that can be bought; docs/purging.md says more.
+EMULATED, NOWHERE = "tried on an emulated drive, not on real hardware", "not tried on real hardware"
+TRIED: dict[str, str] = {
+    PurgeMethod.DISCARD: "",
+    PurgeMethod.NVME_FORMAT: EMULATED,
+    PurgeMethod.NVME_FORMAT_CRYPTO: EMULATED,
+}
 
 
 @dataclass(frozen=True)
@@ -29,7 +35,7 @@ class Offer:
     method: str
     label: str
     problem: str
-    tried: bool  # with this very command, by this project; on loop devices
+    untried: str  # "" where nothing need be said
 
 
 @dataclass(frozen=True)
@@ -52,7 +58,9 @@ def _target(slug: str, name: str) -> Target:
 
 def _offers(target: Target) -> list[Offer]:
     said = {offer["method"]: offer.get("problem", "") for offer in target.purges}
-    return [Offer(name, PURGE_LABELS.get(name, name), problem, name in TRIED) for name, problem in said.items()]
+    return [
+        Offer(name, PURGE_LABELS.get(name, name), problem, TRIED.get(name, NOWHERE)) for name, problem in said.items()
+    ]
 
 
 def _rows(target: Target) -> list[PurgeRow]:

@@ -18,6 +18,7 @@ def drive(transactional_db: None) -> Target:
     host = factories.make_host()
     factories.make_snapshot(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": FROZEN}]
+    purges.append({"method": "nvme_format", "problem": ""})
     return factories.make_drive(host, opens="/dev/nvme0n1", purges=purges)
 
 
@@ -29,7 +30,8 @@ def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, driv
     page = shown(operator)
     for words in ("S64GNE0R800123", "1.92 TB", "nothing that the host recognises", "ATA secure erase", "frozen"):
         assert words in page, words
-    assert page.count("not tried on real hardware") == 1
+    assert page.count(">not tried on real hardware<") == 1
+    assert page.count(">tried on an emulated drive, not on real hardware<") == 1
     assert 'value="ata_secure_erase" required disabled' in page
     assert "It was not purged from here yet" in page
 
