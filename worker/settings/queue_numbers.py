@@ -7,7 +7,10 @@ _ON_OFF = ("0", "1")
 # (seen on 6.18: 64 KiB became 1024), so these are written before it.
 _RECKONS_READ_AHEAD = 1
 _READ_AHEAD = ("read_ahead_kb",)
-NR_REQUESTS = QueueFile("nr_requests", "requests that the queue holds for each direction")
+# mq-deadline reckons its async_depth anew (seen on 6.1: it becomes what nr_requests was before).
+NR_REQUESTS = QueueFile(
+    "nr_requests", "requests that the queue holds for each direction", disturbs=("mq-deadline.async_depth",)
+)
 RQ_AFFINITY = QueueFile(
     "rq_affinity", "where requests complete: 0 anywhere, 1 same group of CPUs, 2 same CPU", choices=("0", "1", "2")
 )

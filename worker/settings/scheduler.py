@@ -9,6 +9,12 @@ from worker.settings.base import SettingError, refused
 from worker.settings.files import read_file, write_file
 from worker.settings.queue_file import QueueFile
 
+# Modules on many systems, Debian's among them.
+_HINTS = {
+    name: f" Where it is a module, `modprobe {module}` on the host makes it one to choose."
+    for name, module in (("bfq", "bfq"), ("kyber", "kyber-iosched"), ("mq-deadline", "mq-deadline"))
+}
+
 
 class Scheduler(QueueFile):
     def read(self, subject: str) -> str:
@@ -26,6 +32,7 @@ class Scheduler(QueueFile):
         if value not in listed:
             raise refused(
                 f"scheduler of {subject} cannot be {value!r}; there is {', '.join(listed) or 'none to choose'}."
+                f"{_HINTS.get(value, '')}"
             )
         self._write(subject, value)
 

@@ -84,6 +84,7 @@ def _customize(directory: Path) -> Sequence[str]:
         f'mkdir -p -m 700 "$1/root/.ssh" && cp "{directory}/key.pub" "$1/root/.ssh/authorized_keys"',
         'sed -i "s/^#*UseDNS.*/UseDNS no/" "$1/etc/ssh/sshd_config"',
         f'chroot "$1" systemctl mask {timers} >/dev/null 2>&1 || true',  # nothing but ours touches the drives
+        'printf "bfq\\nkyber-iosched\\n" >"$1/etc/modules-load.d/lab.conf"',
         'printf "AUTO -all\\n" >"$1/etc/mdadm/mdadm.conf"',  # arrays are assembled by the tests alone
     )
 

@@ -63,6 +63,18 @@ def test_it_puts_back_a_schedulers_own_tunables_with_it(host: Host) -> None:
     assert host.state() == before
 
 
+@pytest.mark.parametrize("asked", [{}, {"mq-deadline.async_depth": "24"}])
+def test_it_puts_back_what_the_kernel_reckons_from_the_size_of_the_queue(host: Host, asked: dict[str, str]) -> None:
+    """Linux 6.1 makes mq-deadline's async_depth what nr_requests was before."""
+    host.write("scheduler", "mq-deadline")
+    before = host.state()
+    host.settle({"nr_requests": "32", **asked})
+    assert all(host.state()[name] == value for name, value in asked.items())
+    told = session.restore_run("run", host.journal)
+    assert [item.name for item in told if not item.restored] == []
+    assert host.state() == before
+
+
 def test_it_says_which_scheduler_a_tunable_needs(host: Host) -> None:
     with pytest.raises(SettingFailed, match=r"only with scheduler bfq; loop\d+ has none: set scheduler, too") as caught:
         host.settle({"bfq.low_latency": "0"})
