@@ -59,7 +59,7 @@ class Assembly:
         built = found or self._build(wish, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
         self._record(wish, built)
-        return msgspec.structs.replace(built, members=members)
+        return msgspec.structs.replace(built, members=members or built.members)
 
     def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
         pools = {leg.target.stable_id: leg.target for leg in self._order.legs}

@@ -19,6 +19,7 @@ from worker.capabilities import known_capabilities
 from worker.client import Client, Refused, Unreachable
 from worker.config import ConfigError, Paths, check_broker_url
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.controllers import Controller
 from worker.contract.greetings import Hello, HelloReply
 from worker.contract.inventory import PolicyTarget
 from worker.contract.purge import PurgeOffer
@@ -110,7 +111,7 @@ class Greeter:
             at=time.time(),
             inventory=found,
             capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
-            targets=self._targets(allowed, afresh=probe) if allowed else (),
+            targets=self._targets(allowed, found.controllers, afresh=probe) if allowed else (),
             health=self._health.known(afresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
@@ -118,8 +119,11 @@ class Greeter:
             policy_problem=policy_problem,
         )
 
-    def _targets(self, allowed: policy.Policy, *, afresh: bool) -> tuple[PolicyTarget, ...]:
-        return self._purges.added(policy.report(allowed, built_on=self._built_on()), afresh=afresh)
+    def _targets(
+        self, allowed: policy.Policy, controllers: tuple[Controller, ...], *, afresh: bool
+    ) -> tuple[PolicyTarget, ...]:
+        targets = policy.report(allowed, built_on=self._built_on(), controllers=controllers)
+        return self._purges.added(targets, afresh=afresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at` is when the server said so, by our monotonic clock."""
@@ -220,7 +224,8 @@ class Purges:
         return tuple(replace(target, purges=self._of(target, afresh=afresh)) for target in targets)
 
     def _of(self, target: PolicyTarget, *, afresh: bool) -> tuple[PurgeOffer, ...]:
-        if not target.destroy or not target.present or target.opens != sysfs.device_path(target.device):
+        whole = bool(target.device) and target.opens == sysfs.device_path(target.device)
+        if not target.destroy or not target.present or not whole:
             return ()
         key, now = (target.device, target.serial), time.monotonic()
         if afresh or key not in self._known or now - self._known[key][0] >= Seldom.EVERY_S:

@@ -80,6 +80,14 @@ class LayoutDrive(msgspec.Struct, frozen=True):
 BY_HAND = "by-hand"  # the run of what a person built on the host: a person takes it down
 
 
+class MadeDrive(msgspec.Struct, frozen=True):
+    """A controller's virtual drive; what is not known yet is ""."""
+
+    name: str
+    wwn: str = ""
+    stable_id: str = ""  # of the kernel's disk
+
+
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Drives that were put together, or are about to be; `line` as recipes.layouts writes it."""
 
@@ -88,6 +96,7 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     line: str
     drives: tuple[LayoutDrive, ...]
     mount_point: str  # "" for a raw layout
+    virtual_drives: tuple[MadeDrive, ...] = ()  # one a leg, as far as they were made
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -208,8 +217,8 @@ class Journal:
     # ---- layouts to be taken down
 
     def save_layout(self, record: LayoutRecord) -> None:
-        """Before the first command that builds it."""
-        insert = "insert into layouts (key, run, record) values (?, ?, ?)"
+        """Before the first command that builds it, and again with each virtual drive that was made."""
+        insert = "insert or replace into layouts (key, run, record) values (?, ?, ?)"
         with self._lock:
             self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
 

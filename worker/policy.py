@@ -18,6 +18,7 @@ import msgspec
 from worker import guard, pools, settings
 from worker.contract.base import Id, Name
 from worker.contract.base import Path as AbsolutePath
+from worker.contract.controllers import Controller
 from worker.contract.inventory import PolicyTarget
 from worker.contract.workload import TargetKind
 from worker.inventory import sysfs
@@ -25,6 +26,7 @@ from worker.pools import Pool
 
 ALL_SETTINGS = "*"
 LARGEST_POLICY = 1024 * 1024
+_SLOT = re.compile(r"/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/\d*:\d+", re.ASCII)
 
 
 class PolicyError(Exception):
@@ -40,9 +42,9 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     id: Id
     kind: TargetKind
-    path: AbsolutePath
-    stable_id: Name | None = None  # block: must be given; directory and file: dir:<path>, file:<path>
-    serial: str = ""  # block: must be given if the drive has one
+    path: AbsolutePath  # of a slot: /<PCI address of the controller>/<enclosure>:<slot>
+    stable_id: Name | None = None  # block: must be given; others: dir:<path>, file:<path>, slot:<serial>
+    serial: str = ""  # block: must be given if the drive has one; slot: must be given
     destroy: bool = False  # block and file: the content may be overwritten
     settings: tuple[str, ...] = ()  # of the block device that the target is or lies on; "*" for all
     max_bytes: int | None = None  # directory: what our files in it may take up in all
@@ -51,6 +53,8 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     @property
     def identity(self) -> str:
         """The stable id under which the target is known to the server."""
+        if self.kind is TargetKind.SLOT:
+            return sysfs.shortened(f"slot:{self.serial}")
         prefix = "dir" if self.kind is TargetKind.DIRECTORY else "file"
         return self.stable_id or sysfs.shortened(f"{prefix}:{self.path}")
 
@@ -125,14 +129,21 @@ def load(path: Path) -> Policy:
     return Policy(path, entries, read.host.settings, read.pool)
 
 
-def report(policy: Policy, *, built_on: Collection[str] = ()) -> tuple[PolicyTarget, ...]:
-    """Every target and pool with what is there of it now. `built_on`: stable ids of drives under layouts of ours."""
-    found = {entry.id: _report_entry(entry, built_on) for entry in policy.targets}
+def report(
+    policy: Policy, *, built_on: Collection[str] = (), controllers: Collection[Controller] | None = None
+) -> tuple[PolicyTarget, ...]:
+    """Every target and pool with what is there of it now. `built_on`: stable ids of drives under layouts of ours.
+
+    `controllers` are those of an inventory; None: their tools are asked where the policy has slots, which takes time.
+    """
+    slots = any(entry.kind is TargetKind.SLOT for entry in policy.targets)
+    known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
+    found = {entry.id: _report_entry(entry, built_on, known) for entry in policy.targets}
     return (*found.values(), *(pools.report(pool, policy.drives(pool.id), found) for pool in policy.pools))
 
 
-def _report_entry(entry: PolicyEntry, built_on: Collection[str]) -> PolicyTarget:
-    found = guard.survey(entry, ours=entry.identity in built_on)
+def _report_entry(entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller]) -> PolicyTarget:
+    found = guard.survey(entry, ours=entry.identity in built_on, controllers=controllers)
     return PolicyTarget(
         id=entry.id,
         kind=entry.kind,
@@ -146,8 +157,8 @@ def _report_entry(entry: PolicyEntry, built_on: Collection[str]) -> PolicyTarget
         size_bytes=found.size_bytes,
         device=found.device,
         opens=found.opens or None,
-        model=sysfs.model(found.device)[:200] if found.device else "",
-        firmware=sysfs.firmware(found.device)[:200] if found.device else "",
+        model=sysfs.model(found.device)[:200] if found.device else found.model,
+        firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
     )
 
 
@@ -209,6 +220,7 @@ def _problem(entry: PolicyEntry) -> str:
         TargetKind.BLOCK: _block_problem,
         TargetKind.DIRECTORY: _directory_problem,
         TargetKind.FILE: _file_problem,
+        TargetKind.SLOT: _slot_problem,
     }
     return checks[entry.kind](entry)
 
@@ -232,6 +244,16 @@ def _directory_problem(entry: PolicyEntry) -> str:
     if entry.max_bytes is not None and entry.max_bytes <= 0:
         return "max_bytes must be above 0."
     return _plain_problem(entry)
+
+
+def _slot_problem(entry: PolicyEntry) -> str:
+    if not _SLOT.fullmatch(entry.path):
+        return "the path of a slot is /CONTROLLER/ENCLOSURE:SLOT, such as /0000:03:00.0/252:3 (see the host's page)."
+    if not entry.serial or not entry.destroy:
+        return "a slot needs the drive's serial, and destroy = true: virtual drives are built from it."
+    if entry.read_mounted or entry.max_bytes is not None:
+        return "read_mounted and max_bytes are not for slots."
+    return f"stable_id can be left out; it is slot:{entry.serial}." if entry.stable_id is not None else ""
 
 
 def _file_problem(entry: PolicyEntry) -> str:

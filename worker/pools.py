@@ -35,8 +35,10 @@ def problem(pool: Pool, entries: "Sequence[PolicyEntry]") -> str:
         return f"drives names {unknown[0]!r}, which is none of the targets of this file."
     found = [known[name] for name in pool.drives]
     for entry in found:
-        if entry.kind is not TargetKind.BLOCK or not entry.destroy or entry.read_mounted:
-            return f"{entry.id} must be a block device with destroy = true and without read_mounted."
+        if entry.kind not in (TargetKind.BLOCK, TargetKind.SLOT) or not entry.destroy or entry.read_mounted:
+            return f"{entry.id} must be a block device with destroy = true and without read_mounted, or a slot."
+    if len({entry.kind for entry in found}) > 1:
+        return "drives that the kernel sees and slots of a controller cannot be in one pool."
     if len({entry.identity for entry in found}) < len(found):
         return "a drive is named twice."
     return ""

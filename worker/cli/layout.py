@@ -13,7 +13,7 @@ from worker import layouts as worker_layouts
 from worker import policy
 from worker.cli import form
 from worker.config import Paths, prepare_state, sole_use
-from worker.contract.layouts import Layout
+from worker.contract.layouts import Layout, Maker
 from worker.guard import GuardRefused
 from worker.inventory import sysfs
 from worker.journal import BY_HAND, Journal
@@ -97,19 +97,20 @@ def _entry(allowed: policy.Policy, name: str) -> policy.PolicyEntry:
 
 def _shown(layout: Layout, paths: list[str]) -> Shown:
     drives = tuple(_drive(path) for path in paths[: layout.drives] or _unnamed(layout))
-    given = {"key": KEY, "mount_point": MOUNT_POINT}
     return Shown(
         layout=layouts.write(layout),
         drives=layout.drives,
         data_share=layouts.capacity_share(layout),
         width_bytes=layouts.whole_width_bytes(layout),
         alignment=layouts.alignment(layout, physical_block_bytes=_physical_block_bytes(drives)),
-        build=layouts.build_steps(layout, drives, **given),
-        take_down=layouts.tear_down_steps(layout, drives, **given),
+        build=layouts.build_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
+        take_down=layouts.tear_down_steps(layout, drives, key=KEY, mount_point=MOUNT_POINT),
     )
 
 
 def _unnamed(layout: Layout) -> list[str]:
+    if layout.maker is Maker.CONTROLLER:
+        return [f"/storcli/0/252:{number}" for number in range(layout.drives)]
     return [f"/dev/DRIVE{number}n1" for number in range(1, layout.drives + 1)]
 
 

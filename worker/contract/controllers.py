@@ -41,6 +41,7 @@ class VirtualDrive(Message, frozen=True, kw_only=True):
     name: Label = ""
     level: Label = ""  # RAID0 … RAID60
     strip_bytes: Count | None = None  # on one drive
+    spans: Count | None = None  # of RAID 10, 50, 60: what is striped over; 1 of others
     size_bytes: Count | None = None
     state: Label = ""  # in the tool's own words
     write_cache: Label = ""  # as it is set

@@ -182,7 +182,8 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     size_bytes: Count = 0  # of the device; free space for a directory
     device: Label = ""  # kernel name of the block device it is or lies on, "" if none
     purges: Annotated[tuple[PurgeOffer, ...], Meta(max_length=20)] = ()  # of a drive that may be destroyed
-    opens: Path | None = None  # block: the device node that the path leads to now, which is what fio is given
+    # Block: the device node that the path leads to now, which is what fio is given. Slot: /<tool>/<controller>/<slot>.
+    opens: Path | None = None
     model: Label = ""
     firmware: Label = ""
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
@@ -196,5 +197,5 @@ class Capabilities(Message, frozen=True, kw_only=True):
     uring: tuple[Label, ...]  # io_uring options that kernel and fio support (hipri also needs the target's)
     settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
     as_root: bool
-    layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, lvm, share, and file systems
+    layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems
     isolation: Label  # cgroup2 | cgroup1 | process tree: how fio is kept together

@@ -1,7 +1,7 @@
 """How drives are put together and formatted: what a layout is, in the field's words and in bytes.
 
-From the bottom up: a share of each drive ─► legs of md RAID ─► one stripe over the legs ─► a file system.
-Every layer but the drives can be left out.
+From the bottom up: a share of each drive ─► legs of RAID ─► one stripe over the legs ─► a file system.
+Every layer but the drives can be left out. A leg's RAID is made by md, or by a controller as a virtual drive.
 """
 
 from enum import StrEnum
@@ -21,7 +21,30 @@ class Raid(StrEnum):
     RAID1 = "raid1"
     RAID5 = "raid5"
     RAID6 = "raid6"
-    RAID10 = "raid10"  # md's near layout with two copies
+    RAID10 = "raid10"  # md's near layout with two copies; a controller's stripe over mirrors
+    RAID50 = "raid50"  # of a controller: a stripe over spans of RAID 5
+    RAID60 = "raid60"
+
+
+class Maker(StrEnum):
+    """What makes the RAID of a leg."""
+
+    MD = "md"
+    CONTROLLER = "vd"  # a virtual drive
+
+
+class DrivePolicy(StrEnum):
+    """A policy of a virtual drive, in the short words that controllers' tools share."""
+
+    WRITE_BACK = "wb"
+    WRITE_THROUGH = "wt"
+    ALWAYS_WRITE_BACK = "awb"  # also with a bad battery
+    READ_AHEAD = "ra"
+    NO_READ_AHEAD = "nora"
+    DIRECT = "direct"
+    CACHED = "cached"
+    DISK_CACHE_ON = "pdcache=on"
+    DISK_CACHE_OFF = "pdcache=off"
 
 
 class Stripe(StrEnum):
@@ -62,8 +85,11 @@ class Layout(Message, frozen=True, kw_only=True):
     legs: Annotated[int, Meta(ge=1, le=64)] = 1
     raid: Raid = Raid.NONE
     drives_per_leg: Annotated[int, Meta(ge=1, le=64)] = 1
+    maker: Maker = Maker.MD
+    spans: Annotated[int, Meta(ge=1, le=8)] = 1  # of a virtual drive of RAID 10, 50 or 60
+    policies: Annotated[tuple[DrivePolicy, ...], Meta(max_length=4)] = ()  # of virtual drives; as their tool has it
     share_percent: Annotated[int, Meta(ge=1, le=100)] = 100  # of each drive, from its start; the rest stays unused
-    chunk_bytes: StripeBytes | None = None  # md's chunk: what one drive gets before the next
+    chunk_bytes: StripeBytes | None = None  # md's chunk, a controller's strip: what one drive gets before the next
     stripe: Stripe = Stripe.NONE
     stripe_bytes: StripeBytes | None = None  # what one leg gets before the next
     extent_bytes: Annotated[int, Meta(ge=128 * KIB, le=2**34, multiple_of=128 * KIB)] = 4 * MIB  # LVM's

@@ -155,6 +155,7 @@ class TargetKind(StrEnum):
     DIRECTORY = "directory"
     FILE = "file"
     POOL = "pool"  # drives that layouts are built from: in a policy, never in a leg
+    SLOT = "slot"  # a drive that only its RAID controller sees, to build virtual drives from; never in a leg
 
 
 class TargetRef(Message, frozen=True, kw_only=True):

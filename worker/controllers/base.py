@@ -1,13 +1,16 @@
 """What every controller tool is to the rest of the worker.
 
-An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, and
-sets one policy of it. The words of policies are those of `worker.contract.controllers`, whatever the tool calls them.
+An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, sets
+one policy of it, and makes and deletes virtual drives where it can. The words of policies are those of
+`worker.contract.controllers`, whatever the tool calls them.
 """
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
 
-from worker.contract.controllers import Controller, VirtualDrive
+from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
+from worker.contract.layouts import Layout
+from worker.recipes.layouts import virtual_drives
 from worker.tools import Said, ToolError, ask, find
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.
@@ -47,6 +50,40 @@ class Adapter(ABC):
     @abstractmethod
     def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
         """Set one of `values`. What came of it is to be read back."""
+
+    def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
+        """Make a virtual drive of one leg of the layout. What came of it is to be looked at."""
+        self._refuse_if_it_makes_none()
+        self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
+
+    def settle(self, controller: str, number: str, layout: Layout, name: str) -> None:
+        """What is set once it is made."""
+        for command in virtual_drives.settle(self.name, controller, number, layout, name):
+            self.do(*command)
+
+    def delete(self, controller: str, number: str) -> None:
+        """Delete a virtual drive. Never forced: what the tool refuses stays."""
+        self._refuse_if_it_makes_none()
+        self.do(*virtual_drives.delete(self.name, controller, number))
+
+    @property
+    def makes_virtual_drives(self) -> bool:
+        return virtual_drives.family(self.name) is not None
+
+    def do(self, *arguments: str) -> None:
+        """Run a command that changes something, and judge what the tool answers."""
+        raise NotImplementedError
+
+    def is_unconfigured(self, drive: PhysicalDrive) -> bool:
+        """Good, and neither in use nor spare nor with a foreign configuration."""
+        return False
+
+    def _refuse_if_it_makes_none(self) -> None:
+        if not self.makes_virtual_drives:
+            raise ToolError(
+                f"This worker makes no virtual drives with {self.name}: what it documents leaves open which drive "
+                "comes of a command. storcli, perccli and MegaCli are spoken to."
+            )
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
         """The kernel shows the virtual drive at this SCSI channel, target and unit; for tools that tell no names."""

@@ -13,6 +13,7 @@ from worker.contract.controllers import Battery, Controller, PhysicalDrive, Virt
 from worker.controllers import words
 from worker.controllers.base import Adapter, Policy, find_drive
 from worker.controllers.storcli import STORCLI
+from worker.tools import Said
 
 Lines = list[str]
 Fields = dict[str, str]
@@ -71,9 +72,17 @@ class MegaCli(Adapter):
         for word in _SETS[policy][value]:
             self._say("-LDSetProp", word, f"-L{number}", f"-a{controller}")
 
+    def do(self, *arguments: str) -> None:
+        self._judged(self.ask(*arguments), strict=True)
+
+    def is_unconfigured(self, drive: PhysicalDrive) -> bool:
+        return drive.state.startswith("Unconfigured(good)") and "foreign" not in drive.state
+
     def _say(self, *arguments: str, strict: bool = True) -> str:
         """What it prints. `strict`: an exit code is an error; else one adapter of several may have had nothing."""
-        said = self.ask(*arguments, "-NoLog")
+        return self._judged(self.ask(*arguments, "-NoLog"), strict=strict)
+
+    def _judged(self, said: Said, *, strict: bool) -> str:
         code = _EXIT.search(said.out)
         if code is None and not said.exit_code:
             raise self.refused(f"what it printed ends too early: {said.out.strip()[-100:]!r}")
@@ -166,6 +175,7 @@ def _virtual_drive(number: str, target: str, lines: Lines) -> VirtualDrive:
         name=words.known(told.get("name", "")),
         level=_level(told),
         strip_bytes=words.size(told.get("strip size") or told.get("stripe size", ""), unit=words.KIB),
+        spans=int(depth) if (depth := told.get("span depth", "")).isdecimal() else None,
         size_bytes=words.size(told.get("size", ""), unit=words.KIB),
         state=words.known(told.get("state", "")),
         write_cache="always write back" if wanted == "write back" and always else wanted,
@@ -215,12 +225,18 @@ def _physical_drive(lines: Lines) -> PhysicalDrive:
         model=model,
         serial=serial,
         firmware=words.known(told.get("device firmware level", "")) or firmware,
-        state=words.known(told.get("firmware state", "")),
+        state=_drive_state(told),
         size_bytes=words.sectors(told.get("raw size", ""), int(block) if block.isdigit() and int(block) else 512),
         medium=_MEDIA.get(told.get("media type", "").lower(), ""),
         interface=interface,
         link_bits_per_s=words.rate(told.get("link speed") or told.get("device speed", "")),
     )
+
+
+def _drive_state(told: Fields) -> str:
+    state = words.known(told.get("firmware state", ""))
+    foreign = words.known(told.get("foreign state", "")).lower() not in ("", "none")
+    return f"{state}, foreign" if foreign else state
 
 
 def _inquiry(line: str, interface: str) -> tuple[str, str, str]:

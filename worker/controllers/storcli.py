@@ -49,12 +49,18 @@ class Storcli(Adapter):
 
     def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
         option, spelt = _SETS[policy]
-        said = self.ask(f"/c{controller}/v{number}", "set", f"{option}={spelt[value]}", "J", "nolog")
+        self.do(f"/c{controller}/v{number}", "set", f"{option}={spelt[value]}", "J", "nolog")
+
+    def do(self, *arguments: str) -> None:
+        said = self.ask(*arguments)
         for _, status, _ in self._answers(said.out, said.err):
             if status.get("Status") != "Success":
                 raise self.refused(_reason(status))
         if said.exit_code:
             raise self.refused(said.err or f"exit status {said.exit_code}")
+
+    def is_unconfigured(self, drive: PhysicalDrive) -> bool:
+        return drive.state == "UGood"
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
         channel, target, _ = place
@@ -193,6 +199,7 @@ def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fi
         name=words.known(row.get("Name", "")),
         level=words.level(str(row.get("TYPE", ""))),
         strip_bytes=words.size(str(properties.get("Strip Size", "")), unit=words.KIB),
+        spans=depth if isinstance(depth := properties.get("Span Depth"), int) and depth >= 0 else None,
         size_bytes=words.size(str(row.get("Size", "")), unit=words.KIB),
         state=words.known(row.get("State", "")),
         write_cache=_set_write_cache(str(properties.get("Write Cache(initial setting)", "")), now),
@@ -234,13 +241,19 @@ def _physical_drive(row: Fields, attributes: Fields) -> PhysicalDrive:
         model=words.known(attributes.get("Model Number") or row.get("Model", "")),
         serial=words.known(attributes.get("SN", "")),
         firmware=words.known(attributes.get("Firmware Revision", "")),
-        state=words.known(row.get("State", "")),
+        state=_state(row),
         size_bytes=words.sectors(str(attributes.get("Raw size", "")), block)
         or words.size(str(row.get("Size", "")), unit=words.KIB),
         medium=words.known(row.get("Med", "")),
         interface=words.known(row.get("Intf", "")),
         link_bits_per_s=words.rate(str(attributes.get("Link Speed", ""))),
     )
+
+
+def _state(row: Fields) -> str:
+    """The column `DG` is F for a drive with a foreign configuration, which may be called good beside it."""
+    state = words.known(row.get("State", ""))
+    return f"{state}, foreign" if str(row.get("DG", "")).strip() == "F" else state
 
 
 STORCLI = Storcli("storcli", ("storcli64", "storcli"))

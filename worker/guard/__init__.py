@@ -3,6 +3,7 @@
     order's target ─► policy's entry (id, path, kind, stable id, serial all alike)
         block      ─► the very drive? free? destroyable and armed? ─► held with O_EXCL
         directory  ─► no links on the way, nobody else can write ─► .sweetspot in it, held open
+        slot       ─► its controller's word: the very serial? unconfigured and good? destroyable and armed?
         file       ─► no links, one name, destroyable and armed   ─► its directory, held open
 
 What is not understood is refused. A write to a device or file needs `destroy = true` in the
@@ -10,20 +11,23 @@ policy and the serial among those a person typed for this run, in time; in a dir
 writes only files of its own.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from worker.contract.controllers import Controller
 from worker.contract.workload import Leg, TargetKind, TargetRef
+from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole, identify, refuse_unless_destroyable, resolve
 from worker.guard.blocks import hold as hold_block
 from worker.guard.blocks import survey as survey_block
 from worker.guard.directories import hold_directory, hold_file, survey_directory, survey_file
 from worker.guard.refusal import GuardRefused, Survey
+from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
 from worker.place import Place
 
@@ -38,6 +42,7 @@ __all__ = [
     "admit",
     "admit_layout",
     "claim_drives",
+    "controllers_now",
     "hold_drive",
     "listed",
     "pool_drives",
@@ -75,13 +80,23 @@ def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ..
         yield held
 
 
-def claim_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[Claim, ...]:
-    """Drives that a layout may be built on, in the order given, each once. Raises GuardRefused."""
+def claim_drives(
+    entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...], *, virtual: bool = False
+) -> tuple[Claim, ...]:
+    """Drives that a layout may be built on, in the order given, each once; `virtual`: slots, for virtual drives.
+
+    Raises GuardRefused.
+    """
+    wanted, what = (TargetKind.SLOT, "virtual drives") if virtual else (TargetKind.BLOCK, "layouts")
     for entry in entries:
-        if entry.kind is not TargetKind.BLOCK:
-            raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; layouts are built on block devices.")
-    claims = tuple(claim(entry, armed_serials) for entry in entries)
-    if len({each.name for each in claims}) != len(claims):
+        if entry.kind is not wanted:
+            words = "are made of slots" if virtual else "are built on block devices"
+            raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; {what} {words}.")
+    known = controllers_now() if virtual else ()
+    claims = tuple(
+        slots.claim(entry, known, armed_serials) if virtual else claim(entry, armed_serials) for entry in entries
+    )
+    if len({each.path for each in claims}) != len(claims):
         raise GuardRefused("guard_path", f"A drive is named twice: {', '.join(each.path for each in claims)}.")
     return claims
 
@@ -140,10 +155,14 @@ def admit_layout(leg: Leg, built: "Built") -> Iterator[Place]:
 def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[str, ...]:
     """Kernel names of drives under a layout of ours: still the very ones, destroyable, and armed for this order.
 
-    Raises GuardRefused.
+    Slots have none. Raises GuardRefused.
     """
     names = []
+    known = controllers_now() if any(entry.kind is TargetKind.SLOT for entry in entries) else ()
     for entry in entries:
+        if entry.kind is TargetKind.SLOT:
+            slots.recheck(entry, known, armed_serials)
+            continue
         name, _path = resolve(entry)
         identify(entry, name)
         refuse_unless_destroyable(entry, name, armed_serials)
@@ -151,15 +170,16 @@ def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, .
     return tuple(names)
 
 
-def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:
+def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[Controller] = ()) -> Survey:
     """Is what the entry means there and usable? Changes nothing, holds nothing.
 
-    `ours`: a layout of this worker lies on it, so that it is used is no problem.
+    `ours`: a layout of this worker lies on it, so that it is used is no problem. `controllers`: where slots are.
     """
     surveys: dict[TargetKind, Callable[[PolicyEntry], Survey]] = {
         TargetKind.BLOCK: partial(survey_block, ours=ours),
         TargetKind.DIRECTORY: survey_directory,
         TargetKind.FILE: survey_file,
+        TargetKind.SLOT: partial(slots.survey, known=controllers, ours=ours),
     }
     try:
         return surveys[entry.kind](entry)
@@ -172,6 +192,8 @@ def _hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Abs
         return hold_block(entry, leg, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
         return hold_directory(entry, leg)
+    if entry.kind is TargetKind.SLOT:
+        raise GuardRefused("guard_path", f"{entry.id} is a slot: nothing but its controller reaches the drive in it.")
     return hold_file(entry, leg, armed_serials)
 
 

@@ -50,8 +50,9 @@ def hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iter
 class Claim(msgspec.Struct, frozen=True):
     """A whole drive that was found free to be built on."""
 
-    name: str  # kernel name
-    path: str  # node without links
+    name: str  # kernel name; "" for a drive that only its controller sees
+    path: str  # node without links; such a drive's bay
+    size_bytes: int
 
 
 class HeldDrive(msgspec.Struct, frozen=True):
@@ -87,7 +88,7 @@ def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
     faster.
     """
     with hold_whole(entry, armed_serials, purpose="layouts are built on") as held:
-        return Claim(held.name, held.path)
+        return Claim(held.name, held.path, held.size_bytes)
 
 
 def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:

@@ -13,8 +13,13 @@ class GuardRefused(Exception):
 class Survey:
     """What is there of a policy's entry."""
 
-    def __init__(self, *, device: str = "", size_bytes: int = 0, opens: str = "", problem: str = "") -> None:
+    def __init__(
+        self, *, device: str = "", size_bytes: int = 0, opens: str = "", problem: str = "", model: str = "",
+        firmware: str = "",
+    ) -> None:  # fmt: skip
         self.device = device  # kernel name of the whole device
         self.size_bytes = size_bytes  # of a device or file; free space of a directory
-        self.opens = opens  # the node that a block device's path leads to
+        self.opens = opens  # the node that a block device's path leads to; of a slot how its controller's tool calls it
+        self.model = model  # of a drive that only its controller sees
+        self.firmware = firmware
         self.problem = problem  # "" if it can be used

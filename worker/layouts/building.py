@@ -10,7 +10,7 @@ from worker import guard
 from worker.contract.layouts import FileSystem, Layout
 from worker.inventory import sysfs
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import steps
+from worker.layouts import steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import take_down
 from worker.policy import PolicyEntry
@@ -26,7 +26,7 @@ class Built(msgspec.Struct, frozen=True):
     record: LayoutRecord
     device: str  # node without links; for btrfs over several drives its first
     mount_point: str  # "" for a raw layout
-    members: tuple[str, ...]  # kernel names of the drives
+    members: tuple[str, ...]  # kernel names of the drives; behind a controller, of its virtual drives
 
     @property
     def name(self) -> str:
@@ -53,23 +53,35 @@ def build(
     """
     if len(entries) != layout.drives:
         raise LayoutFailed("layout_refused", f"The layout has {layout.drives} drives, {len(entries)} are given.")
-    claimed = guard.claim_drives(entries, armed_serials)
+    claimed = guard.claim_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout))
     mount_point = _mount_point(layout, key, state)
     record = LayoutRecord(
         key=key,
         run=run,
         line=layouts.write(layout),
-        drives=tuple(LayoutDrive(sysfs.stable_id(c.name), sysfs.serial(c.name), c.path) for c in claimed),
+        drives=tuple(_noted(entry, found) for entry, found in zip(entries, claimed, strict=True)),
         mount_point=mount_point,
     )
     journal.save_layout(record)
     try:
-        drives = tuple(Drive(c.path, sysfs.size_bytes(c.name)) for c in claimed)
-        device = _run(layout, drives, record, state, go_on)
-        return Built(record, device, mount_point, tuple(c.name for c in claimed))
+        drives = tuple(Drive(c.path, c.size_bytes) for c in claimed)
+        made: tuple[str, ...] = ()
+        members = tuple(c.name for c in claimed)
+        if virtual_drives.is_made(layout):
+            record, members = virtual_drives.make(layout, drives, record, journal=journal, go_on=go_on)
+            made = virtual_drives.nodes(members, key)
+        device = _run(layout, drives, made, record, state, go_on)
+        return Built(record, device, mount_point, members)
     except BaseException:
-        _undo(record, state, journal)
+        _undo(key, state, journal)
         raise
+
+
+def _noted(entry: PolicyEntry, found: guard.Claim) -> LayoutDrive:
+    """A slot by its own path: how its controller's tool is called, or calls it, may change."""
+    if not found.name:
+        return LayoutDrive(entry.identity, entry.serial, entry.path)
+    return LayoutDrive(sysfs.stable_id(found.name), sysfs.serial(found.name), found.path)
 
 
 def _mount_point(layout: Layout, key: str, state: Path) -> str:
@@ -81,21 +93,30 @@ def _mount_point(layout: Layout, key: str, state: Path) -> str:
 
 
 def _run(
-    layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, state: Path, go_on: Callable[[], None]
+    layout: Layout,
+    drives: tuple[Drive, ...],
+    made: tuple[str, ...],
+    record: LayoutRecord,
+    state: Path,
+    go_on: Callable[[], None],
 ) -> str:
-    for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point):
+    for step in layouts.build_steps(layout, drives, key=record.key, mount_point=record.mount_point, made=made):
+        if step.by_controller:
+            continue
         go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, step.line)
         steps.run(step, state=state, key=record.key)
         steps.settle(state=state, key=record.key)
         if step.makes:
             steps.await_node(step.makes)
-    return steps.await_node(layouts.top_path(layout, drives, Names(record.key)))
+    return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))
 
 
-def _undo(record: LayoutRecord, state: Path, journal: Journal) -> None:
+def _undo(key: str, state: Path, journal: Journal) -> None:
     """What cannot be undone now stays in the journal, and is tried again at the next start."""
     try:
-        take_down(record, state=state, journal=journal)
+        for record in journal.layouts():
+            if record.key == key:
+                take_down(record, state=state, journal=journal)
     except LayoutFailed as error:
-        log.error("Layout %s could not be taken down: %s", record.key, error)
+        log.error("Layout %s could not be taken down: %s", key, error)

@@ -5,7 +5,8 @@ import shutil
 from pathlib import Path
 
 from worker.contract.layouts import FileSystem
-from worker.tools import ToolError, ask
+from worker.controllers import ADAPTERS
+from worker.tools import ToolError, ask, find
 
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 # Part -> (what is in the kernel where it is loaded: a file and a word in it, or only the file; module; program).
@@ -16,7 +17,7 @@ _STACKS = {
 
 
 def offered() -> tuple[str, ...]:
-    """`share`, `md`, `lvm`, and file systems; (): not root, so none."""
+    """`share`, `vd`, `md`, `lvm`, and file systems; (): not root, so none."""
     if os.geteuid() != 0:
         return ()
     stacks = [name for name, (file, word, module, tool) in _STACKS.items() if _has(tool) and _known(file, word, module)]
@@ -27,7 +28,8 @@ def offered() -> tuple[str, ...]:
         and _has(f"mkfs.{kind}")
         and _known(Path("/proc/filesystems"), f"\t{kind}\n", str(kind))
     ]
-    return (*(["share"] if _has("sfdisk") else []), *stacks, *kinds)
+    made = any(find(adapter.programs) for adapter in ADAPTERS if adapter.makes_virtual_drives)
+    return (*(["share"] if _has("sfdisk") else []), *(["vd"] if made else []), *stacks, *kinds)
 
 
 def _has(program: str) -> bool:

@@ -4,12 +4,13 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import MIB
 from worker.inventory import sysfs, usage
 from worker.inventory.file_systems import btrfs_profiles
 from worker.inventory.geometry import geometry
-from worker.layouts import mount_options
+from worker.journal import LayoutRecord
+from worker.layouts import mount_options, virtual_drives
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
 from worker.recipes import layouts
@@ -34,7 +35,7 @@ def read_back(asked: Layout, built: Built) -> Observed:
     """Raises LayoutFailed where something cannot be read."""
     names = Names(built.record.key)
     found = _drives(asked, built)
-    found = _arrays(found, names)
+    found = _arrays(found, built.record, names)
     found = _stripe(found, names)
     mount = _mount(built) if built.mount_point else None
     if mount is not None:
@@ -64,9 +65,11 @@ def _drives(layout: Layout, built: Built) -> Layout:
     return msgspec.structs.replace(layout, share_percent=max(1, min(shares)))
 
 
-def _arrays(layout: Layout, names: Names) -> Layout:
+def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
     if layout.raid is Raid.NONE:
         return layout
+    if layout.maker is Maker.CONTROLLER:
+        return virtual_drives.read_back(layout, record)
     found = {_array(names.md(number)) for number in range(layout.legs)}
     if len(found) != 1:
         raise LayoutFailed("layout_clamped", f"The legs of {layouts.write(layout)} came out unlike each other.")

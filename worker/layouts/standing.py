@@ -10,7 +10,7 @@ from worker.contract.layouts import Layout
 from worker.journal import BY_HAND, Journal, LayoutRecord
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
-from worker.layouts.taking_down import drives_of, take_down
+from worker.layouts.taking_down import ground_of, take_down
 from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
@@ -31,14 +31,13 @@ def standing(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journa
 
 def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
     try:
-        drives = drives_of(record)
+        ground = ground_of(layout, record)
     except LayoutFailed:
         return None
-    top = Path(layouts.top_path(layout, drives, Names(record.key)))
+    top = Path(layouts.top_path(layout, ground.drives, Names(record.key, ground.made)))
     if not top.exists() or (record.mount_point and not os.path.ismount(record.mount_point)):
         return None
-    members = tuple(drive.path.rpartition("/")[2] for drive in drives)
-    return Built(record, os.path.realpath(top), record.mount_point, members)
+    return Built(record, os.path.realpath(top), record.mount_point, ground.members)
 
 
 def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:

@@ -17,7 +17,7 @@ import msgspec
 from worker.contract.layouts import Layout
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ours, steps
+from worker.layouts import ours, steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Part, Removal
@@ -32,8 +32,8 @@ UNMOUNT_LIMIT_S = 10.0
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     """Raises LayoutFailed (layout_gone, layout_foreign, layout_held, layout_refused); then the journal keeps it."""
     layout = layouts.parse(record.line)
-    drives = drives_of(record)
-    demolition = _Demolition(layout, drives, Names(record.key), record, state)
+    ground = ground_of(layout, record)
+    demolition = _Demolition(layout, ground.drives, Names(record.key, ground.made), record, state)
     demolition.run()
     if record.mount_point:
         with contextlib.suppress(OSError):
@@ -42,9 +42,23 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     log.info("Layout %s is taken down; its drives are blank.", record.key)
 
 
-def drives_of(record: LayoutRecord) -> tuple[Drive, ...]:
-    """Where its drives are now. Raises LayoutFailed layout_gone."""
-    return tuple(_drive(known) for known in record.drives)
+class Ground(msgspec.Struct, frozen=True):
+    """What a layout stands on now."""
+
+    drives: tuple[Drive, ...]
+    members: tuple[str, ...]  # kernel names of its drives, or of those virtual drives that are there
+    made: tuple[str, ...] = ()  # nodes of its virtual drives
+
+
+def ground_of(layout: Layout, record: LayoutRecord) -> Ground:
+    """Raises LayoutFailed layout_gone; layout_foreign where a controller's drives were taken into use."""
+    if not virtual_drives.is_made(layout):
+        drives = tuple(_drive(known) for known in record.drives)
+        return Ground(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
+    legs = virtual_drives.legs(layout, record)
+    bays = tuple(Drive(f"/{leg.adapter.name}/{leg.controller.number}/{slot}", 0) for leg in legs for slot in leg.slots)
+    disks = tuple(leg.disk for leg in legs)
+    return Ground(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
 
 
 def _drive(known: LayoutDrive) -> Drive:
@@ -75,9 +89,11 @@ class _Demolition:
             Part.GROUP: self._remove_group,
             Part.ARRAY: self._stop,
             Part.PARTITIONS: self._forget,
+            Part.VIRTUAL_DRIVE: self._delete,
         }
         key, point = self._names.key, self._record.mount_point
-        for step in layouts.tear_down_steps(self._layout, self._drives, key=key, mount_point=point):
+        made = self._names.made
+        for step in layouts.tear_down_steps(self._layout, self._drives, key=key, mount_point=point, made=made):
             removers[step.part](step)
         self._verify()
 
@@ -116,6 +132,10 @@ class _Demolition:
                 self._do(msgspec.structs.replace(step, argv=(*step.argv[:-1], device)))
                 return
 
+    def _delete(self, step: Removal) -> None:
+        log.info("Layout %s: %s", self._names.key, step.words)
+        virtual_drives.delete(self._layout, self._record, step.of)
+
     def _forget(self, step: Removal) -> None:
         """Their table is gone; the kernel may not have looked."""
         if sysfs.partitions(step.of.rpartition("/")[2]):
@@ -128,6 +148,9 @@ class _Demolition:
 
     def _verify(self) -> None:
         """Blank, and held by nobody: what a drive must be before it is forgotten."""
+        if virtual_drives.is_made(self._layout):
+            virtual_drives.verify_free(self._record)
+            return
         for drive in self._drives:
             name = drive.path.rpartition("/")[2]
             content = ours.look(drive.path)

@@ -28,7 +28,7 @@ def test_it_reads_storcli_of_2014(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert found.battery == Battery(kind="BBU iBBU08", state="Dgd (Needs Attention)")
     (drive,) = found.virtual_drives
     assert drive == VirtualDrive(
-        number="0", target="0", level="RAID5", strip_bytes=65536, size_bytes=round(1.635 * TIB), state="Optl",
+        number="0", target="0", level="RAID5", strip_bytes=65536, spans=1, size_bytes=round(1.635 * TIB), state="Optl",
         write_cache="write back", write_cache_now="write through", read_ahead="read ahead", io_policy="direct",
         disk_cache="unchanged", drives=("252:0", "252:1", "252:2", "252:3"),
     )  # fmt: skip

@@ -4,6 +4,7 @@ Choices that a number depends on:
 - Nothing is discarded while building (`-K`, nodiscard): a purge is a step of its own, so the drives' state is known.
 - md arrays are made with --assume-clean: a resync would run under the measurement. Parity is right only where it
   was written since, which is enough to measure with and not to keep data on.
+- A controller's virtual drives are not initialised in the background, for the same reason.
 - md gets no write-intent bitmap: it would add a write to each first write of a region.
 - LVM keeps no copies of what it wrote in /etc/lvm: nothing is left on the host, whose /etc may be read-only.
 - ext4's inode tables and journal are written by mkfs at once, not by the kernel during the first trials.
@@ -15,8 +16,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
+from worker.recipes.layouts import virtual_drives
 from worker.recipes.layouts.geometry import (
     PARTITION_START_BYTES,
     lvm_alignment_bytes,
@@ -30,10 +32,11 @@ EXT4_BLOCK_BYTES = 4 * KIB
 NO_COPIES = ("--config", "backup { backup=0 archive=0 }")  # lvm.conf(5)
 # What lies behind the last whole MiB of a drive: the second GPT and room for it.
 GPT_TAIL_BYTES = MIB
+SHOWN_NUMBER = "N"  # of a virtual drive that is not made yet
 
 
 class Drive(msgspec.Struct, frozen=True):
-    """One drive to build on; `path` is a device node without links."""
+    """One drive to build on; `path` is a device node without links, or a `virtual_drives.Bay` behind a controller."""
 
     path: str
     size_bytes: int
@@ -46,6 +49,7 @@ class Step(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: str = ""
     makes: str = ""  # path of a device that is there afterwards
+    by_controller: bool = False  # for a controller's tool: `worker.layouts.virtual_drives` carries it out
 
     @property
     def line(self) -> str:
@@ -57,6 +61,7 @@ class Names(msgspec.Struct, frozen=True):
     """What is made on the host is called by the layout's id, so that it can be found again after a crash."""
 
     key: str  # up to 8 lower-case letters and digits: XFS' labels have 12 characters
+    made: tuple[str, ...] = ()  # nodes of the legs' virtual drives, where they are known
 
     @property
     def label(self) -> str:
@@ -78,6 +83,14 @@ class Names(msgspec.Struct, frozen=True):
     @property
     def md_stripe(self) -> str:
         return f"/dev/md/{self.array('s')}"
+
+    def drive_name(self, leg: int) -> str:
+        """Of a leg's virtual drive; controllers take 15 characters."""
+        return f"ss-{self.key}-{leg}"
+
+    def virtual_drive(self, leg: int) -> str:
+        """Its node: before it is made, one that is only shown."""
+        return self.made[leg] if self.made else f"/dev/disk/by-id/wwn-OF-{self.drive_name(leg)}"
 
     @property
     def group(self) -> str:
@@ -102,6 +115,8 @@ def members(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[str, ...],
 
 def leg_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tuple[str, ...]:
     """What each leg is once its RAID is made."""
+    if layout.maker is Maker.CONTROLLER:
+        return tuple(names.virtual_drive(number) for number in range(layout.legs))
     if layout.raid is Raid.NONE:
         return tuple(leg[0] for leg in members(layout, drives))
     return tuple(names.md(number) for number in range(layout.legs))
@@ -114,13 +129,15 @@ def top_path(layout: Layout, drives: tuple[Drive, ...], names: Names) -> str:
     return names.md_stripe if layout.stripe is Stripe.MD else leg_paths(layout, drives, names)[0]
 
 
-def build_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str) -> tuple[Step, ...]:
+def build_steps(
+    layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str, made: tuple[str, ...] = ()
+) -> tuple[Step, ...]:
     """In this order. `drives` must be as many as the layout has; `mount_point` is used only with a file system."""
     if len(drives) != layout.drives:
         raise ValueError(f"the layout has {layout.drives} drives, {len(drives)} are given")
-    names = Names(key)
-    steps = [*_blank(layout, drives), *_partitions(layout, drives, names)]
-    for layer in (_arrays, _stripe, _file_system):
+    names = Names(key, made)
+    steps: list[Step] = []
+    for layer in (_virtual_drives, _blank, _partitions, _arrays, _stripe, _file_system):
         steps += layer(layout, drives, names)
     if layout.file_system is not FileSystem.NONE:
         steps.append(_mount(layout, top_path(layout, drives, names), mount_point))
@@ -130,11 +147,37 @@ def build_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_po
 # ---- building, from the drives up
 
 
-def _blank(layout: Layout, drives: tuple[Drive, ...]) -> Iterator[Step]:
-    """What lies on the drives would be asked about, or found again by others, in the middle of building."""
+def leg_bays(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[virtual_drives.Bay, ...], ...]:
+    """Where the drives of each leg sit; those whose controller's tool is not known are only shown."""
+    bays = [
+        virtual_drives.bay(drive.path) or virtual_drives.Bay("controller-tool", "N", drive.path.rpartition("/")[2])
+        for drive in drives
+    ]
+    per_leg = layout.drives_per_leg
+    return tuple(tuple(bays[leg * per_leg : (leg + 1) * per_leg]) for leg in range(layout.legs))
+
+
+def _virtual_drives(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    if layout.maker is not Maker.CONTROLLER:
+        return
+    for leg, bays in enumerate(leg_bays(layout, drives)):
+        (tool, controller), name = (bays[0].tool, bays[0].controller), names.drive_name(leg)
+        made = virtual_drives.create(tool, controller, tuple(bay.slot for bay in bays), layout, name)
+        words = f"virtual drive {name}: {layout.raid} of {len(bays)}"
+        yield Step(words, (tool, *made), makes=names.virtual_drive(leg), by_controller=True)
+        for command in virtual_drives.settle(tool, controller, SHOWN_NUMBER, layout, name):
+            yield Step(f"set up {name}, whose number N is", (tool, *command), by_controller=True)
+
+
+def _blank(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
+    """What lies on the drives would be asked about, or found again by others, in the middle of building.
+
+    A virtual drive shows what its drives held at the same places.
+    """
+    made = layout.maker is Maker.CONTROLLER
     if layout != Layout():
-        for drive in drives:
-            yield Step(f"wipe {drive.path}", ("wipefs", "--all", "--force", "--quiet", drive.path))
+        for path in leg_paths(layout, drives, names) if made else [drive.path for drive in drives]:
+            yield Step(f"wipe {path}", ("wipefs", "--all", "--force", "--quiet", path))
 
 
 def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
@@ -160,7 +203,7 @@ def share_bytes(drive_bytes: int, percent: int) -> int:
 
 
 def _arrays(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
-    if layout.raid is Raid.NONE:
+    if layout.raid is Raid.NONE or layout.maker is Maker.CONTROLLER:
         return
     for number, leg in enumerate(members(layout, drives)):
         start = md_data_start_bytes(layout)

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
 
 PARTITION_START_BYTES = MIB  # where sfdisk begins the first partition
@@ -36,8 +36,8 @@ class Alignment(msgspec.Struct, frozen=True):
     words: str
 
 
-def data_drives(raid: Raid, drives: int) -> int:
-    """Drives' worth of data in an array: the others hold copies or parity (md(4))."""
+def data_drives(raid: Raid, drives: int, spans: int = 1) -> int:
+    """Drives' worth of data in an array: the others hold copies or parity (md(4)), in each span of it."""
     match raid:
         case Raid.RAID0:
             return drives
@@ -47,6 +47,10 @@ def data_drives(raid: Raid, drives: int) -> int:
             return drives - 2
         case Raid.RAID10:
             return drives // 2
+        case Raid.RAID50:
+            return drives - spans
+        case Raid.RAID60:
+            return drives - 2 * spans
         case _:
             return 1
 
@@ -55,7 +59,7 @@ def leg_width_bytes(layout: Layout) -> int | None:
     """Data stripe width of one leg; None where a leg is not striped (one drive, or mirrors of one)."""
     if layout.chunk_bytes is None or layout.raid in (Raid.NONE, Raid.RAID1):
         return None
-    return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_leg)
+    return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_leg, layout.spans)
 
 
 def stripe_unit_bytes(layout: Layout) -> int | None:
@@ -101,7 +105,7 @@ def capacity_share(layout: Layout) -> float:
         own = copies.get(profile, (layout.legs - parity.get(profile, 0)) / layout.legs)
     inside = 1 / layout.drives_per_leg if layout.raid is Raid.RAID1 else 1.0
     if layout.raid not in (Raid.NONE, Raid.RAID1):
-        inside = data_drives(layout.raid, layout.drives_per_leg) / layout.drives_per_leg
+        inside = data_drives(layout.raid, layout.drives_per_leg, layout.spans) / layout.drives_per_leg
     return own * inside * layout.share_percent / 100
 
 
@@ -129,7 +133,10 @@ def _partition(layout: Layout, block: int) -> Iterator[Alignment]:
 
 
 def _array(layout: Layout, block: int) -> Iterator[Alignment]:
-    if layout.raid is not Raid.NONE:
+    if layout.maker is Maker.CONTROLLER:
+        what = f"virtual drive {layout.raid} of {layout.drives_per_leg}"
+        yield _held(what, layout.chunk_bytes, 0, block, "physical block")
+    elif layout.raid is not Raid.NONE:
         what = f"md {layout.raid} of {layout.drives_per_leg}"
         yield _held(what, layout.chunk_bytes, md_data_start_bytes(layout), block, "physical block")
 
@@ -140,14 +147,14 @@ def _lvm(layout: Layout) -> Iterator[Alignment]:
     width = leg_width_bytes(layout)
     made = _held("LVM stripe", layout.stripe_bytes, lvm_data_start_bytes(layout), width, "data stripe width of a leg")
     if made.verdict is Verdict.MISALIGNED and _never_a_power_of_two(layout):
-        data = data_drives(layout.raid, layout.drives_per_leg)
+        data = data_drives(layout.raid, layout.drives_per_leg, layout.spans)
         hint = f" LVM's stripe is a power of two and so never a multiple of {data} data drives: take 2, 4 or 8."
         made = msgspec.structs.replace(made, words=made.words + hint)
     yield made
 
 
 def _never_a_power_of_two(layout: Layout) -> bool:
-    data = data_drives(layout.raid, layout.drives_per_leg)
+    data = data_drives(layout.raid, layout.drives_per_leg, layout.spans)
     return data & (data - 1) != 0
 
 

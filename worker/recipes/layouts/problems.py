@@ -2,15 +2,20 @@
 
 from collections.abc import Iterator
 
-from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
+from worker.contract.workload import KIB, MIB
 from worker.recipes.layouts.geometry import lvm_alignment_bytes, size
 
 FEWEST = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
 FEWEST_BTRFS = {
     BtrfsProfile.RAID0: 2, BtrfsProfile.RAID1: 2, BtrfsProfile.RAID10: 4, BtrfsProfile.RAID5: 2, BtrfsProfile.RAID6: 3,
 }  # fmt: skip
+# Of each span of a virtual drive.
+FEWEST_OF_A_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
+SMALLEST_STRIP, LARGEST_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
 CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
 MOST_DRIVES = 64
+_EITHER = (("wb", "wt", "awb"), ("ra", "nora"), ("direct", "cached"), ("pdcache=on", "pdcache=off"))
 
 # What each file system may be mounted with; anything else is refused by name. From mount(8), xfs(5), ext4(5),
 # btrfs(5) and the kernel's Documentation/filesystems.
@@ -39,7 +44,8 @@ def needed(layout: Layout) -> tuple[str, ...]:
     """What a host must be able to build for it, as `Capabilities.layouts` names it."""
     parts = {
         "share": layout.share_percent < 100,
-        "md": layout.raid is not Raid.NONE or layout.stripe is Stripe.MD,
+        "vd": layout.maker is Maker.CONTROLLER,
+        "md": (layout.raid is not Raid.NONE and layout.maker is Maker.MD) or layout.stripe is Stripe.MD,
         "lvm": layout.stripe is Stripe.LVM,
         str(layout.file_system): layout.file_system is not FileSystem.NONE,
     }
@@ -49,6 +55,10 @@ def needed(layout: Layout) -> tuple[str, ...]:
 def _legs(layout: Layout) -> Iterator[str]:
     if layout.drives > MOST_DRIVES:
         yield f"{layout.drives} drives are over the limit of {MOST_DRIVES}"
+    if layout.maker is Maker.CONTROLLER:
+        return
+    if layout.raid in (Raid.RAID50, Raid.RAID60):
+        yield f"md has no {layout.raid}; `vd {layout.raid} …` is a controller's, `2 legs of raid5 x4 …` is md's"
     if layout.raid is Raid.NONE and layout.drives_per_leg != 1:
         yield "drives without RAID are a leg each: say how many legs, not how many drives a leg has"
     fewest = FEWEST.get(layout.raid, 1)
@@ -58,7 +68,35 @@ def _legs(layout: Layout) -> Iterator[str]:
         yield f"raid10 with two copies needs an even number of drives, this has {layout.drives_per_leg}"
 
 
+def _virtual_drive(layout: Layout) -> Iterator[str]:
+    if layout.maker is not Maker.CONTROLLER:
+        return
+    raid, drives = layout.raid, layout.drives_per_leg
+    if raid is Raid.NONE:
+        yield "a virtual drive has a RAID level; of one drive it is `vd raid0 x1 strip 64k`"
+    elif fewest := FEWEST_OF_A_SPAN.get(raid):
+        if layout.spans < 2 or drives % layout.spans or drives // layout.spans < fewest:
+            yield f"{raid} of {drives} drives in {layout.spans} spans: it takes 2 to 8 spans of at least {fewest} each"
+        elif raid is Raid.RAID10 and drives // layout.spans % 2:
+            yield f"each span of raid10 has an even number of drives, these have {drives // layout.spans}"
+    elif layout.spans != 1:
+        yield f"{raid} has no spans; raid10, raid50 and raid60 have"
+    elif drives < FEWEST[raid] or (raid is Raid.RAID1 and drives != 2):
+        yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{FEWEST[raid]} drives, this has {drives}"
+    if layout.chunk_bytes is None or not SMALLEST_STRIP <= layout.chunk_bytes <= LARGEST_STRIP:
+        yield f"a virtual drive needs a strip from {size(SMALLEST_STRIP)} to {size(LARGEST_STRIP)}, such as `strip 64k`"
+    elif layout.chunk_bytes & (layout.chunk_bytes - 1):
+        yield f"a strip of {size(layout.chunk_bytes)} is no power of two, which controllers ask for"
+    if layout.share_percent < 100:
+        yield "a share is of drives that the kernel sees itself: leave it out"
+    for group in _EITHER:
+        if len(both := [str(policy) for policy in layout.policies if policy in group]) > 1:
+            yield f"{' and '.join(both)} exclude each other"
+
+
 def _chunk(layout: Layout) -> Iterator[str]:
+    if layout.maker is Maker.CONTROLLER:
+        return
     if layout.raid in CHUNKED and layout.chunk_bytes is None:
         yield f"{layout.raid} needs a chunk, such as `chunk 64k`"
     if layout.raid not in CHUNKED and layout.chunk_bytes is not None:
@@ -111,4 +149,4 @@ def _mount(layout: Layout) -> Iterator[str]:
             yield f"mount option {option} is not among those {kind} may be mounted with: {', '.join(sorted(known))}"
 
 
-_RULES = (_legs, _chunk, _stripe, _lvm, _file_system, _mount)
+_RULES = (_legs, _virtual_drive, _chunk, _stripe, _lvm, _file_system, _mount)

@@ -7,8 +7,19 @@ left out. What holds signatures is wiped only once it was seen to bear the layou
 from collections.abc import Iterator
 from enum import StrEnum
 
-from worker.contract.layouts import FileSystem, Layout, Raid, Stripe
-from worker.recipes.layouts.commands import NO_COPIES, Drive, Names, Step, leg_paths, members, top_path
+from worker.contract.layouts import FileSystem, Layout, Maker, Raid, Stripe
+from worker.recipes.layouts import virtual_drives
+from worker.recipes.layouts.commands import (
+    NO_COPIES,
+    SHOWN_NUMBER,
+    Drive,
+    Names,
+    Step,
+    leg_bays,
+    leg_paths,
+    members,
+    top_path,
+)
 
 
 class Part(StrEnum):
@@ -18,18 +29,21 @@ class Part(StrEnum):
     SIGNATURES = "signatures"  # of a device: it must be proven to be the layout's own first
     GROUP = "volume group"
     ARRAY = "array"
+    VIRTUAL_DRIVE = "virtual drive"  # of a controller: its name, world-wide name and drives must be the layout's own
     PARTITIONS = "partitions"  # that the kernel still knows of a drive whose table is gone, also one from before
 
 
 class Removal(Step, frozen=True, kw_only=True):
     part: Part
-    of: str  # mount point, device, volume group, array, or drive
+    of: str  # mount point, device, volume group, array, name of a virtual drive, or drive
 
 
-def tear_down_steps(layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str) -> tuple[Removal, ...]:
+def tear_down_steps(
+    layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str, made: tuple[str, ...] = ()
+) -> tuple[Removal, ...]:
     """In this order. `drives` as when it was built."""
     found: dict[tuple[Part, str], Removal] = {}
-    for step in _steps(layout, drives, Names(key), mount_point):
+    for step in _steps(layout, drives, Names(key, made), mount_point):
         found.setdefault((step.part, step.of), step)
     return tuple(found.values())
 
@@ -46,8 +60,11 @@ def _steps(layout: Layout, drives: tuple[Drive, ...], names: Names, mount_point:
         yield _stop(names.md_stripe)
     for leg in leg_paths(layout, drives, names):
         yield _wipe(leg)
-        if layout.raid is not Raid.NONE:
+        if layout.raid is not Raid.NONE and layout.maker is Maker.MD:
             yield _stop(leg)
+    if layout.maker is Maker.CONTROLLER:
+        yield from _deleted(layout, drives, names)
+        return
     for parts in members(layout, drives):  # partitions before their drives
         yield from map(_wipe, parts)
     for drive in drives:
@@ -61,6 +78,14 @@ def _wipe(path: str) -> Removal:
 
 def _stop(path: str) -> Removal:
     return Removal(f"stop {path.rpartition('/')[2]}", ("mdadm", "--stop", path), part=Part.ARRAY, of=path)
+
+
+def _deleted(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Removal]:
+    for leg, bays in enumerate(leg_bays(layout, drives)):
+        name, bay = names.drive_name(leg), bays[0]
+        argv = (bay.tool, *virtual_drives.delete(bay.tool, bay.controller, SHOWN_NUMBER))
+        words = f"delete virtual drive {name}, whose number N is"
+        yield Removal(words, argv, by_controller=True, part=Part.VIRTUAL_DRIVE, of=name)
 
 
 def _forget(drive: Drive) -> Removal:

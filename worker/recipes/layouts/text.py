@@ -3,6 +3,7 @@
     single                                          one drive
     single share 80% / xfs noatime                  its first 80 %, with a file system
     raid0 x4 chunk 64k                              md RAID 0 over 4 drives
+    vd raid50 x8 spans 2 strip 64k wb ra direct     a virtual drive of a RAID controller, with its policies
     2 legs of raid5 x5 chunk 64k / lvm stripe 256k / xfs
     4 legs of single / btrfs raid10
     raid0 x1..8 chunk 8k..2M *2 / xfs|ext4          8 × 9 × 2 layouts
@@ -18,18 +19,23 @@ from typing import TypeVar
 
 import msgspec
 
-from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, DrivePolicy, FileSystem, Layout, Maker, Raid, Stripe
 from worker.recipes.layouts.problems import problems
 
 MOST_LAYOUTS = 200
 UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _RANGE = re.compile(r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I)
-_DRIVES = re.compile(r"(?:(\d+) legs? of )?(\w+)(?: x(\d+))?(?: chunk (\w+))?(?: share (\d+) ?%)?", re.I)
+_DRIVES = re.compile(
+    r"(?:(?P<legs>\d+) legs? of )?(?P<vd>vd )?(?P<raid>\w+)(?: x(?P<drives>\d+))?(?: spans (?P<spans>\d+))?"
+    r"(?: (?P<unit>chunk|strip) (?P<chunk>\w+))?(?P<policies>(?: (?:wb|wt|awb|ra|nora|direct|cached|pdcache=\w+))*)"
+    r"(?: share (?P<share>\d+) ?%)?",
+    re.I,
+)
 _LVM = re.compile(r"lvm stripe (\w+)(?: extent (\w+))?(?: align (\w+))?", re.I)
 _MD = re.compile(r"md chunk (\w+)", re.I)
 
 Given = dict[str, object]
-_Named = TypeVar("_Named", Raid, FileSystem)
+_Named = TypeVar("_Named", Raid, FileSystem, DrivePolicy)
 
 
 class LayoutError(ValueError):
@@ -114,16 +120,34 @@ def _drives(text: str) -> Given:
     match = _DRIVES.fullmatch(text)
     if match is None:
         raise LayoutError(
-            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 legs of raid5 x4 …`"
+            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 legs of raid5 x4 …`, "
+            "`vd raid5 x4 strip 64k wb ra direct`"
         )
-    legs, level, drives, chunk, share = match.groups()
-    raid = _named(Raid, level.lower(), "a RAID level")
-    given: Given = {"raid": raid, "legs": int(legs or 1), "share_percent": int(share or 100)}
-    if drives:
-        given["drives_per_leg"] = int(drives)
-    if chunk:
-        given["chunk_bytes"] = _number(chunk)
-    return given
+    raid = _named(Raid, match["raid"].lower(), "a RAID level")
+    given: Given = {"raid": raid, "legs": int(match["legs"] or 1), "share_percent": int(match["share"] or 100)}
+    if match["drives"]:
+        given["drives_per_leg"] = int(match["drives"])
+    if match["chunk"]:
+        _refuse_the_others_word(match)
+        given["chunk_bytes"] = _number(match["chunk"])
+    return given | _virtual_drive(match, raid)
+
+
+def _refuse_the_others_word(match: "re.Match[str]") -> None:
+    right, of = ("strip", "a controller's virtual drive") if match["vd"] else ("chunk", "md")
+    if match["unit"].lower() != right:
+        raise LayoutError(f"`{match['unit']}`: of {of} it is called `{right}`")
+
+
+def _virtual_drive(match: "re.Match[str]", raid: Raid) -> Given:
+    words = match["policies"].lower().split()
+    if not match["vd"]:
+        if words or match["spans"]:
+            raise LayoutError(f"`{(words or ['spans'])[0]}` is of a controller's virtual drive: begin with `vd {raid}`")
+        return {}
+    mirrors = int(match["drives"] or 0) // 2 if raid is Raid.RAID10 else 1
+    policies = sorted((_named(DrivePolicy, word, "a policy") for word in words), key=tuple(DrivePolicy).index)
+    return {"maker": Maker.CONTROLLER, "spans": int(match["spans"] or mirrors or 1), "policies": tuple(policies)}
 
 
 def _is_stripe(text: str) -> bool:
@@ -195,11 +219,16 @@ def _number(text: str) -> int:
 
 def _write_drives(layout: Layout) -> str:
     words = [f"{layout.legs} legs of"] if layout.legs > 1 else []
+    by_controller = layout.maker is Maker.CONTROLLER
+    words += ["vd"] if by_controller else []
     words.append(str(layout.raid))
     if layout.raid is not Raid.NONE:
         words.append(f"x{layout.drives_per_leg}")
+    if layout.spans > 1:
+        words.append(f"spans {layout.spans}")
     if layout.chunk_bytes:
-        words.append(f"chunk {_short(layout.chunk_bytes)}")
+        words.append(f"{'strip' if by_controller else 'chunk'} {_short(layout.chunk_bytes)}")
+    words += map(str, layout.policies)
     if layout.share_percent < 100:
         words.append(f"share {layout.share_percent}%")
     return " ".join(words)

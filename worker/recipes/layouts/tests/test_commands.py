@@ -91,3 +91,57 @@ def test_it_never_makes_a_command_line_of_a_mount_option() -> None:
     """Options come from an allowlist and reach mount as one argument."""
     step = build_steps(parse("single / ext4 data=writeback noatime"), drives(1), key="t1", mount_point="/m")[-1]
     assert step.argv[4] == "nodev,nosuid,noexec,data=writeback,noatime"
+
+
+BAYS = tuple(Drive(f"/storcli/0/252:{n}", 100 * GB) for n in range(8))
+OLD_BAYS = tuple(Drive(f"/MegaCli/1/32:{n}", 100 * GB) for n in range(8))
+
+
+def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
+    line = "2 legs of vd raid5 x3 strip 64k wb nora direct pdcache=off / lvm stripe 128k / xfs"
+    made = commands(line, BAYS[:6])
+    assert made[:6] == [
+        "storcli /c0 add vd type=raid5 name=ss-t1-0 drives=252:0,252:1,252:2 pdcache=off wb nora direct strip=64"
+        " J nolog",
+        "storcli /c0/vN set autobgi=off J nolog",
+        "storcli /c0 add vd type=raid5 name=ss-t1-1 drives=252:3,252:4,252:5 pdcache=off wb nora direct strip=64"
+        " J nolog",
+        "storcli /c0/vN set autobgi=off J nolog",
+        "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-0",
+        "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-1",
+    ]
+    assert "pvcreate --yes --force --dataalignment 131072b" in made[6]
+    assert not any("mdadm" in each for each in made)
+
+
+@pytest.mark.parametrize(
+    ("line", "given", "first"),
+    [
+        ("vd raid50 x8 spans 2 strip 256k wt", BAYS, "type=raid50 name=ss-t1-0 drives=252:0,252:1,252:2,252:3,252:4,"
+         "252:5,252:6,252:7 PDperArray=4 wt strip=256"),
+        ("vd raid10 x4 strip 64k", BAYS[:4], "drives=252:0,252:1,252:2,252:3 PDperArray=2 strip=64"),
+        ("vd raid0 x1 strip 1M", BAYS[:1], "type=raid0 name=ss-t1-0 drives=252:0 strip=1024"),
+        ("vd raid5 x3 strip 8k awb ra cached", OLD_BAYS[:3],
+         "MegaCli -CfgLdAdd -R5[32:0,32:1,32:2] WB CachedBadBBU RA Cached -strpsz8 -a1 -NoLog"),
+        ("vd raid60 x8 spans 2 strip 64k wb", OLD_BAYS, "MegaCli -CfgSpanAdd -R60 -Array0[32:0,32:1,32:2,32:3]"
+         " -Array1[32:4,32:5,32:6,32:7] WB NoCachedBadBBU -strpsz64 -a1 -NoLog"),
+    ],
+)  # fmt: skip
+def test_it_spells_levels_spans_and_policies_as_the_tool_does(line: str, given: tuple[Drive, ...], first: str) -> None:
+    assert first in commands(line, given)[0]
+
+
+def test_megacli_names_a_drive_and_stops_its_initialisation_once_it_is_made() -> None:
+    assert commands("vd raid1 x2 strip 64k pdcache=on", OLD_BAYS[:2])[1:4] == [
+        "MegaCli -LDSetProp -Name ss-t1-0 -LN -a1 -NoLog",
+        "MegaCli -LDBI -Dsbl -LN -a1 -NoLog",
+        "MegaCli -LDSetProp EnDskCache -LN -a1 -NoLog",
+    ]
+
+
+def test_it_deletes_virtual_drives_last_and_wipes_nothing_below_them() -> None:
+    layout = parse("vd raid0 x2 strip 64k / xfs")
+    steps = tear_down_steps(layout, BAYS[:2], key="t1", mount_point="/m", made=("/dev/sdq",))
+    assert [" ".join(step.argv) for step in steps] == [
+        "umount /m", "wipefs --all --quiet /dev/sdq", "storcli /c0/vN del J nolog",
+    ]  # fmt: skip

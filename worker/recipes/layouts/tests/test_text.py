@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Raid, Stripe
+from worker.contract.layouts import BtrfsProfile, DrivePolicy, FileSystem, Layout, Maker, Raid, Stripe
 from worker.recipes.layouts import LayoutError, parse, problems, sweep, write
 
 KIB = 1024
@@ -53,6 +53,21 @@ def test_it_reads_a_share_of_a_drive_and_btrfs_over_several() -> None:
         ("single share 0%", "share"),
         ("raid0 x4 chunk 5000", "chunk"),
         ("", "not understood"),
+        ("raid50 x6 chunk 64k", "md has no raid50"),
+        ("vd raid50 x6 strip 64k", "2 to 8 spans"),
+        ("vd raid50 x6 spans 4 strip 64k", "2 to 8 spans of at least 3"),
+        ("vd raid10 x6 spans 2 strip 64k", "even number"),
+        ("vd raid5 x2 strip 64k", "at least 3 drives"),
+        ("vd raid1 x4 strip 64k", "takes 2 drives"),
+        ("vd raid0 x2", "needs a strip"),
+        ("vd raid0 x2 strip 2M", "to 1 MiB"),
+        ("vd raid0 x2 strip 96k", "no power of two"),
+        ("vd raid0 x2 chunk 64k", "it is called `strip`"),
+        ("raid0 x2 strip 64k", "it is called `chunk`"),
+        ("raid0 x2 chunk 64k wb", "controller's virtual drive"),
+        ("vd raid0 x2 strip 64k wb wt", "exclude each other"),
+        ("vd raid0 x2 strip 64k share 80%", "share"),
+        ("vd single", "has a RAID level"),
     ],
 )
 def test_it_says_what_is_wrong_with(text: str, words: str) -> None:
@@ -71,6 +86,8 @@ def test_it_reads_sweeps_of_one_line() -> None:
         (Raid.RAID10, FileSystem.XFS),
         (Raid.RAID10, FileSystem.EXT4),
     ]
+    spans = sweep("vd raid50|raid60 x8 spans 2 strip 64k..1M *2 wb|wt ra|nora / xfs")
+    assert len(spans) == 2 * 5 * 2 * 2
     assert [layout.share_percent for layout in sweep("single share 60..100 +20%")] == [60, 80, 100]
 
 
@@ -95,7 +112,10 @@ LAYOUTS = st.builds(
     legs=st.integers(1, 4),
     raid=st.sampled_from(Raid),
     drives_per_leg=st.integers(1, 8),
-    share_percent=st.integers(1, 100),
+    maker=st.sampled_from(Maker),
+    spans=st.integers(1, 3),
+    policies=st.sampled_from([(), (DrivePolicy.WRITE_THROUGH,), (DrivePolicy.WRITE_BACK, DrivePolicy.DISK_CACHE_OFF)]),
+    share_percent=st.sampled_from([1, 80, 100]),
     chunk_bytes=st.none() | st.sampled_from([4 * KIB, 64 * KIB, 2 * KIB * KIB]),
     stripe=st.sampled_from(Stripe),
     stripe_bytes=st.none() | st.sampled_from([64 * KIB, 256 * KIB]),

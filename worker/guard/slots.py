@@ -1,0 +1,131 @@
+"""Drives that only their RAID controller sees: the very one, good, and in nobody's use.
+
+What is believed is the controller's own word, asked again right before anything is built. A drive whose serial
+differs, or that is anything but unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed
+through to the host), is refused.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from worker import controllers
+from worker.contract.controllers import Controller, PhysicalDrive
+from worker.controllers import Adapter
+from worker.guard.blocks import Claim
+from worker.guard.refusal import GuardRefused, Survey
+from worker.inventory import sysfs
+from worker.inventory.controllers import drivers_with_a_tool, placed
+from worker.recipes.layouts.virtual_drives import Bay
+
+if TYPE_CHECKING:
+    from worker.policy import PolicyEntry
+
+SYS = sysfs.SYS
+BY_KERNEL = "sysfs"  # the tool of a controller that none tells of
+
+
+class Slot(msgspec.Struct, frozen=True):
+    adapter: Adapter
+    controller: Controller
+    drive: PhysicalDrive
+
+    @property
+    def bay(self) -> Bay:
+        return Bay(self.adapter.name, self.controller.number, self.drive.slot)
+
+    @property
+    def in_use(self) -> str:
+        """Why nothing may be built from it, in words; "" if it may."""
+        volume = next((v for v in self.controller.virtual_drives if self.drive.slot in v.drives), None)
+        if volume is not None:
+            return f"belongs to virtual drive {volume.number} ({volume.name or 'without a name'})"
+        if not self.adapter.is_unconfigured(self.drive):
+            return f"is {self.drive.state or 'in a state that its controller does not tell'}, not unconfigured and good"
+        return ""
+
+
+def controllers_now() -> tuple[Controller, ...]:
+    """Every RAID controller of this host, asked afresh, by its PCI address; with a problem where no tool tells."""
+    drivers = drivers_with_a_tool(SYS)
+    told = controllers.look(drivers.values())
+    found = placed(told, drivers)
+    return tuple(
+        msgspec.structs.replace(found[address][1], address=address)
+        if address in found
+        else Controller(address=address, tool=BY_KERNEL, problem=told.problems.get(driver, ""))
+        for address, driver in drivers.items()
+    )
+
+
+def at(path: str, known: Iterable[Controller]) -> Slot:
+    """What sits at `/<PCI address>/<slot>`. Raises GuardRefused."""
+    address, _, slot = path.removeprefix("/").partition("/")
+    controller = next((each for each in known if each.address == address), None)
+    if controller is None:
+        raise GuardRefused("guard_path", f"{path}: at {address} is no RAID controller whose tool this worker speaks.")
+    tool = controller.tool.partition(" ")[0]
+    if tool == BY_KERNEL:
+        raise GuardRefused("guard_path", f"{path}: {controller.problem or 'no tool tells of this controller.'}")
+    drive = next((each for each in controller.physical_drives if each.slot == slot), None)
+    if drive is None:
+        there = ", ".join(each.slot for each in controller.physical_drives) or "none"
+        raise GuardRefused("guard_path", f"{path}: no drive sits there; its controller tells of {there}.")
+    return Slot(controllers.speaks(tool), controller, drive)
+
+
+def find(entry: "PolicyEntry", known: Iterable[Controller]) -> Slot:
+    """The very drive that the policy means. Raises GuardRefused."""
+    found = at(entry.path, known)
+    if found.drive.serial != entry.serial:
+        raise GuardRefused(
+            "guard_serial_changed",
+            f"In {entry.path} sits a drive with the serial {found.drive.serial or 'none'}, the policy says "
+            f"{entry.serial}. Compare the drive's label, then correct the policy.",
+        )
+    if not found.adapter.makes_virtual_drives:
+        raise GuardRefused(
+            "guard_path",
+            f"{entry.path}: this worker makes no virtual drives with {found.adapter.name}; with storcli, perccli and "
+            "MegaCli it does.",
+        )
+    return found
+
+
+def claim(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
+    """A drive that a virtual drive may be made of. Raises GuardRefused."""
+    found = recheck(entry, known, armed_serials)
+    if found.in_use:
+        raise GuardRefused(
+            "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: nothing is built from it."
+        )
+    return Claim("", str(found.bay), found.drive.size_bytes or 0)
+
+
+def recheck(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
+    """Still the very one, destroyable and armed. Raises GuardRefused."""
+    found = find(entry, known)
+    if not entry.destroy:
+        raise GuardRefused("guard_not_destroyable", f"The policy does not say destroy = true for {entry.id!r}.")
+    if entry.arming_serial not in armed_serials:
+        raise GuardRefused(
+            "guard_not_armed",
+            f"The drive in {entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+        )
+    return found
+
+
+def survey(entry: "PolicyEntry", known: Collection[Controller], *, ours: bool) -> Survey:
+    try:
+        found = find(entry, known)
+    except GuardRefused as refused:
+        return Survey(problem=refused.message)
+    in_use = "" if ours else found.in_use
+    return Survey(
+        size_bytes=found.drive.size_bytes or 0,
+        opens=str(found.bay),
+        model=found.drive.model,
+        firmware=found.drive.firmware,
+        problem=f"The drive in {entry.path} ({entry.serial}) {in_use}." if in_use else "",
+    )

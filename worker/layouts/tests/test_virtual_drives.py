@@ -1,0 +1,185 @@
+"""Layouts on virtual drives of emulated controllers; the file systems on them are real, on loop devices.
+
+Nothing of it was tried on real hardware.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worker import layouts, policy
+from worker.controllers.tests.arrays import ADDRESS, Shelf
+from worker.guard import GuardRefused
+from worker.guard.tests import rig
+from worker.journal import Journal, LayoutRecord, MadeDrive
+from worker.layouts import Built, LayoutFailed, virtual_drives
+from worker.recipes.layouts import parse
+
+pytestmark = rig.needs_root
+DRIVES, DISKS = 8, 2
+
+
+class Bench:
+    def __init__(self, folder: Path, tool: str, disks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.shelf = Shelf(folder, monkeypatch, tool, drives=DRIVES, disks=disks)
+        self.state = folder / "state"
+        self.state.mkdir(mode=0o700)
+        self.journal = Journal(self.state / "journal.db")
+        targets = [
+            {"id": f"s{n}", "kind": "slot", "path": f"/{ADDRESS}/252:{n}", "serial": f"SER{n}", "destroy": True}
+            for n in range(DRIVES)
+        ]
+        self.policy = rig.load(folder, *targets, pools={"shelf": [f"s{n}" for n in range(DRIVES)]})
+        self.armed = tuple(f"SER{n}" for n in range(DRIVES))
+
+    def build(self, line: str, *, armed: tuple[str, ...] | None = None) -> Built:
+        layout = parse(line)
+        return layouts.build(
+            layout, self.policy.targets[: layout.drives], self.armed if armed is None else armed,
+            key=secrets.token_hex(3), run="r1", state=self.state, journal=self.journal,
+        )  # fmt: skip
+
+    def take_down(self, record: LayoutRecord) -> None:
+        layouts.take_down(record, state=self.state, journal=self.journal)
+
+    def assert_blank(self) -> None:
+        assert (self.shelf.read()["vds"], self.shelf.states(), self.journal.layouts()) == ({}, {"good"}, ())
+
+
+@pytest.fixture
+def tool() -> str:
+    return "storcli"
+
+
+@pytest.fixture
+def bench(tool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+    monkeypatch.setattr(virtual_drives, "DISK_LIMIT_S", 1.0)
+    monkeypatch.setattr(virtual_drives, "_LOOK_EVERY_S", 0.01)
+    with ExitStack() as held:
+        files = [rig.sparse(tmp_path / f"disk{n}.img", 400 * rig.MIB) for n in range(DISKS)]
+        disks = [held.enter_context(rig.loop(file)) for file in files]
+        yield Bench(tmp_path, tool, disks, monkeypatch)
+
+
+@pytest.mark.parametrize("tool", ["storcli", "MegaCli"])
+def test_it_makes_formats_reads_back_and_deletes(bench: Bench) -> None:
+    line = "vd raid50 x8 spans 2 strip 64k wb ra direct pdcache=off / ext4 noatime"
+    built = bench.build(line)
+    found = layouts.read_back(parse(line), built)
+    assert (found.words, found.wrong) == (line, ())
+    assert Path(built.mount_point, "file").write_bytes(b"x") == 1
+    ((drive),) = bench.shelf.read()["vds"].values()
+    assert (drive["name"], drive["spans"], drive["bgi"]) == (f"ss-{built.record.key}-0", 2, "off")
+    assert built.members == (drive["disk"],)
+    standing = layouts.standing(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
+    assert standing == built
+    bench.take_down(built.record)
+    bench.assert_blank()
+
+
+def test_it_wipes_what_lay_there_and_takes_down_raw_ones(bench: Bench) -> None:
+    rig.run("mkfs.ext4", "-q", "-F", f"/dev/{bench.shelf.read()['spare'][0]}")
+    built = bench.build("vd raid0 x2 strip 256k")
+    assert built.device == f"/dev/{built.members[0]}"
+    assert rig.run("wipefs", "--noheadings", built.device) == ""
+    bench.take_down(built.record)
+    bench.assert_blank()
+
+
+@pytest.mark.parametrize(
+    ("slot", "facts", "code"),
+    [
+        ("252:1", {"serial": "OTHER"}, "guard_serial_changed"),
+        ("252:1", {"state": "used"}, "guard_held"),
+        ("252:1", {"state": "spare"}, "guard_held"),
+        ("252:0", {"state": "foreign"}, "guard_held"),
+        ("252:0", {"state": "bad"}, "guard_held"),
+    ],
+)
+def test_it_builds_from_nothing_but_the_very_drives_unconfigured_and_good(
+    bench: Bench, slot: str, facts: dict[str, str], code: str
+) -> None:
+    bench.shelf.put(slot, **facts)
+    (target,) = [t for t in policy.report(bench.policy) if t.path == f"/{ADDRESS}/{slot}"]
+    assert not target.present
+    with pytest.raises(GuardRefused) as refused:
+        bench.build("vd raid0 x2 strip 64k")
+    assert refused.value.code == code, refused.value
+    assert (bench.shelf.read()["vds"], bench.journal.layouts()) == ({}, ())
+
+
+def test_it_builds_nothing_that_nobody_armed_and_no_md_from_slots(bench: Bench) -> None:
+    with pytest.raises(GuardRefused) as refused:
+        bench.build("vd raid0 x2 strip 64k", armed=("SER0",))
+    assert refused.value.code == "guard_not_armed"
+    with pytest.raises(GuardRefused, match="built on block devices"):
+        bench.build("raid0 x2 chunk 64k")
+    assert bench.shelf.asked("add") + bench.shelf.asked("-Cfg") == []
+
+
+@pytest.mark.parametrize("tool", ["storcli", "MegaCli"])
+def test_it_takes_down_after_a_crash_between_any_two_steps(bench: Bench) -> None:
+    """The worker dies when the virtual drive is made and its disk is not yet known."""
+    built = bench.build("vd raid1 x2 strip 64k / ext4")
+    rig.run("umount", built.mount_point)
+    (made,) = built.record.virtual_drives
+    for known in ((), (MadeDrive(made.name, made.wwn),)):
+        half = msgspec.structs.replace(built.record, virtual_drives=known)
+        bench.journal.save_layout(half)
+        assert [leg.disk for leg in virtual_drives.legs(parse(half.line), half)] == list(built.members)
+    bench.take_down(bench.journal.layouts()[0])
+    bench.assert_blank()
+
+
+def test_it_forgets_a_layout_whose_virtual_drive_somebody_deleted(bench: Bench) -> None:
+    built = bench.build("vd raid0 x2 strip 64k")
+    bench.shelf.write(vds={}, drives={s: d | {"state": "good"} for s, d in bench.shelf.read()["drives"].items()})
+    (bench.shelf.sys / "class/block" / built.members[0]).unlink()
+    bench.take_down(built.record)
+    bench.assert_blank()
+
+
+@pytest.mark.parametrize("change", [{"name": "payroll"}, {"drives": ["252:0", "252:1", "252:2"]}, {"naa": "6" * 32}])
+def test_it_leaves_alone_what_is_not_its_own_any_more(bench: Bench, change: dict[str, object]) -> None:
+    built = bench.build("vd raid0 x2 strip 64k")
+    vds = bench.shelf.read()["vds"]
+    (number,) = vds
+    bench.shelf.write(vds={number: vds[number] | change})
+    with pytest.raises(LayoutFailed) as failed:
+        bench.take_down(built.record)
+    assert failed.value.code == "layout_foreign", failed.value
+    assert list(bench.shelf.read()["vds"]) == [number]
+    assert len(bench.journal.layouts()) == 1
+    assert layouts.standing(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal) is None
+
+
+def test_it_says_what_the_tool_said_and_leaves_nothing(bench: Bench) -> None:
+    bench.shelf.write(refuses="the firmware is busy")
+    with pytest.raises(LayoutFailed, match="the firmware is busy"):
+        bench.build("vd raid0 x2 strip 64k")
+    bench.assert_blank()
+
+
+def test_it_fails_where_no_disk_comes_of_it_and_deletes_it_again(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(virtual_drives, "_disk", lambda *_: "")
+    with pytest.raises(LayoutFailed, match="shows no disk"):
+        bench.build("vd raid0 x2 strip 64k")
+    bench.assert_blank()
+
+
+@pytest.mark.parametrize("tool", ["storcli", "MegaCli"])
+def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
+    line = "vd raid5 x3 strip 64k wb"
+    built = bench.build(line)
+    (number, drive), *_ = bench.shelf.read()["vds"].items()
+    cache = ["WT" if word == "WB" else "wt" if word == "wb" else word for word in drive["cache"]]
+    bench.shelf.write(vds={number: drive | {"strip": "128", "cache": cache}})
+    found = layouts.read_back(parse(line), built)
+    assert found.words == "vd raid5 x3 strip 128k wt"
+    assert found.wrong == ("it is vd raid5 x3 strip 128k wt",)
+    bench.take_down(built.record)
+    bench.assert_blank()
