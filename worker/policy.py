@@ -15,18 +15,17 @@ from pathlib import Path
 
 import msgspec
 
-from worker import guard, pools, settings
+from worker import guard, policy_entries, pools, settings
 from worker.contract.base import Id, Name
 from worker.contract.base import Path as AbsolutePath
 from worker.contract.controllers import Controller
 from worker.contract.inventory import PolicyTarget
 from worker.contract.workload import TargetKind
 from worker.inventory import sysfs
+from worker.policy_entries import ALL_SETTINGS
 from worker.pools import Pool
 
-ALL_SETTINGS = "*"
 LARGEST_POLICY = 1024 * 1024
-_SLOT = re.compile(r"/[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]/\d*:\d+", re.ASCII)
 
 
 class PolicyError(Exception):
@@ -119,7 +118,7 @@ def load(path: Path) -> Policy:
         raise PolicyError("policy_invalid", _located(path, text, str(error))) from error
     entries = read.target
     for index, entry in enumerate(entries):
-        if problem := _problem(entry):
+        if problem := policy_entries.problem(entry):
             raise PolicyError("policy_invalid", f"{path}, line {_line(text, index)}, target {entry.id!r}: {problem}")
     _refuse_doubles(path, (*entries, *read.pool))
     for pool in read.pool:
@@ -206,66 +205,6 @@ def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
 
 
 # ---- checking
-
-
-def _problem(entry: PolicyEntry) -> str:
-    if entry.path != os.path.normpath(entry.path) or entry.path.startswith("//"):
-        return f"path {entry.path!r} must be written without “.”, “..”, double or trailing slashes."
-    if entry.kind is TargetKind.POOL:
-        return "a pool is no [[target]]: write a [[pool]] with id and drives."
-    known = [s.name for s in settings.REGISTRY.values() if s.scope is not settings.Scope.HOST]
-    if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known]:
-        return f"settings names {unknown[0]!r}, which is none of a target's; there is {', '.join(known)}."
-    checks = {
-        TargetKind.BLOCK: _block_problem,
-        TargetKind.DIRECTORY: _directory_problem,
-        TargetKind.FILE: _file_problem,
-        TargetKind.SLOT: _slot_problem,
-    }
-    return checks[entry.kind](entry)
-
-
-def _block_problem(entry: PolicyEntry) -> str:
-    if not entry.path.startswith("/dev/"):
-        return "the path of a block device begins with /dev/."
-    if entry.stable_id is None:
-        return "a block device needs its stable_id (“sweetspot-worker inventory --json” shows it)."
-    if entry.destroy and not sysfs.is_stable(entry.stable_id):
-        return (
-            f"{entry.stable_id} is only a kernel name, which may be another disk after a reboot: destroy = true is "
-            "refused. Give the disk a serial number (virtual machines: serial=…)."
-        )
-    return "max_bytes is for directories." if entry.max_bytes is not None else ""
-
-
-def _directory_problem(entry: PolicyEntry) -> str:
-    if entry.destroy:
-        return "destroy is for block devices and files; in a directory the worker writes only files of its own."
-    if entry.max_bytes is not None and entry.max_bytes <= 0:
-        return "max_bytes must be above 0."
-    return _plain_problem(entry)
-
-
-def _slot_problem(entry: PolicyEntry) -> str:
-    if not _SLOT.fullmatch(entry.path):
-        return "the path of a slot is /CONTROLLER/ENCLOSURE:SLOT, such as /0000:03:00.0/252:3 (see the host's page)."
-    if not entry.serial or not entry.destroy:
-        return "a slot needs the drive's serial, and destroy = true: virtual drives are built from it."
-    if entry.read_mounted or entry.max_bytes is not None:
-        return "read_mounted and max_bytes are not for slots."
-    return f"stable_id can be left out; it is slot:{entry.serial}." if entry.stable_id is not None else ""
-
-
-def _file_problem(entry: PolicyEntry) -> str:
-    return "max_bytes is for directories." if entry.max_bytes is not None else _plain_problem(entry)
-
-
-def _plain_problem(entry: PolicyEntry) -> str:
-    if entry.serial or entry.read_mounted:
-        return "serial and read_mounted are for block devices."
-    if entry.stable_id is not None and entry.stable_id != msgspec.structs.replace(entry, stable_id=None).identity:
-        return f"stable_id can be left out; it is {msgspec.structs.replace(entry, stable_id=None).identity}."
-    return ""
 
 
 def _refuse_unknown_host_settings(path: Path, host: HostPolicy) -> None:

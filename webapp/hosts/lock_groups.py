@@ -12,7 +12,7 @@ from webapp.hosts.models import Host, Target
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
 # Names that a drive or LUN carries itself, so they mean the same device on every host.
-WORLD_WIDE = ("wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
+WORLD_WIDE = ("slot:", "wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
 LONGEST_KEY = 300
 
 
@@ -21,7 +21,9 @@ def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[st
     devices = {device.name: device for device in inventory.block_devices}
     found = [devices[name] for name in _under(target, inventory) if name in devices]
     if not found:
-        stable_id = target.stable_id if target.kind == "block" else f"{target.kind}:{target.device or target.path}"
+        stable_id = (
+            target.stable_id if target.kind in ("block", "slot") else f"{target.kind}:{target.device or target.path}"
+        )
         return [_named(host, stable_id)]
     leaves = [leaf for device in found for leaf in _leaves(device, devices, depth=0)]
     return sorted({_named(host, name) for leaf in leaves for name in _names(leaf)})

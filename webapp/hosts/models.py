@@ -122,6 +122,7 @@ class Target(models.Model):
     device = models.CharField(max_length=200, blank=True)  # kernel name under it
     drives = models.JSONField(default=list)  # pool: slugs of its drives, targets of the same host, in order
     # Block: the node that `path` led to when the host last spoke, which is what fio is given; may move at a reboot.
+    # Slot: how its controller's tool calls it.
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     destroy = models.BooleanField(default=False)
@@ -139,7 +140,7 @@ class Target(models.Model):
                 fields=["host", "slug"], name="target_slug_once_in_policy", condition=models.Q(in_policy=True)
             ),
             models.CheckConstraint(
-                condition=models.Q(kind__in=["block", "directory", "file", "pool"]), name="target_kind_known"
+                condition=models.Q(kind__in=["block", "directory", "file", "pool", "slot"]), name="target_kind_known"
             ),
             models.CheckConstraint(condition=models.Q(size_bytes__gte=0), name="target_size_not_negative"),
         ]

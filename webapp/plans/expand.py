@@ -44,6 +44,7 @@ _KIND_WORDS = {
     TargetKind.DIRECTORY: ("directories", "a directory"),
     TargetKind.FILE: ("files", "a file"),
     TargetKind.POOL: ("pools of drives", "a pool of drives"),
+    TargetKind.SLOT: ("slots of controllers", "a slot of a controller, which only a pool makes use of"),
 }
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
 from webapp.plans.values import Size
-from worker.contract.layouts import Layout
+from worker.contract.layouts import Layout, Maker
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
 from worker.recipes.layouts import write
@@ -73,7 +73,15 @@ def _path_problems(target: TargetFacts) -> list[str]:
 
 
 def _drive_problems(layout: Layout | None, target: TargetFacts) -> list[str]:
-    if layout is None or layout.drives <= len(target.drives):
+    if layout is None:
+        return []
+    virtual = layout.maker is Maker.CONTROLLER
+    if any((drive.kind is TargetKind.SLOT) is not virtual for drive in target.drives):
+        has, takes = ("slots of a controller", "drives that the host sees") if not virtual else (
+            "drives that the host sees", "slots of a controller"
+        )  # fmt: skip
+        return [f"`{write(layout)}` takes {takes}; the pool {target.shown} has {has}."]
+    if layout.drives <= len(target.drives):
         return []
     return [f"`{write(layout)}` takes {layout.drives} drives; the pool {target.shown} has {len(target.drives)}."]
 

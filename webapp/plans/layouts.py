@@ -14,11 +14,12 @@ KEY, MOUNT_POINT = "KEY", "/var/lib/sweetspot-worker/layouts/KEY"
 
 @dataclass(frozen=True)
 class DriveFacts:
-    """A drive of a pool. `size_bytes` 0 is unknown."""
+    """A drive of a pool. `size_bytes` 0 is unknown; `path` of a slot is how its controller's tool calls it."""
 
     name: str  # for people: host/target
     path: str
     size_bytes: int
+    kind: TargetKind = TargetKind.BLOCK
 
 
 def made_kind(kind: TargetKind, layout: Layout | None) -> TargetKind:
@@ -47,6 +48,11 @@ class LayoutPlan:
     alignment: tuple[Alignment, ...]
     build: tuple[Step, ...]
     take_down: tuple[Removal, ...]
+
+    @property
+    def by_controller(self) -> bool:
+        """Made by a controller's tool, none of which was tried on real hardware."""
+        return any(step.by_controller for step in self.build)
 
     @property
     def misaligned(self) -> bool:

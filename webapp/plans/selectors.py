@@ -60,7 +60,8 @@ def facts_of(target: Target) -> TargetFacts:
         name=str(target),
         host_id=str(target.host_id),
         drives=tuple(
-            DriveFacts(str(drive), drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target)
+            DriveFacts(str(drive), drive.opens or drive.path, drive.size_bytes, TargetKind(drive.kind))
+            for drive in drives_of(target)
         ),
     )
 

@@ -67,6 +67,7 @@ class LayoutOut(Schema):
     alignment: list[AlignmentOut]
     build: list[list[str]]
     take_down: list[list[str]]
+    by_controller: bool  # made by a controller's tool, none of which was tried on real hardware
 
 
 class PreviewOut(Schema):
@@ -135,4 +136,5 @@ def _layout(made: LayoutPlan) -> dict[str, object]:
         "alignment": [msgspec.to_builtins(layer) for layer in made.alignment],
         "build": [list(step.argv) for step in made.build],
         "take_down": [list(step.argv) for step in made.take_down],
+        "by_controller": made.by_controller,
     }

@@ -55,7 +55,7 @@ def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path
         "\n".join(row[2:] if row[:2] == "# " and ("=" in row or row.startswith("# [")) else row for row in _rows(text))
     )
     allowed = policy.load(path)
-    assert [entry.id for entry in allowed.targets] == ["scratch", "nvme1", "data-read", "image"]
+    assert [entry.id for entry in allowed.targets] == ["scratch", "nvme1", "data-read", "image", "slot3"]
     assert [drive.id for drive in allowed.drives("bench")] == ["nvme1"]
     assert "vm.dirty_ratio" in allowed.host_settings
 

@@ -101,3 +101,13 @@ def test_it_says_who_shares_a_drive_with_whom() -> None:
     a_target(lock_keys=["wwn-3"])
     assert sharing([array, member]) == {array.pk: [member], member.pk: [array]}
     assert sharing([]) == {}
+
+
+def test_a_drive_in_a_slot_is_the_same_behind_two_controllers() -> None:
+    one, other = (
+        PolicyTarget(
+            id="s", kind=TargetKind.SLOT, path=f"/0000:0{n}:00.0/252:{n}", stable_id="slot:SER1", serial="SER1"
+        )
+        for n in (3, 4)
+    )
+    assert lock_keys(A, one, inventory()) == lock_keys(B, other, inventory()) == ["slot:SER1"]

@@ -19,8 +19,8 @@ from worker.recipes.layouts import parse
 LAYOUT = FACTORS["layout"]
 
 
-def pool(drives: int = 4, **given: object) -> TargetFacts:
-    each = tuple(DriveFacts(f"a/d{n}", f"/dev/sd{'bcdefgh'[n]}", 10 * GIB) for n in range(drives))
+def pool(drives: int = 4, slots: tuple[DriveFacts, ...] = (), **given: object) -> TargetFacts:
+    each = slots or tuple(DriveFacts(f"a/d{n}", f"/dev/sd{'bcdefgh'[n]}", 10 * GIB) for n in range(drives))
     facts = {"id": "rack", "kind": TargetKind.POOL, "path": "/dev", "name": "a/rack", "serial": "", "drives": each}
     return device(**(facts | {"size_bytes": drives * 10 * GIB} | given))
 
@@ -93,3 +93,14 @@ def test_a_layout_is_shown_with_its_commands_and_what_is_aligned() -> None:
     assert (shown.usable_bytes, shown.width_bytes) == (40 * GIB, 128 * 1024)
     assert shown.build[0].argv[-1] == "/dev/sdb"
     assert shown.take_down[-1].argv == ("partx", "--delete", "/dev/sdg")
+
+
+def test_virtual_drives_are_made_of_slots_and_md_of_drives() -> None:
+    slots = tuple(DriveFacts(f"a/s{n}", f"/storcli/0/252:{n}", 10 * GIB, TargetKind.SLOT) for n in range(4))
+    made = expanded("vd raid0 x1..4 strip 64k..1M *2", pool(slots=slots))
+    assert made.problems == ()
+    assert len({trial.layout for trial in made.trials}) == 20
+    (problem,) = expanded("raid0 x2 chunk 64k", pool(slots=slots)).problems
+    assert "takes drives that the host sees; the pool a/rack has slots of a controller" in problem
+    (problem,) = expanded("vd raid0 x2 strip 64k", pool(drives=4)).problems
+    assert "takes slots of a controller" in problem

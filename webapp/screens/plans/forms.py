@@ -7,9 +7,9 @@ from webapp.hosts.models import HostState, Target
 
 
 def usable_targets() -> QuerySet[Target]:
-    """Targets that are there now and that their host's policy allows."""
+    """Targets that are there now and that their host's policy allows; slots only as drives of their pool."""
     usable = Target.objects.filter(in_policy=True, present=True, host__state=HostState.ACTIVE)
-    return usable.select_related("host")
+    return usable.exclude(kind="slot").select_related("host")
 
 
 class TargetsForm(forms.Form):

@@ -62,3 +62,30 @@ def test_the_interface_gives_the_same(operator: Client, pool: Target) -> None:
     drives = sorted(layout["drives"] for layout in found["layouts"])
     assert drives == [["storage1/d0"], ["storage1/d0", "storage1/d1"]]
     assert {layer["verdict"] for layout in found["layouts"] for layer in layout["alignment"]} == {"aligned"}
+
+
+def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator: Client, db: None) -> None:
+    line = "2 legs of vd raid5 x3 strip 64k wb / lvm stripe 128k / xfs"
+    document = PlanDocument(
+        title="Volumes", common=DOCUMENT.common | {"layout": line}, parts=(Part(name="main", factors={}),)
+    )
+    factories.make_version(document, slug="volumes")
+    host = factories.make_host()
+    host.capabilities["layouts"] = ["vd", "lvm", "xfs"]
+    host.save()
+    names = [f"s{n}" for n in range(6)]
+    for n, name in enumerate(names):
+        place = {"path": f"/0000:03:00.0/252:{n}", "opens": f"/storcli/0/252:{n}", "stable_id": f"slot:SER{n}"}
+        factories.make_drive(host, name, kind="slot", serial=f"SER{n}", **place)
+    facts = {"kind": "pool", "path": "/dev", "stable_id": "pool:shelf:1", "destroy": True, "drives": names}
+    pool = factories.make_target(host, "shelf", **facts)
+    page = operator.get(f"/plans/volumes/?target={pool.id}").content.decode()
+    assert "Not tried on real hardware" in page
+    assert "storcli /c0 add vd type=raid5 name=ss-KEY-1 drives=252:3,252:4,252:5 wb strip=64 J nolog" in page
+    assert "storcli /c0/vN del J nolog" in page
+    assert "type its serial: <code>SER5</code>" in page
+    (layout,) = operator.get("/api/v1/plans/volumes/preview?target=storage1/shelf").json()["layouts"]
+    assert (layout["by_controller"], layout["width_bytes"]) == (True, 256 * 1024)
+    host_page = operator.get("/hosts/storage1/").content.decode()
+    assert "build virtual drives" in host_page
+    assert f'value="{host.targets.get(slug="s0").pk}"' not in page

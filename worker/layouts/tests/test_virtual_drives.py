@@ -4,6 +4,8 @@ Nothing of it was tried on real hardware.
 """
 
 import secrets
+import time
+import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,12 +14,19 @@ import msgspec
 import pytest
 
 from worker import layouts, policy
+from worker.contract.items import Item, Observed, Outcome, SettingRecord
+from worker.contract.orders import Arming, LayoutWish, TrialOrder
+from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
+from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
+from worker.files import CompleteFiles
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts import Built, LayoutFailed, virtual_drives
 from worker.recipes.layouts import parse
+from worker.trial import Bench as TrialBench
+from worker.trial import Trial
 
 pytestmark = rig.needs_root
 DRIVES, DISKS = 8, 2
@@ -25,6 +34,7 @@ DRIVES, DISKS = 8, 2
 
 class Bench:
     def __init__(self, folder: Path, tool: str, disks: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+        self.folder = folder
         self.shelf = Shelf(folder, monkeypatch, tool, drives=DRIVES, disks=disks)
         self.state = folder / "state"
         self.state.mkdir(mode=0o700)
@@ -90,25 +100,19 @@ def test_it_wipes_what_lay_there_and_takes_down_raw_ones(bench: Bench) -> None:
     bench.assert_blank()
 
 
-@pytest.mark.parametrize(
-    ("slot", "facts", "code"),
-    [
+def test_it_builds_from_nothing_but_the_very_drives_unconfigured_and_good(bench: Bench) -> None:
+    for slot, facts, code in (
         ("252:1", {"serial": "OTHER"}, "guard_serial_changed"),
-        ("252:1", {"state": "used"}, "guard_held"),
+        ("252:1", {"serial": "SER1", "state": "used"}, "guard_held"),
         ("252:1", {"state": "spare"}, "guard_held"),
-        ("252:0", {"state": "foreign"}, "guard_held"),
-        ("252:0", {"state": "bad"}, "guard_held"),
-    ],
-)
-def test_it_builds_from_nothing_but_the_very_drives_unconfigured_and_good(
-    bench: Bench, slot: str, facts: dict[str, str], code: str
-) -> None:
-    bench.shelf.put(slot, **facts)
-    (target,) = [t for t in policy.report(bench.policy) if t.path == f"/{ADDRESS}/{slot}"]
-    assert not target.present
-    with pytest.raises(GuardRefused) as refused:
-        bench.build("vd raid0 x2 strip 64k")
-    assert refused.value.code == code, refused.value
+        ("252:1", {"state": "foreign"}, "guard_held"),
+        ("252:1", {"state": "bad"}, "guard_held"),
+    ):
+        bench.shelf.put(slot, **facts)
+        with pytest.raises(GuardRefused) as refused:
+            bench.build("vd raid0 x2 strip 64k")
+        assert refused.value.code == code, refused.value
+    assert [t.present for t in policy.report(bench.policy)][:3] == [True, False, True]
     assert (bench.shelf.read()["vds"], bench.journal.layouts()) == ({}, ())
 
 
@@ -121,7 +125,6 @@ def test_it_builds_nothing_that_nobody_armed_and_no_md_from_slots(bench: Bench) 
     assert bench.shelf.asked("add") + bench.shelf.asked("-Cfg") == []
 
 
-@pytest.mark.parametrize("tool", ["storcli", "MegaCli"])
 def test_it_takes_down_after_a_crash_between_any_two_steps(bench: Bench) -> None:
     """The worker dies when the virtual drive is made and its disk is not yet known."""
     built = bench.build("vd raid1 x2 strip 64k / ext4")
@@ -171,7 +174,6 @@ def test_it_fails_where_no_disk_comes_of_it_and_deletes_it_again(bench: Bench, m
     bench.assert_blank()
 
 
-@pytest.mark.parametrize("tool", ["storcli", "MegaCli"])
 def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
     line = "vd raid5 x3 strip 64k wb"
     built = bench.build(line)
@@ -182,4 +184,39 @@ def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
     assert found.words == "vd raid5 x3 strip 128k wt"
     assert found.wrong == ("it is vd raid5 x3 strip 128k wt",)
     bench.take_down(built.record)
+    bench.assert_blank()
+
+
+def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Bench) -> None:
+    line = "vd raid0 x2 strip 64k"
+    found = {each.id: each for each in policy.report(bench.policy)}
+
+    def ref(name: str) -> TargetRef:
+        each = found[name]
+        return TargetRef(id=each.id, kind=each.kind, path=each.path, stable_id=each.stable_id, serial=each.serial)
+
+    def run(armed: tuple[str, ...]) -> tuple[Outcome, str, list[Item]]:
+        now, items = time.time(), list[Item]()
+        workload = Workload(pattern=Pattern.RANDWRITE, engine=Engine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
+        order = TrialOrder(
+            host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r1", trial="t",
+            legs=(Leg(number=0, target=ref("shelf"), workload=workload),),
+            layout=LayoutWish(layout=parse(line), drives=(ref("s0"), ref("s1"))),
+            arming=Arming(serials=armed, by="tester", until=now + 60),
+        )  # fmt: skip
+        files = CompleteFiles(bench.state / "files.db")
+        place = TrialBench(bench.state, bench.folder / "policy.toml", bench.journal, files)
+        end = Trial(order, place, items.append, Control(order.attempt)).run()
+        files.close()
+        return end.outcome, end.message, items
+
+    for _ in range(2):
+        outcome, message, items = run(bench.armed)
+        assert outcome is Outcome.DONE, message
+        (told,) = [item for item in items if isinstance(item, SettingRecord)]
+        assert (told.asked, told.observed, told.device) == (line, line, bench.shelf.read()["vds"]["0"]["disk"])
+        assert next(item.facts for item in items if isinstance(item, Observed))["layout"] == line
+    assert run(("SER0",))[0] is Outcome.FAILED
+    assert len(bench.shelf.asked("add vd")) == 1
+    bench.take_down(bench.journal.layouts()[0])
     bench.assert_blank()
