@@ -70,6 +70,8 @@ def _legs(layout: Layout) -> Iterator[str]:
 
 def _virtual_drive(layout: Layout) -> Iterator[str]:
     if layout.maker is not Maker.CONTROLLER:
+        if layout.spans != 1 or layout.policies:
+            yield "spans and policies are of a controller's virtual drives"
         return
     raid, drives = layout.raid, layout.drives_per_leg
     if raid is Raid.NONE:

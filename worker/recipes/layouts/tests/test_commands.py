@@ -110,7 +110,7 @@ def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
         "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-0",
         "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-1",
     ]
-    assert "pvcreate --yes --force --dataalignment 131072b" in made[6]
+    assert "--yes --force --dataalignment 131072b /dev/disk/by-id/wwn-OF-ss-t1-0" in made[6]
     assert not any("mdadm" in each for each in made)
 
 
@@ -122,9 +122,9 @@ def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
         ("vd raid10 x4 strip 64k", BAYS[:4], "drives=252:0,252:1,252:2,252:3 PDperArray=2 strip=64"),
         ("vd raid0 x1 strip 1M", BAYS[:1], "type=raid0 name=ss-t1-0 drives=252:0 strip=1024"),
         ("vd raid5 x3 strip 8k awb ra cached", OLD_BAYS[:3],
-         "MegaCli -CfgLdAdd -R5[32:0,32:1,32:2] WB CachedBadBBU RA Cached -strpsz8 -a1 -NoLog"),
-        ("vd raid60 x8 spans 2 strip 64k wb", OLD_BAYS, "MegaCli -CfgSpanAdd -R60 -Array0[32:0,32:1,32:2,32:3]"
-         " -Array1[32:4,32:5,32:6,32:7] WB NoCachedBadBBU -strpsz64 -a1 -NoLog"),
+         "MegaCli -CfgLdAdd '-R5[32:0,32:1,32:2]' WB CachedBadBBU RA Cached -strpsz8 -a1 -NoLog"),
+        ("vd raid60 x8 spans 2 strip 64k wb", OLD_BAYS, "MegaCli -CfgSpanAdd -R60 '-Array0[32:0,32:1,32:2,32:3]'"
+         " '-Array1[32:4,32:5,32:6,32:7]' WB NoCachedBadBBU -strpsz64 -a1 -NoLog"),
     ],
 )  # fmt: skip
 def test_it_spells_levels_spans_and_policies_as_the_tool_does(line: str, given: tuple[Drive, ...], first: str) -> None:
