@@ -1,10 +1,12 @@
 """For all server tests: a queue of their own in the real Redis, and passwords that cost nothing to make."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.contenttypes.management import create_contenttypes
+from django.core.management.color import Style
+from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 
 from webapp.celery import app
@@ -18,6 +20,17 @@ def _no_permissions() -> None:
     """Nobody here uses Django's own; making their rows anew whenever a test has emptied the database takes seconds."""
     post_migrate.disconnect(dispatch_uid="django.contrib.auth.management.create_permissions")
     post_migrate.disconnect(create_contenttypes)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tables_emptied_row_by_row() -> None:
+    """After a test with real transactions: TRUNCATE of 44 tables costs a hundred times what their few rows cost."""
+
+    def delete(self: DatabaseOperations, style: Style, tables: Sequence[str], **how: bool) -> list[str]:
+        without_triggers = "SET LOCAL session_replication_role = replica"  # or each row asks who refers to it
+        return [without_triggers, *(f"DELETE FROM {self.quote_name(table)}" for table in tables)]
+
+    DatabaseOperations.sql_flush = delete
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ from webapp.tests.visits import (
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 MOST_SCRIPT_BYTES = 120_000
-THEMES = ("light", "dark")
 
 
 @pytest.fixture(scope="module")
@@ -44,24 +43,21 @@ def paths(live_server: LiveServer) -> dict[str, str]:
     return html_pages(samples, User.objects.get(username=ADMIN))
 
 
-def page_in(chromium: Browser, url: str, theme: str, name: str, width: int = 1440) -> Page:
+def page_in(chromium: Browser, url: str, name: str, width: int = 1440) -> Page:
     """A fresh page as the one who would see it."""
-    context = chromium.new_context(
-        base_url=url, viewport={"width": width, "height": 900}, reduced_motion="reduce",
-        color_scheme="dark" if theme == "dark" else "light",
-    )  # fmt: skip
+    context = chromium.new_context(base_url=url, viewport={"width": width, "height": 900}, reduced_motion="reduce")
     context.add_init_script(WATCH)
     if name not in NOT_LOGGED_IN:
         log_in(context, url, User.objects.get(username=ADMIN))
     return context.new_page()
 
 
-def seen(chromium: Browser, url: str, theme: str, paths: dict[str, str]) -> dict[str, Seen]:
+def seen(chromium: Browser, url: str, paths: dict[str, str]) -> dict[str, Seen]:
     """All of them: those behind the log-in one after the other, the others each by themselves."""
-    inside = page_in(chromium, url, theme, "overview")
+    inside = page_in(chromium, url, "overview")
     found = {}
     for name, path in paths.items():
-        page = page_in(chromium, url, theme, name) if name in NOT_LOGGED_IN else inside
+        page = page_in(chromium, url, name) if name in NOT_LOGGED_IN else inside
         found[name] = visit(page, path)
         if page is not inside:
             page.context.close()
@@ -69,23 +65,19 @@ def seen(chromium: Browser, url: str, theme: str, paths: dict[str, str]) -> dict
     return found
 
 
-@pytest.mark.parametrize("theme", THEMES)
 def test_it_is_accessible_and_within_its_policy(
-    chromium: Browser, live_server: LiveServer, paths: dict[str, str], theme: str
+    chromium: Browser, live_server: LiveServer, paths: dict[str, str]
 ) -> None:
     assert {"login", "overview", "run", "people", "audit", "account"} <= set(paths)
-    all_seen = seen(chromium, live_server.url, theme, paths)
+    all_seen = seen(chromium, live_server.url, paths)
     problems = [f"{name}: {what}" for name, one in all_seen.items() for what in one.problems]
     assert not problems, "\n".join(problems)
 
 
-@pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("name", SHOWN_ONCE)
-def test_what_is_shown_once_is_accessible_and_fits(
-    chromium: Browser, live_server: LiveServer, theme: str, name: str
-) -> None:
+def test_what_is_shown_once_is_accessible_and_fits(chromium: Browser, live_server: LiveServer, name: str) -> None:
     make_people()
-    page = page_in(chromium, live_server.url, theme, name, width=390)
+    page = page_in(chromium, live_server.url, name, width=390)
     found = visit(page, SHOWN_ONCE[name])
     assert page.locator("[data-copy]").first.is_visible()
     assert (found.problems, sideways(page)) == ((), 0)
@@ -97,7 +89,7 @@ def test_it_loads_little_script_and_fits_a_narrow_screen(
 ) -> None:
     """Run with `-s` it shows the size of every page."""
     sizes, wide = {}, {}
-    page = page_in(chromium, live_server.url, "light", "overview", width=390)
+    page = page_in(chromium, live_server.url, "overview", width=390)
     for name, path in paths.items():
         sizes[name] = script_bytes(page, path)
         if (over := sideways(page)) > 0:
@@ -111,7 +103,7 @@ def test_it_loads_little_script_and_fits_a_narrow_screen(
 
 def test_it_would_see_what_the_policy_stops(chromium: Browser, live_server: LiveServer) -> None:
     make_people()
-    page = page_in(chromium, live_server.url, "light", "runs")
+    page = page_in(chromium, live_server.url, "runs")
     page.goto("/runs/")
     page.evaluate("document.body.insertAdjacentHTML('beforeend', '<p style=\"color: red\">x</p><img src=x onerror=y>')")
     page.wait_for_function("window.stopped.length >= 2")

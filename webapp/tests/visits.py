@@ -43,19 +43,20 @@ document.addEventListener("securitypolicyviolation", (event) => {
   window.stopped.push(`${event.violatedDirective}: ${event.blockedURI} ${place} ${event.sample}`);
 });
 """
-ASK_AXE = """async () => {
+ASK_AXE = """async (options) => {
   const why = (node) => [...node.any, ...node.all, ...node.none][0]?.message ?? "";
   const where = (node) => `${node.target.join(" ")} (${why(node)})`;
-  const { violations } = await axe.run(document, { resultTypes: ["violations"] });
+  const { violations } = await axe.run(document, { resultTypes: ["violations"], ...options });
   return violations.map((one) => `${one.id}: ${one.help}: ${one.nodes.slice(0, 3).map(where).join("; ")}`);
 }"""
-
+COLOURS_ONLY = {"runOnly": ["color-contrast", "link-in-text-block"]}  # all that the other theme changes
 
 SEND_FORM = """({ action, given }) => {
   const form = [...document.forms].find((one) => new URL(one.action).pathname === action);
   for (const [name, value] of Object.entries(given)) form.elements.namedItem(name).value = value;
   form.requestSubmit();
 }"""
+SETTLED = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ def log_in(context: BrowserContext, url: str, user: User) -> None:
 
 
 def visit(page: Page, path: str | ShownOnce) -> Seen:
-    """Open it, let its scripts settle, and look."""
+    """Open it, let its scripts settle, look at it in the light and at its colours in the dark."""
     errors: list[str] = []
 
     def on_error(error: Any) -> None:
@@ -116,8 +117,13 @@ def visit(page: Page, path: str | ShownOnce) -> Seen:
             open_once(page, path)
         else:
             page.goto(path, wait_until="load", timeout=PATIENCE_MS)
-        page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-        return Seen(tuple(_axe(page)), tuple(page.evaluate("window.stopped")), tuple(errors))
+        page.emulate_media(color_scheme="light")
+        page.evaluate(SETTLED)
+        found = [f"light: {one}" for one in _axe(page, {})]
+        page.emulate_media(color_scheme="dark")
+        page.evaluate(SETTLED)
+        found += [f"dark: {one}" for one in _axe(page, COLOURS_ONLY)]
+        return Seen(tuple(found), tuple(page.evaluate("window.stopped")), tuple(errors))
     finally:
         page.remove_listener("pageerror", on_error)
 
@@ -129,10 +135,10 @@ def open_once(page: Page, shown: ShownOnce) -> None:
         page.evaluate(SEND_FORM, {"action": shown.action, "given": dict(shown.given)})
 
 
-def _axe(page: Page) -> list[str]:
+def _axe(page: Page, options: Mapping[str, object]) -> list[str]:
     """axe is run by the browser's own evaluation, which the page's policy does not limit."""
     page.evaluate(_axe_source())
-    found: list[str] = page.evaluate(ASK_AXE)
+    found: list[str] = page.evaluate(ASK_AXE, dict(options))
     return found
 
 
