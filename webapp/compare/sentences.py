@@ -1,12 +1,16 @@
 """What the numbers say, in a sentence, with its uncertainty."""
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 
 from webapp.compare.statistics import Ratio
 from webapp.core.formatting import ratio as as_ratio
 from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
+
+# Repeats that would miss a difference of a quarter are too far apart to say "no difference": our convention.
+COARSEST_RESOLUTION = 0.25
 
 
 def form_of(values: Sequence[float]) -> str:
@@ -64,18 +68,31 @@ def _compared(name: str, baseline: str, value: float, metric: Metric, form: str)
 
 
 def _without_interval(name: str, baseline: str, metric: Metric, single: Sequence[Ratio], form: str) -> str:
-    values = ", ".join(shown(ratio.value, form) for ratio in single[:4])
-    more = " …" if len(single) > 4 else ""
-    said = f"{name} against {baseline}, {metric.label}: {values}{more}."
+    said = f"{name} against {baseline}, {metric.label}: {_average(single, form)}{_range(single, form)}."
     return f"{said} Not repeated on both sides, so nothing can be said about chance."
+
+
+def _average(single: Sequence[Ratio], form: str) -> str:
+    """The geometric mean, as it is the mean of ratios elsewhere."""
+    values = [ratio.value for ratio in single]
+    if len(values) == 1 or min(values) <= 0:
+        return ", ".join(shown(value, form) for value in values[:4])
+    return f"{shown(geometric_mean(values), form)} on average over {len(values)} places"
 
 
 def _no_difference(
     name: str, baseline: str, metric: Metric, overall: Ratio, single: Sequence[Ratio], repeats: int, form: str
 ) -> str:
-    percent = _amount((overall.resolution or 0.0) * 100)
-    within = f"what {repeats} repeats can resolve (± {percent} %)"
-    if any(ratio.resolved for ratio in single):
+    resolution = overall.resolution or 0.0
+    singly = any(ratio.resolved for ratio in single)
+    if resolution > COARSEST_RESOLUTION:
+        apart = f", but they do differ at single places{_range(single, form)}" if singly else ""
+        return (
+            f"{name} and {baseline}: nothing can be said about the mean {metric.label}{apart}. "
+            f"{repeats} repeats lie so far apart that only a difference beyond {as_ratio(1 + resolution)} would show."
+        )
+    within = f"what {repeats} repeats can resolve (± {_amount(resolution * 100)} %)"
+    if singly:
         return (
             f"{name} and {baseline} do not differ on average in {metric.label} within {within}, "
             f"but they do at single places{_range(single, form)}."

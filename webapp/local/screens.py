@@ -1,7 +1,8 @@
 """`make screens`: pictures of every page of the running demo, 1440 and 390 pixels wide, light and dark.
 
 Which pages there are is found in the URL table, so a new one is not forgotten; what their addresses name is taken
-from the demo's own data. WebP, because the same pages as PNG are four times as large.
+from the demo's own data, or made for the pictures and taken away again (`screen_samples`). WebP, because the same
+pages as PNG are four times as large.
 """
 
 import base64
@@ -14,6 +15,7 @@ import django
 
 from webapp.local import services, stack
 from webapp.local.console import Trouble, say
+from webapp.local.screen_samples import made_for_pictures
 from webapp.local.state import CLONE, State
 
 if TYPE_CHECKING:
@@ -55,8 +57,8 @@ def _pictures(url: str) -> Iterator[str]:
     admin = User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
     if admin is None:
         raise Trouble("The demo has no admin who could look at its pages.")
-    paths = _paths(admin)
-    with sync_playwright() as playwright:
+    with made_for_pictures(admin) as (samples, instead), sync_playwright() as playwright:
+        paths = _paths(admin, samples, instead)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
         for width in WIDTHS:
             for theme in THEMES:
@@ -64,35 +66,17 @@ def _pictures(url: str) -> Iterator[str]:
         browser.close()
 
 
-def _paths(admin: "User") -> dict[str, str]:
+def _paths(admin: "User", samples: Mapping[str, object], instead: Mapping[str, str]) -> dict[str, str]:
     """Every page that the demo has data for, and the live one of a run that is going on."""
     from webapp.runs.models import Run, RunState
     from webapp.tests.visits import html_pages
 
     missing: list[str] = []
-    paths = html_pages(_samples(admin), admin, missing)
+    paths = html_pages(samples, admin, missing)
     if missing:
         say(f"Left out, the demo has nothing of the kind: {', '.join(missing)}")
     going_on = Run.objects.filter(state=RunState.RUNNING).order_by("-number").first()
-    return paths | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
-
-
-def _samples(admin: "User") -> dict[str, object]:
-    """What stands for each parameter of an address: the newest run, one that is done if there is, and what is of it."""
-    from webapp.compare.models import SavedComparison
-    from webapp.runs.models import Run, RunState
-
-    samples: dict[str, object] = {"people/pk": admin.pk, "runs/index": 0, "plans/number": 1}
-    runs = Run.objects.select_related("version__plan").order_by("-number")
-    run = runs.filter(state=RunState.DONE).first() or runs.first()
-    if run:
-        target = run.targets.select_related("host").first()
-        samples |= {"runs/number": run.number, "plans/slug": run.version.plan.slug}
-        samples |= {"plans/number": run.version.number} | (
-            {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
-        )
-    comparison = SavedComparison.objects.order_by("-pk").first()
-    return samples | ({"comparisons/pk": comparison.pk} if comparison else {})
+    return paths | instead | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
 
 
 def _series(

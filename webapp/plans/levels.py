@@ -57,7 +57,8 @@ def _range(factor: Factor, text: str) -> tuple[Value, ...]:
     if not factor.numeric:
         raise ValueRefused(f"`{text}`: this factor has names, not numbers, so list them: `a, b`")
     if match["how"] is None:
-        raise ValueRefused(f"`{text}` has no step; write `{text} *2` to double or `{text} +1` to add")
+        by = (match["first"].strip().strip("0") and match["first"].strip()) or "1"
+        raise ValueRefused(f"`{text}` has no step; write `{text} *2` to double or `{text} +{by}` to add")
     first, last = _number(factor, match["first"]), _number(factor, match["last"])
     if last < first:
         raise ValueRefused(f"`{text}` ends below its beginning")
@@ -77,7 +78,10 @@ def _step(factor: Factor, how: str, text: str) -> int:
         if not re.fullmatch(r"[0-9]{1,9}", text.strip(), re.ASCII) or int(text) < 2:
             raise ValueRefused(f"`*{text.strip()}` must be a whole number from 2 on")
         return int(text)
-    step = _number(factor, text)
+    try:
+        step = _number(factor, text)
+    except ValueRefused as refusal:
+        raise ValueRefused(f"the step `+{text.strip()}` does not fit, {refusal}") from refusal
     if step < 1:
         raise ValueRefused(f"`+{text.strip()}` must be more than nothing")
     return step

@@ -18,7 +18,12 @@ def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
     """Names of the factors that vary, in the order of the table of factors; unknown ones last, by alphabet."""
     known = list(points)
     names = [name for name in differing(known) if len(_levels(name, known)) > 1]
-    return tuple(sorted(names, key=lambda name: (_PLACES.get(name, len(_PLACES)), name)))
+    return tuple(in_order(names))
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """As in the table of factors, unknown ones last, by alphabet; the database keeps points in an order of its own."""
+    return sorted(names, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
 
 
 def differing(points: Sequence[Mapping[str, object]]) -> set[str]:

@@ -3,13 +3,14 @@
 from collections.abc import Iterable, Mapping
 
 from webapp.plans.factors import FACTORS
+from webapp.plans.varying import in_order as in_order
 from webapp.plans.varying import varying as varying
 
 Point = Mapping[str, object]
 
 # What a workload is called by, in this order; the rest is said only where it varies.
 _NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "engine")
-_SHORT = {"numjobs": "{} jobs", "iodepth": "QD {}"}
+_SHORT = {"iodepth": "QD {}"}
 
 
 def label(factor: str) -> str:
@@ -29,6 +30,8 @@ def levels(point: Point, names: Iterable[str]) -> list[str]:
 
 
 def _short(factor: str, value: object) -> str:
+    if factor == "numjobs":
+        return f"{level(factor, value)} job{'' if value == 1 else 's'}"
     return _SHORT.get(factor, "{}").format(level(factor, value))
 
 

@@ -23,6 +23,7 @@ function focusAfter(name: string | undefined): void {
     ? wanted.parentElement?.querySelector<HTMLElement>("button:enabled")
     : wanted;
   free?.focus();
+  if (free instanceof HTMLInputElement) free.select(); // the level that a new row begins with gives way to what is typed
 }
 
 /** The state of the fields as text, to be compared with a later one. */
@@ -43,11 +44,13 @@ function warnBeforeLeaving(form: HTMLFormElement): void {
 }
 
 /** Typed before this script was here, or put back by the browser after a reload. */
-function isTouched(form: HTMLFormElement): boolean {
+export function isTouched(form: HTMLFormElement): boolean {
   return [...form.elements].some((field) => {
     if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
     if (!(field instanceof HTMLInputElement)) return false;
-    return field.value !== field.defaultValue || field.checked !== field.defaultChecked;
+    // a box without a value of its own says "on" and has no default value
+    if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
+    return field.value !== field.defaultValue;
   });
 }
 

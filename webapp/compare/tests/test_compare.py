@@ -70,6 +70,24 @@ def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
     assert made.panels[0].series[1].points[0].ratio.better is None  # type: ignore[union-attr]
 
 
+def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
+    lab.measure(40.0, 100.0, 160.0)
+    lab.measure(50.0, 101.0, 152.0, engine="psync")
+    said = sentence(compare(ENGINES))
+    assert said.startswith(
+        "psync and io_uring: nothing can be said about the mean IOPS. 3 repeats lie so far apart that"
+    )
+    assert "no difference" not in said
+
+
+def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range(lab: Lab) -> None:
+    for depth, psync in ((1, 200.0), (2, 400.0), (4, 800.0)):
+        lab.measure(100.0, iodepth=depth)
+        lab.measure(psync, iodepth=depth, engine="psync")
+    said = sentence(compare(ENGINES))
+    assert said.startswith("psync against io_uring, IOPS: ×4.00 on average over 3 places, from ×2.00 to ×8.00. Not rep")
+
+
 def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
     lab.measure(100.0)
     lab.measure(150.0, engine="psync")

@@ -54,7 +54,10 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("block_size", "1000", "not a multiple of 512 B"),
         ("block_size", "32M", "outside 512 B to 16 MiB"),
         ("block_size", "4 kilo", "write it like"),
-        ("iodepth", "1..64", "has no step"),
+        ("iodepth", "1..64", "write `1..64 *2` to double or `1..64 +1` to add"),
+        ("block_size", "512..4M", "`512..4M +512` to add"),  # what it says to write can be written
+        ("read_percent", "0..100", "`0..100 +1` to add"),
+        ("block_size", "512..4M +1", "the step `+1` does not fit, 1 B is outside"),
         ("iodepth", "64..1 *2", "ends below its beginning"),
         ("iodepth", "1..64 *1", "from 2 on"),
         ("iodepth", "1..4096 +1", f"more than {MOST_LEVELS} levels"),

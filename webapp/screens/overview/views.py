@@ -14,7 +14,7 @@ from webapp.runs.selectors import count_of_trials
 from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.screens.access import page
 from webapp.screens.hosts.views import active_attempts
-from webapp.screens.overview.outcome import Outcome, outcome
+from webapp.screens.outcome import Outcome, outcome
 from webapp.screens.runs.views import listed_runs
 
 LATEST = 10

@@ -127,7 +127,8 @@ def choices(factor: Factor) -> tuple[str, ...]:
 def hint(factor: Factor) -> str:
     """Unit, meaning and how levels are written."""
     written = _written(factor)
-    return " · ".join(text for text in (factor.unit and f"in {factor.unit}", factor.help, written) if text)
+    told = (factor.unit and f"in {factor.unit}", factor.help, written and f"e.g. {written}")
+    return " · ".join(text for text in told if text)
 
 
 def _written(factor: Factor) -> str:

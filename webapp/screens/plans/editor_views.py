@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from urllib.parse import urlencode
 
 import msgspec
 from django.contrib import messages
@@ -10,6 +11,7 @@ from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.template.loader import render_to_string
+from django.urls import reverse
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
@@ -83,8 +85,10 @@ def save_new_plan(request: HttpRequest) -> HttpResponse:
         plan = create_plan(document=document, by=person(request))
     except Refusal as refusal:
         return _refused(request, draft, None, _said(refusal))
-    messages.success(request, f"{plan.title} is saved. Choose where to run it.")
-    return redirect("plan", slug=plan.slug)
+    messages.success(
+        request, f"{plan.title} is saved. {'Start it' if _tried_on(request) else 'Choose where to run it'}."
+    )
+    return _to_plan(request, plan.slug)
 
 
 @keeps_draft
@@ -108,7 +112,17 @@ def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
         messages.info(request, f"Nothing was changed: version {saved.number} says the same.")
     else:
         messages.success(request, f"Saved as version {saved.number}.")
-    return redirect("plan", slug=slug)
+    return _to_plan(request, slug)
+
+
+def _tried_on(request: HttpRequest) -> list[str]:
+    return [str(target.id) for target in _targets(request.POST, None)] if "targets-asked" in request.POST else []
+
+
+def _to_plan(request: HttpRequest, slug: str) -> HttpResponse:
+    """Its page, with the targets that it was tried on."""
+    query = urlencode([("target", id) for id in _tried_on(request)])
+    return redirect(reverse("plan", kwargs={"slug": slug}) + (f"?{query}" if query else ""))
 
 
 def _said(refusal: Refusal) -> tuple[FieldProblem, ...]:

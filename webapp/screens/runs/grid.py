@@ -66,7 +66,7 @@ def _place(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
 
 def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, str], ...]:
     point = trials[0].point if trials else {}
-    return tuple((points.label(n), points.level(n, v)) for n, v in point.items() if n not in varying)
+    return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
 
 def _words(trial: Trial, names: Sequence[str], trials: Sequence[Trial]) -> str:

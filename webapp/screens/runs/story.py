@@ -1,4 +1,4 @@
-"""What a run came to, in words and tables: its outcome, its settings, what was really there."""
+"""What a run came to, in words and tables: how many of its trials ended how, its settings, what was really there."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from webapp.screens.payloads import LiveRun
 MOST_CHANGES = 20_000
 
 
-def outcome(run: Run, live: LiveRun) -> str:
+def counted(run: Run, live: LiveRun) -> str:
     """One line about a run that has ended; "" while it is open."""
     if not live.ended:
         return ""

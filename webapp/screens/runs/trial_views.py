@@ -103,7 +103,9 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         "ladder": _ladder(results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
-        "levels": [(points.label(name), points.level(name, value)) for name, value in trial.point.items()],
+        "levels": [
+            (points.label(name), points.level(name, trial.point[name])) for name in points.in_order(trial.point)
+        ],
         "repeats": repeats,
         "results": results,
         "legs": legs.defer("fio_json"),

@@ -18,11 +18,12 @@ from webapp.runs.stop_rule import STOPPED
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.differences import since_run_before
+from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
 from webapp.screens.runs.live import live_run
-from webapp.screens.runs.story import observed, outcome, put_back_at, setting_rows
+from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 
 PER_PAGE = 50
 MOVES_SHOWN = 100
@@ -67,7 +68,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "moves": moves[:MOVES_SHOWN],
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
-        "outcome": outcome(run, payload),
+        "counted": counted(run, payload),
+        "learned": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "since_before": since_run_before(run),

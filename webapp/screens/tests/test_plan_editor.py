@@ -55,6 +55,13 @@ def test_it_makes_a_plan(operator: Client) -> None:
     assert read(PlanVersion.objects.get().document) == PLAN
 
 
+def test_a_saved_plan_is_ready_to_start_where_it_was_tried(operator: Client, target: Target) -> None:
+    asked = form() | {"targets-asked": "1", "target": str(target.id)}
+    response = operator.post("/plans/new/", asked, follow=True)
+    assert response.redirect_chain == [(f"/plans/depths/?target={target.id}", 302)]
+    assert "Start 6 trials" in response.content.decode()
+
+
 def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> None:
     page = operator.post("/plans/new/", form() | {"title": "", "p0.levels": ["randread", "a lot"]}).content.decode()
     assert "2 fields want attention." in page

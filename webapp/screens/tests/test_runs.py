@@ -49,6 +49,14 @@ def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
     assert "No second has been measured yet" in page
 
 
+def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
+    factories.finish_run(make_run())
+    page = operator.get("/runs/1/").content.decode()
+    assert "36 of 36 trials done" in page
+    assert "than io_uring" in page or "of io_uring" in page
+    assert "No second has been measured yet" not in page
+
+
 def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operator: Client) -> None:
     run = make_run(repeats=2)
     factories.finish_trial(run.trials.get(index=0))

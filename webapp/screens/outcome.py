@@ -79,13 +79,20 @@ def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:
 
 
 def _strongest(made: Comparison) -> str:
-    """The sentence about the series that is furthest from the baseline; one whose interval leaves out 1 goes first."""
+    """The sentence about the series that is furthest from the baseline, of those whose interval leaves out 1.
 
-    def rank(item: tuple[Panel, Series]) -> tuple[bool, float]:
+    Where there is none, the one that is known best: of series that may all be equal, the furthest is the noisiest.
+    """
+
+    def rank(item: tuple[Panel, Series]) -> tuple[int, float]:
         overall = item[1].overall
         if overall is None or overall.value <= 0:
-            return False, 0.0
-        return overall.resolved, max(overall.value, 1 / overall.value)
+            return 0, 0.0
+        if overall.resolved:
+            return 2, max(overall.value, 1 / overall.value)
+        if overall.low and overall.high:
+            return 1, -overall.high / overall.low
+        return 0, max(overall.value, 1 / overall.value)
 
     panel, series = max(_against(made), key=rank, default=(None, None))
     if panel is None or series is None:

@@ -1,0 +1,65 @@
+"""What `make screens` makes so that every page has its picture, and takes away again."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from webapp.core.models import User
+
+INVITED = "picture.of.a.link"
+COMPARISON = "Engines on this machine"
+
+
+@contextmanager
+def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[str, str]]]:
+    """Values by `area/parameter`, and pages whose address is another than these would give.
+
+    The values are the newest run's, of one that is done if there is, and of what belongs to it.
+    """
+    from webapp.compare.models import SavedComparison
+    from webapp.compare.services import save_comparison
+    from webapp.core.models import Role, User
+    from webapp.core.people import invite_user, password_link
+    from webapp.hosts.models import EnrolmentToken
+    from webapp.hosts.services import issue_enrolment_token
+    from webapp.plans.models import Plan
+    from webapp.plans.services import copy_plan
+    from webapp.runs.models import Run, RunState
+    from webapp.screens.outcome import outcome
+
+    runs = Run.objects.select_related("version__plan").order_by("-number")
+    run = runs.filter(state=RunState.DONE).first() or runs.first()
+    issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
+    enrolment = EnrolmentToken.objects.latest("pk")
+    invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
+    _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
+    samples: dict[str, object] = {
+        "people/pk": admin.pk,
+        "runs/index": 0,
+        "plans/number": 1,
+        "hosts/reference": enrolment.reference,
+        "set-password/uidb64": uidb64,
+        "set-password/token": link,
+    }
+    instead: dict[str, str] = {}
+    copied: Plan | None = None
+    saved: SavedComparison | None = None
+    try:
+        if run:
+            target = run.targets.select_related("host").first()
+            copied = copy_plan(version=run.version, by=admin)  # the demo's own plans are built in and not edited
+            query = outcome(run, marked=0).url.partition("?")[2] or "x=iodepth"
+            saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
+            samples |= {"runs/number": run.number, "comparisons/pk": saved.pk}
+            samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
+            samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
+            instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
+        yield samples, instead
+    finally:
+        for made in (saved, copied, enrolment):
+            if made is not None:
+                made.delete()
+        User.objects.filter(username=INVITED).delete()
