@@ -76,7 +76,7 @@ def _paths(admin: "User", samples: Mapping[str, object], instead: Mapping[str, s
     if missing:
         say(f"Left out, the demo has nothing of the kind: {', '.join(missing)}")
     going_on = Run.objects.filter(state=RunState.RUNNING).order_by("-number").first()
-    return paths | instead | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
+    return paths | dict(instead) | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
 
 
 def _series(

@@ -10,7 +10,7 @@ from django.urls import reverse
 from webapp.compare.query import CompareRefused, read_query
 from webapp.compare.reading import spots
 from webapp.compare.selectors import compare
-from webapp.compare.structs import Comparison, Panel, Series
+from webapp.compare.structs import Cell, Comparison, Panel, Series
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, write_level
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.compare.defaults import choose_for
@@ -101,10 +101,19 @@ def _strongest(made: Comparison) -> str:
 
 
 def _range(made: Comparison) -> str:
-    """From the lowest to the highest, where nothing is held against anything."""
-    cells = sorted((c for panel in made.panels for one in panel.series for c in one.points), key=lambda cell: cell.mean)
-    if not cells:
+    """From the lowest to the highest and where each was seen, where nothing is held against anything."""
+    found = sorted(
+        ((cell, panel, one) for panel in made.panels for one in panel.series for cell in one.points),
+        key=lambda item: item[0].mean,
+    )
+    if not found:
         return ""
-    if len(cells) == 1:
-        return f"{made.metric_label} {cells[0].text}."
-    return f"{made.metric_label} from {cells[0].text} to {cells[-1].text} over {len(cells)} points."
+    if len(found) == 1:
+        return f"{made.metric_label} {found[0][0].text}."
+
+    def said(cell: Cell, panel: Panel, one: Series) -> str:
+        several = one.name if len(panel.series) > 1 else ""
+        place = (panel.name, several, f"{made.x_label} {made.levels[cell.level].text}")
+        return f"{cell.text} ({', '.join(filter(None, place))})"
+
+    return f"{made.metric_label} from {said(*found[0])} to {said(*found[-1])} over {len(found)} points."

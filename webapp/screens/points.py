@@ -32,7 +32,9 @@ def levels(point: Point, names: Iterable[str]) -> list[str]:
 def _short(factor: str, value: object) -> str:
     if factor == "numjobs":
         return f"{level(factor, value)} job{'' if value == 1 else 's'}"
-    return _SHORT.get(factor, "{}").format(level(factor, value))
+    if factor in _NAMED_BY:
+        return _SHORT.get(factor, "{}").format(level(factor, value))
+    return f"{label(factor)} {level(factor, value)}"  # `none` and `128 KiB` alone may be of anything
 
 
 def in_words(point: Point, names: Iterable[str] = ()) -> str:

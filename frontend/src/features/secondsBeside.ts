@@ -25,6 +25,7 @@ export class BesidePanel {
     id: "seconds-beside",
     lines: [],
     tick: (value) => this.text(value),
+    most: () => (UNITS[this.chosen] === percent ? 100 : undefined),
     series: (store, from) => this.series(store, from),
   };
 
@@ -48,7 +49,7 @@ export class BesidePanel {
       button.setAttribute("aria-pressed", String(button.dataset.beside === this.chosen));
     }
     find("seconds-beside-names", HTMLElement)?.replaceChildren(
-      ...names(store, this.chosen).flatMap((name, index) => [dash(index), name]),
+      ...names(store, this.chosen).map((name, index) => entry(index, name)),
     );
   }
 
@@ -85,9 +86,13 @@ function names(store: SampleStore, panel: string): string[] {
   return [...new Set(store.hosts.flatMap((host) => store.sensors(host, panel)))];
 }
 
-function dash(index: number): HTMLElement {
+/** A line's mark and its name, which stay together. */
+function entry(index: number, name: string): HTMLElement {
   const mark = document.createElement("span");
   mark.className = "dash";
   mark.style.color = lookAt(index).colour;
-  return mark;
+  const both = document.createElement("span");
+  both.className = "chart-entry";
+  both.append(mark, name);
+  return both;
 }

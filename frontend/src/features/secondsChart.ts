@@ -203,6 +203,7 @@ export class SecondsChart {
       if (!panel || !options.scales?.x || !options.plugins) return;
       chart.data.datasets = this.series(panel, from);
       Object.assign(options.scales.x, shown);
+      if (panel.most) Object.assign(options.scales.y ?? {}, { max: panel.most() });
       options.plugins.annotation = { clip: false, annotations: this.boundaries(shown, panel) };
       chart.update("none");
     });

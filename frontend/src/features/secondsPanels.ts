@@ -19,6 +19,8 @@ export interface Panel {
   readonly lines: readonly Line[];
   readonly tick: (value: number) => string;
   readonly log?: boolean;
+  /** Where the axis ends, for values that have an end. */
+  readonly most?: () => number | undefined;
   /** Lines that are known only when there are values. */
   readonly series?: (store: SampleStore, from: number) => Series[];
 }

@@ -153,7 +153,7 @@ def picker() -> list[tuple[str, list[tuple[str, str, str]]]]:
         (
             words,
             [
-                (f.name, f"{f.label} ({f.unit})" if f.unit else f.label, f.help)
+                (f.name, f"{f.label} ({f.unit})" if f.unit and not f.label.endswith(")") else f.label, f.help)
                 for f in FACTORS.values()
                 if f.kind is kind
             ],

@@ -1,3 +1,4 @@
+import re
 from collections.abc import Callable
 
 from django.test import Client
@@ -64,6 +65,15 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
     says = outcome(run, marked=0).says
     assert "no difference in IOPS within what 3 repeats can resolve (± " in says
     assert "randwrite" not in says
+
+
+def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_highest(db: None) -> None:
+    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
+    factories.finish_run(run)
+    run.results.exclude(point__pattern="randread").delete()
+    run.results.exclude(point__engine="io_uring").delete()
+    says = outcome(run, marked=0).says
+    assert re.fullmatch(r"IOPS from \S+ \(Queue depth 1\) to \S+ \(Queue depth 32\) over 2 points\.", says), says
 
 
 def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:

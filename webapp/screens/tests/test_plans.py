@@ -91,6 +91,11 @@ def test_it_runs_the_order_that_was_shown(operator: Client, target: Target) -> N
     assert points.in_words(run.trials.get(index=0).point) == first.group(1)
 
 
+def test_a_level_that_could_be_of_any_factor_is_named_with_its_own() -> None:
+    point = {"block_size": 4096, "numjobs": 1, "read_ahead_kb": "128", "scheduler": "none"}
+    assert points.in_words(point, point) == "4 KiB · 1 job · Read-ahead 128 KiB · I/O scheduler none"
+
+
 def test_it_draws_a_seed_each_time_where_none_is_typed(operator: Client, target: Target) -> None:
     seeds = {
         re.search(
