@@ -1,7 +1,5 @@
 """Real layouts on real loop devices. What this kernel or host lacks (md, LVM, a mkfs) is left out by name."""
 
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,8 +11,9 @@ from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal
 from worker.layouts import LayoutFailed, ours
+from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
-from worker.recipes.layouts import parse
+from worker.recipes.layouts import needed, parse
 
 pytestmark = rig.needs_root
 
@@ -27,24 +26,8 @@ def rack(tmp_path: Path) -> Iterator[Rack]:
 
 def need(line: str) -> None:
     """Leave the test out where this host cannot build the line, saying what is missing."""
-    layout = parse(line)
-    if layout.raid != "single" or layout.stripe == "md":
-        _need(Path("/proc/mdstat").exists() and shutil.which("mdadm"), "md")
-    if layout.stripe == "lvm":
-        _need("device-mapper" in Path("/proc/misc").read_text() and shutil.which("lvcreate"), "LVM")
-    if layout.share_percent < 100:
-        _need(shutil.which("sfdisk"), "sfdisk")
-    kind = str(layout.file_system)
-    if kind != "raw":
-        if shutil.which("modprobe"):
-            subprocess.run(["modprobe", "-q", kind], check=False, capture_output=True)
-        known = f"\t{kind}\n" in Path("/proc/filesystems").read_text()
-        _need(known and shutil.which(f"mkfs.{kind}"), kind)
-
-
-def _need(there: object, what: str) -> None:
-    if not there:
-        pytest.skip(f"this host has no {what}")
+    if missing := {*needed(parse(line))} - {*offered()}:
+        pytest.skip(f"this host has no {', '.join(sorted(missing))}")
 
 
 LINES = [
