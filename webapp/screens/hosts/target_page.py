@@ -21,11 +21,7 @@ from worker.contract.purge import PurgeMethod
 ACTIONS_SHOWN = 20
 # Where these very commands were tried, where that was no drive that can be bought; docs/purging.md says more.
 EMULATED, NOWHERE = "tried on an emulated drive, not on real hardware", "not tried on real hardware"
-TRIED: dict[str, str] = {
-    PurgeMethod.DISCARD: "",
-    PurgeMethod.NVME_FORMAT: EMULATED,
-    PurgeMethod.NVME_FORMAT_CRYPTO: EMULATED,
-}
+TRIED: dict[str, str] = {PurgeMethod.DISCARD: "", PurgeMethod.NVME_FORMAT: EMULATED}
 
 
 @dataclass(frozen=True)
