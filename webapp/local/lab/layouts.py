@@ -33,11 +33,10 @@ LINES = (
 SHORT = {"pattern": "randread", "engine": "psync", "block_size": "4k", "size": "8M", "runtime": "1s"}
 LONG = {**SHORT, "runtime": "600s"}
 # What stands when the worker is killed, and when the power is cut: every kind of layer in few layouts.
-KILLED = ("2 legs of raid1 x2 / lvm stripe 64k / xfs", "4 legs of single / btrfs raid10")
+KILLED = ("4 legs of single / btrfs raid10",)
 CUT = (
     "2 legs of raid1 x2 / lvm stripe 64k / xfs",
-    "2 legs of raid0 x2 chunk 64k / md chunk 128k / ext4",
-    "single share 60% / f2fs",
+    "2 legs of raid0 x2 chunk 64k share 60% / md chunk 128k / ext4",
 )
 TAKEN = "2 legs of single / btrfs raid1"
 THEIRS = "theirs"

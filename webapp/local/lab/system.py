@@ -7,7 +7,6 @@ of Debian's own programs in the guest.
 from collections.abc import Callable, Sequence
 
 import msgspec
-from django.db import connections
 
 from webapp.hosts.differences import fact_changes
 from webapp.hosts.installer import install_line
@@ -71,13 +70,8 @@ class System:
     # ---- waiting
 
     def until(self, condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
-        if not await_condition(lambda: self._asked(condition), limit_s=limit_s):
+        if not await_condition(condition, limit_s=limit_s):
             raise Trouble(f"{what}: not within {limit_s:.0f} s. The worker's log ends with:\n{self.storage.log()}")
-
-    @staticmethod
-    def _asked(condition: Callable[[], bool]) -> bool:
-        connections.close_all()  # what is read is of now
-        return condition()
 
     # ---- runs
 
