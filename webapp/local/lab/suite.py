@@ -12,7 +12,6 @@ from webapp.local.lab.hardware import PULLED_SERIAL
 from webapp.local.lab.machine import Machine
 
 TESTS = ("worker/settings/tests/test_lab_hardware.py", "worker/layouts/tests", "worker/tests/lab")
-BOOT = ("inventory.kernel.boot_id",)  # a restart of the guest is no difference
 PULL_TRIAL = """
 import json, sys
 from pathlib import Path
@@ -104,5 +103,5 @@ def differences(before: Snapshot, after: Snapshot) -> list[str]:
     return [
         f"{name}: {before.get(name, nothing)} → {after.get(name, nothing)}"
         for name in names
-        if before.get(name) != after.get(name) and name not in BOOT
+        if before.get(name) != after.get(name)
     ]

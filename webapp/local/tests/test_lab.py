@@ -31,10 +31,6 @@ def test_it_says_what_is_otherwise_than_before() -> None:
     ]
 
 
-def test_a_restart_of_the_guest_is_no_difference() -> None:
-    assert differences({"inventory.kernel.boot_id": "1"}, {"inventory.kernel.boot_id": "2"}) == []
-
-
 def test_it_writes_equal_columns() -> None:
     head, row = written([("layout", "MB/s", "p99 µs"), ("raid0 x4 chunk 64k / xfs", "12.3", "88")])
     assert row.split("  ")[-1].strip() == "88"

@@ -1,6 +1,7 @@
 """Everything about this host that a run must leave as it was: `python -m worker.tests.lab.snapshot` prints it.
 
-The inventory, every setting of every drive and controller, and what lies on the drives.
+The inventory, every setting of every drive and controller, and what lies on the drives. Not what a restart of the
+host gives anew: its boot id, kernel names of drives, numbers of interrupts.
 """
 
 import json
@@ -9,6 +10,7 @@ import sys
 import msgspec
 
 from worker import inventory
+from worker.contract.inventory import Inventory
 from worker.layouts import ours
 from worker.settings import REGISTRY, Scope
 from worker.settings.base import SettingError
@@ -19,7 +21,7 @@ from worker.tests.lab.drives import by_serial
 def take() -> dict[str, str]:
     """Flat: what it is, and its value."""
     facts: dict[str, str] = {}
-    _flatten("inventory", msgspec.to_builtins(inventory.take()), facts)
+    _flatten("inventory", _lasting(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
         content = ours.look(f"/dev/{device}")
         facts[f"content.{serial}"] = "blank" if content.blank else str(content)
@@ -30,10 +32,32 @@ def take() -> dict[str, str]:
     return facts
 
 
+def _lasting(found: Inventory) -> object:
+    names = {device.name: device.stable_id for device in found.block_devices}
+    devices = [
+        msgspec.structs.replace(each, name=each.stable_id, path="/", major_minor="") for each in found.block_devices
+    ]
+    systems = [
+        msgspec.structs.replace(each, devices=tuple(names.get(name, name) for name in each.devices))
+        for each in found.file_systems
+    ]
+    functions = [msgspec.structs.replace(each, interrupts=()) for each in found.pci]
+    kernel = msgspec.structs.replace(found.kernel, boot_id="")
+    return msgspec.to_builtins(
+        msgspec.structs.replace(
+            found,
+            block_devices=tuple(sorted(devices, key=lambda device: device.name)),
+            file_systems=tuple(systems),
+            pci=tuple(functions),
+            kernel=kernel,
+        )
+    )
+
+
 def _read(name: str, device: str) -> str:
     try:
         subject = subject_of(REGISTRY[name], device) if device else HOST
-        return REGISTRY[name].read(subject)
+        return REGISTRY[name].fact(subject)
     except SettingError as error:
         return f"({error.message})"
 
