@@ -23,14 +23,16 @@ def _no_permissions() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _tables_emptied_row_by_row() -> None:
+def _tables_emptied_row_by_row() -> Iterator[None]:
     """After a test with real transactions: TRUNCATE of 44 tables costs a hundred times what their few rows cost."""
 
     def delete(self: DatabaseOperations, _style: Style, tables: Sequence[str], **_how: bool) -> list[str]:
         without_triggers = "SET LOCAL session_replication_role = replica"  # or each row asks who refers to it
         return [without_triggers, *(f"DELETE FROM {self.quote_name(table)}" for table in tables)]  # noqa: S608
 
-    DatabaseOperations.sql_flush = delete
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "sql_flush", delete)
+        yield
 
 
 @pytest.fixture
