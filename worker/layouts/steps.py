@@ -10,6 +10,7 @@ from worker.recipes.layouts import Step
 
 LIMIT_S = 1800.0  # mkfs of a large array of slow drives
 SETTLE_LIMIT_S = 10.0
+_END = 500  # characters of each end of a program's words
 _PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -33,12 +34,17 @@ def run(step: Step, *, state: Path, key: str) -> str:
         while piece := child.read(max(0.0, until - time.monotonic())):
             output += piece
         status = child.wait()
-        words = (child.stderr().strip() or output.decode(errors="replace").strip())[-1000:]
+        words = _shortened(child.stderr().strip() or output.decode(errors="replace").strip())
     if status is None:
         raise LayoutFailed("layout_refused", f"{step.line} did not end within {LIMIT_S:.0f} s: {step.words}.")
     if status != 0:
         raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}` ended with {status}: {words}")
     return output.decode(errors="replace")
+
+
+def _shortened(words: str) -> str:
+    """Both ends: mkfs.xfs says first what is wrong and then all its options, others say it last."""
+    return words if len(words) <= 2 * _END else f"{words[:_END]}\n…\n{words[-_END:]}"
 
 
 def settle(*, state: Path, key: str) -> None:

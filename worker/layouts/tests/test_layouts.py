@@ -10,10 +10,10 @@ from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal
-from worker.layouts import LayoutFailed, ours
+from worker.layouts import LayoutFailed, ours, steps
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
-from worker.recipes.layouts import needed, parse
+from worker.recipes.layouts import Step, needed, parse
 
 pytestmark = rig.needs_root
 
@@ -66,6 +66,13 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
     assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
+
+
+def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
+    script = "echo too small >&2; seq 9999 >&2; echo its options >&2; exit 3"
+    with pytest.raises(LayoutFailed, match=r"(?s)with 3: too small.*its options$") as caught:
+        steps.run(Step("try", ("sh", "-c", script)), state=tmp_path, key="t1")
+    assert len(caught.value.message) < 1200
 
 
 def test_it_gives_md_and_lvm_the_starts_and_sizes_that_were_computed(rack: Rack) -> None:
