@@ -17,6 +17,7 @@ from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
+from webapp.results.wear_api import router as wear_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
 from webapp.runs.api_host_actions import router as host_actions_router
@@ -69,6 +70,7 @@ for _router in (
     run_actions_router,
     host_actions_router,
     results_router,
+    wear_router,
     compare_router,
     saved_comparisons_router,
 ):

@@ -27,7 +27,10 @@ KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
 
 
 class Assembly:
-    """One trial's. `enter` tells of a phase and its detail; it raises to break off, also between two commands."""
+    """One trial's. `enter` tells of a phase and its detail; it raises to break off, also between two commands.
+
+    `before_writing` is given the kernel names of drives that are about to be built on.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class Assembly:
         journal: Journal,
         emit: Callable[[Item], None],
         enter: Callable[[str, str], None],
+        before_writing: Callable[[Iterable[str]], None],
     ) -> None:
         self._order = order
         self._armed_serials = armed_serials
@@ -44,6 +48,7 @@ class Assembly:
         self._journal = journal
         self._emit = emit
         self._enter = enter
+        self._before_writing = before_writing
 
     def put_together(self, allowed: Policy) -> Built | None:
         """What the order wishes, and nothing of any other layout; without a wish, none.
@@ -93,6 +98,7 @@ class Assembly:
 
     def _build(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
         words = f"building {write(wish.layout)}"
+        self._before_writing(guard.recheck_drives(drives, self._armed_serials))
         return layouts.build(
             wish.layout,
             drives,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Leg, TargetKind, Workload
 from worker.drive_state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
 from worker.inventory import health, sysfs
@@ -72,11 +73,12 @@ class Writing:
         """Before the first write."""
         return state_now(self.before, self.begun)
 
-    def end(self, workloads: Iterable[Workload]) -> None:
-        """Call when everything has been written back, so that nothing is counted later."""
+    def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
+        """Call when everything has been written back, so that nothing is counted later. `told`: the drive, since."""
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size)
-        record = after_writes(self.before, self.begun, look(self.name, ask_drive=True), manner=manner, size_bytes=size)
+        ended = look(self.name, ask_drive=told is None, told=told)
+        record = after_writes(self.before, self.begun, ended, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
 
 
@@ -118,16 +120,18 @@ class Watch:
         self._written.append((writing, legs))
         return writing.state
 
-    def end(self) -> None:
-        """After the devices were closed, which writes back what the kernel still held."""
+    def end(self, told: Mapping[str, DriveHealth]) -> None:
+        """After the devices were closed, which writes back what the kernel still held. `told` by drives since then."""
         for writing, legs in self._written:
-            writing.end(leg.workload for leg in legs)
+            writing.end((leg.workload for leg in legs), told.get(writing.name))
 
 
-def look(name: str, *, ask_drive: bool) -> Look:
+def look(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> Look:
+    """`told` is the drive's answer where it was asked already."""
     counts = sysfs.attribute(name, "queue/iostats") != "0"
     fields = sysfs.attribute(name, "stat").split() if counts else []
     sectors = sum(int(fields[at]) for at in (_WRITTEN, _DISCARDED) if at < len(fields)) if fields else None
     asks = ask_drive and sysfs.transport(name) in health.ASKED
-    told = health.of(name).host_written_bytes if asks else None
-    return Look(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=told)
+    told = health.of(name) if asks else told
+    host_bytes = told.host_written_bytes if told else None
+    return Look(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)

@@ -29,6 +29,7 @@ from worker.reporter import Reporter
 from worker.settings import session
 from worker.spool import SpoolFull
 from worker.trial import Bench, Trial, in_words
+from worker.wear import Wear
 
 log = logging.getLogger(__name__)
 
@@ -199,6 +200,7 @@ class Executor:
     def _close_run(self, order: CloseRunOrder) -> Finished:
         restored = self._put_back(order.run)
         self._say(order.attempt, restored)
+        Wear(self._bench.state, order.run, self._emitter(order)).close()
         left = [f"{item.name} of {item.device or 'the host'}: {item.note}" for item in restored if not item.restored]
         if left:
             return finished(Outcome.FAILED, "settings_not_restored", "Not put back: " + "; ".join(left))

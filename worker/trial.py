@@ -37,6 +37,7 @@ from worker.purge import PurgeFailed
 from worker.purging import purge_target
 from worker.settings import caches, session
 from worker.settings.observed import settings_facts
+from worker.wear import Wear
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class Trial:
         self._kernel = KernelWatch()
         self._now = now
         self._watch = Watch(bench.drives)
+        self._wear = Wear(bench.state, order.run, emit)
         self._legs = order.legs  # at what was built, once there is a layout
         self._built: Built | None = None
 
@@ -101,7 +103,7 @@ class Trial:
                     self._stopped() if self._control.reason else finished(Outcome.FAILED, error.code, in_words(error))
                 )
             finally:
-                self._watch.end()
+                self._watch.end(self._wear.end())
                 self._tell_kernel_log()
 
     def _stopped(self) -> Finished:
@@ -119,6 +121,8 @@ class Trial:
         places = self._admit(allowed, armed, held)
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._legs, places) if self._built is None else {}
+        if any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs):
+            self._wear.begin(name for place in places.values() for name in (place.device, *place.members) if name)
         self._enter("settings")
         self._settle(allowed, places)
         for leg in self._legs:
@@ -136,7 +140,7 @@ class Trial:
 
     def _put_together(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
         bench = self._bench
-        assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter)
+        assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter, self._wear.begin)
         self._built = assembly.put_together(allowed)
         if self._built is not None:
             self._legs = tuple(placed(leg, self._built) for leg in self._legs)

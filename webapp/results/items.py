@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from webapp.results.intake import BadItem, Intake, SampleRow, int4, moment
-from webapp.results.models import Configuration, KernelLine, LegRun
+from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
 from webapp.results.packing import pack
 from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
@@ -30,6 +30,7 @@ from worker.contract.items import (
     SettingRecord,
     SettingRestored,
 )
+from worker.contract.items import DriveReading as ReadingItem
 
 
 def take_item(intake: Intake, item: Item) -> None:
@@ -138,11 +139,27 @@ def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> Sam
 
 
 def _kernel_log(intake: Intake, item: KernelLog) -> None:
-    said = [
+    lines = [
         KernelLine(attempt=intake.attempt, sequence=line.sequence, at=moment(line.at), level=line.level, text=line.text)
         for line in item.lines
     ]
-    KernelLine.objects.bulk_create(said, ignore_conflicts=True)
+    KernelLine.objects.bulk_create(lines, ignore_conflicts=True)
+
+
+def _drive_reading(intake: Intake, item: ReadingItem) -> None:
+    if intake.attempt.run_id is None:
+        raise BadItem("A reading of a drive that belongs to no run.")
+    told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
+    plain = {name: getattr(item, name) for name in _OF_READINGS}
+    row = DriveReading(attempt=intake.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
+    DriveReading.objects.bulk_create([row], ignore_conflicts=True)
+
+
+_OF_READINGS = ("device", "drive", "serial", "model", "boot_id", "kernel_written_bytes")
+_TOLD = (
+    "host_written_bytes", "host_unit_bytes", "media_written_bytes", "media_unit_bytes", "host_pages", "media_pages",
+    "percent_used", "problem",
+)  # fmt: skip
 
 
 def _leg_result(intake: Intake, item: LegResult) -> None:
@@ -194,6 +211,7 @@ _HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
     LegStarted: _leg_started,
     Sample: _sample,
     KernelLog: _kernel_log,
+    ReadingItem: _drive_reading,
     LegResult: _leg_result,
     Finished: _finished,
 }

@@ -83,6 +83,38 @@ class KernelLine(models.Model):
     text = models.TextField()
 
 
+class DriveReading(models.Model):
+    """What a drive was written to in all, around an attempt that wrote: contract.items.DriveReading."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="drive_readings")
+    at = models.DateTimeField()
+    moment = models.CharField(max_length=6)  # contract.items.ReadingMoment
+    device = models.CharField(max_length=200)  # kernel name
+    drive = models.CharField(max_length=100)  # stable id
+    serial = models.CharField(max_length=200, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    boot_id = models.CharField(max_length=200)
+    kernel_written_bytes = models.BigIntegerField(null=True)
+    # As the drive tells; null where it does not. A unit is what one count stands for.
+    host_written_bytes = models.BigIntegerField(null=True)
+    host_unit_bytes = models.BigIntegerField(null=True)
+    media_written_bytes = models.BigIntegerField(null=True)
+    media_unit_bytes = models.BigIntegerField(null=True)
+    host_pages = models.BigIntegerField(null=True)
+    media_pages = models.BigIntegerField(null=True)
+    percent_used = models.IntegerField(null=True)
+    problem = models.CharField(max_length=2000, blank=True)  # why the drive could not be asked
+
+    class Meta:
+        ordering = ["id"]  # as they were taken: one host does one thing at a time
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "drive", "moment"], name="drive_reading_once"),
+            models.CheckConstraint(
+                condition=Q(moment__in=["before", "after", "closed"]), name="drive_reading_moment_known"
+            ),
+        ]
+
+
 class Result(models.Model):
     """What a finished leg measured in one direction. One row a trial is the rule: the current attempt's."""
 

@@ -101,6 +101,7 @@ PAGES: dict[str, Rule] = {
     "runs": look(Who.VIEWER),
     "run": look(Who.VIEWER),
     "run_live": look(Who.VIEWER),
+    "run_wear": look(Who.VIEWER),
     "marks": look(Who.VIEWER),
     "cancel_run": act(Who.OPERATOR),
     "pause_run": act(Who.OPERATOR),
@@ -220,6 +221,7 @@ API: dict[str, Who] = {
     "DELETE runs/{number}/invalid": Who.OPERATOR,
     "GET trials/{trial_id}/samples": Who.VIEWER,
     "GET trials/{trial_id}/job": Who.VIEWER,
+    "GET runs/{number}/wear": Who.VIEWER,
     # compare
     "GET compare": Who.VIEWER,
     "GET comparisons": Who.VIEWER,

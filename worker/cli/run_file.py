@@ -27,6 +27,7 @@ from worker.settings import session
 from worker.settings.base import SettingError, named
 from worker.settings.subjects import subject_of
 from worker.trial import Bench, Trial, in_words
+from worker.wear import Wear
 
 MAX_FILE_BYTES = 1024 * 1024
 ARMED_S = 3600.0
@@ -67,6 +68,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
         restored += layouts.put_back(journal.layouts(order.run), state=paths.state, journal=journal)
         for item in restored:
             show(item)
+        Wear(paths.state, order.run, show).close()
     end = _with_restored(end, restored)
     show(end)
     return end

@@ -159,8 +159,12 @@ class DriveHealth(Message, frozen=True, kw_only=True):
     healthy: bool | None = None  # the drive's own verdict
     temperature_c: int | None = None
     percent_used: int | None = None  # of its rated endurance; may be over 100
-    host_written_bytes: Count | None = None
+    host_written_bytes: Count | None = None  # None: it does not tell, or in no unit that is known
+    host_unit_bytes: Count | None = None  # what one count of it stands for
     media_written_bytes: Count | None = None
+    media_unit_bytes: Count | None = None
+    host_pages: Count | None = None  # pages programmed for hosts' data; their size is not told
+    media_pages: Count | None = None  # pages programmed in all
     power_on_hours: Count | None = None
     media_errors: Count | None = None
     warnings: tuple[Text, ...] = ()

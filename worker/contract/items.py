@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from worker.contract.base import Count, LongText, Message, Name, Number, Text
 from worker.contract.histogram import Histogram
-from worker.contract.inventory import Label
+from worker.contract.inventory import DriveHealth, Label
 from worker.contract.purge import PurgeMethod
 
 
@@ -90,6 +90,29 @@ class Observed(Message, tag="observed", frozen=True, kw_only=True):
 
     at: float
     facts: dict[Name, Text]  # flat, e.g. "device.loop0.scheduler": "none", "kernel.release": "6.1.0"
+
+
+class ReadingMoment(StrEnum):
+    BEFORE = "before"  # the first writes of an attempt
+    AFTER = "after"  # its last ones
+    CLOSED = "closed"  # when the run's settings were put back and its layouts taken down
+
+
+class DriveReading(Message, tag="drive_reading", frozen=True, kw_only=True):
+    """What a drive was written to in all, by the kernel's counter and by its own.
+
+    Taken around attempts that write, and not again where nothing was written since the last one of the run.
+    """
+
+    at: float
+    moment: ReadingMoment
+    device: Label  # kernel name
+    drive: Name  # stable id
+    serial: Label = ""
+    model: Label = ""
+    boot_id: Label  # the kernel's counter begins anew with each
+    kernel_written_bytes: Count | None = None  # by this host; None where its kernel does not count
+    told: DriveHealth | None = None  # None: drives of its kind are not asked
 
 
 class SensorKind(StrEnum):
@@ -229,6 +252,7 @@ Item = (
     | LegStarted
     | Sample
     | KernelLog
+    | DriveReading
     | LegResult
     | Finished
 )

@@ -4,95 +4,33 @@ All of it changes by itself, so it is no part of the inventory: it is told besid
 
 smartctl 7: `--json --all`; SCSI and SATA drives in standby are not woken (`--nocheck=standby`). nvme-cli:
 `smart-log --output-format=json`, where 2.x writes large counters as text. Units: NVM Express Base Specification 1.4,
-5.14.1.2: a data unit is 1,000 x 512 bytes, the temperature in kelvin; ACS-4 for SATA; attributes of SATA drives
-that count data have their unit in the name that smartmontools' drive database gives them.
+5.14.1.2: the temperature is in kelvin. What was written is counted as `written` says.
 """
 
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
 
-import msgspec
+from msgspec.structs import asdict, replace
 
 from worker.contract.inventory import DriveHealth
-from worker.inventory import sysfs
+from worker.inventory import sysfs, written
+from worker.inventory.answers import IntelLog, NvmeLog, OcpLog, Smartctl, decoded
 from worker.inventory.sysfs import SYS
-from worker.tools import Said, ToolError, ask
+from worker.tools import Said, ToolError, ask, find
 
-T = TypeVar("T")
 LIMIT_S = 5.0  # for one drive
 TOTAL_LIMIT_S = 12.0
 LONGEST = 2000
-DATA_UNIT_BYTES = 512_000
 KELVIN = 273
+INTEL = "0x8086"  # PCI vendor
 ASKED = ("nvme", "sata", "sas")
 _WARNINGS = (
     "spare capacity is low", "temperature is out of bounds", "reliability is degraded", "media is read-only",
     "the backup of volatile memory has failed", "persistent memory is unreliable",
 )  # fmt: skip
-_HOST_BYTES = {"Host_Writes_32MiB": 32 * 2**20, "Lifetime_Writes_GiB": 2**30, "Host_Writes_GiB": 2**30}
-_MEDIA_BYTES = {"NAND_Writes_1GiB": 2**30, "NAND_Writes_32MiB": 32 * 2**20, "Total_NAND_Writes_GiB": 2**30}
 _WORN_FROM_100 = ("Media_Wearout_Indicator", "Wear_Leveling_Count", "Percent_Lifetime_Remain", "SSD_Life_Left")
 _USAGE_ERRORS = 0b11  # smartctl(8): command line not understood; device could not be opened
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    string: str = ""
-
-
-class _Ran(msgspec.Struct, frozen=True):
-    version: tuple[int, ...] = ()
-    messages: tuple[_Problem, ...] = ()
-    exit_status: int = 0
-
-
-class _Flag(msgspec.Struct, frozen=True):
-    passed: bool | None = None
-    available: bool | None = None
-
-
-class _Number(msgspec.Struct, frozen=True):
-    current: int | None = None
-    hours: int | None = None
-    value: int | None = None
-    current_percent: int | None = None
-
-
-class _Attribute(msgspec.Struct, frozen=True):
-    name: str = ""
-    value: int = 0
-    raw: _Number = _Number()
-
-
-class _Attributes(msgspec.Struct, frozen=True):
-    table: tuple[_Attribute, ...] = ()
-
-
-class _NvmeLog(msgspec.Struct, frozen=True):
-    """The same page by both tools, under names of their own."""
-
-    critical_warning: int = 0
-    temperature: int | None = None
-    percentage_used: int | None = None
-    percent_used: int | None = None
-    data_units_written: int | None = None
-    power_on_hours: int | None = None
-    media_errors: int | None = None
-
-
-class _Smartctl(msgspec.Struct, frozen=True):
-    smartctl: _Ran = _Ran()
-    serial_number: str = ""
-    logical_block_size: int = 512
-    smart_status: _Flag = _Flag()
-    smart_support: _Flag = _Flag()
-    temperature: _Number = _Number()
-    power_on_time: _Number = _Number()
-    endurance_used: _Number = _Number()
-    scsi_percentage_used_endurance_indicator: int | None = None
-    ata_smart_attributes: _Attributes = _Attributes()
-    nvme_smart_health_information_log: _NvmeLog | None = None
 
 
 def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
@@ -106,14 +44,14 @@ def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
 def of(name: str, sys: Path = SYS) -> DriveHealth:
     """Of one drive, within seconds; `problem` says why nothing is told."""
     serial = sysfs.serial(name, sys)
-    path = sysfs.device_path(name)
-    ways: list[Callable[[], DriveHealth]] = [lambda: _by_smartctl(name, path, serial)]
-    if sysfs.transport(name, sys) == "nvme":
+    path, transport = sysfs.device_path(name), sysfs.transport(name, sys)
+    ways: list[Callable[[], DriveHealth]] = [lambda: _by_smartctl(name, path, serial, sata=transport == "sata")]
+    if transport == "nvme":
         ways.append(lambda: _by_nvme_cli(name, path, serial))
     problems = []
     for way in ways:
         try:
-            return way()
+            return _with_media(way(), path, sys)
         except ToolError as error:
             problems.append(str(error))
     return DriveHealth(device=name, serial=serial, problem=" ".join(problems)[:LONGEST])
@@ -122,14 +60,15 @@ def of(name: str, sys: Path = SYS) -> DriveHealth:
 # ---- smartctl
 
 
-def _by_smartctl(name: str, path: str, serial: str) -> DriveHealth:
-    said = ask("smartctl", "--json=c", "--all", "--nocheck=standby,0", path, limit_s=LIMIT_S)
+def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealth:
+    statistics = ("--log=devstat",) if sata else ()
+    said = ask("smartctl", "--json=c", "--all", *statistics, "--nocheck=standby,0", path, limit_s=LIMIT_S)
     return read_smartctl(said, name, serial)
 
 
 def read_smartctl(said: Said, name: str, serial: str) -> DriveHealth:
     """Raises ToolError where it tells nothing of the drive."""
-    found = _decoded("smartctl", said.out, _Smartctl)
+    found = decoded("smartctl", said.out, Smartctl)
     if said.exit_code & _USAGE_ERRORS:
         words = "; ".join(message.string for message in found.smartctl.messages) or said.err.strip()
         raise ToolError(f"smartctl could not ask {name}: {words or f'exit status {said.exit_code}'}.")
@@ -144,31 +83,21 @@ def read_smartctl(said: Said, name: str, serial: str) -> DriveHealth:
         healthy=None if silent else found.smart_status.passed,
         temperature_c=None if silent else found.temperature.current,
         percent_used=_wear(found),
-        host_written_bytes=_units(log) if log else _counted(found, _HOST_BYTES, lbas="Total_LBAs_Written"),
-        media_written_bytes=_counted(found, _MEDIA_BYTES),
         power_on_hours=found.power_on_time.hours,
         media_errors=log.media_errors if log else None,
         warnings=tuple(_warnings(log)) if log else (),
         problem="The drive tells nothing of its health." if silent else "",
+        **asdict(written.of_nvme(log) if log else written.of_sata(found)),
     )
 
 
-def _wear(found: _Smartctl) -> int | None:
+def _wear(found: Smartctl) -> int | None:
     """Percent of the rated endurance that is used; may be over 100."""
     log = found.nvme_smart_health_information_log
     told = (found.endurance_used.current_percent, found.scsi_percentage_used_endurance_indicator)
     known = [*told, log.percentage_used if log else None]
-    left = (a.value for a in found.ata_smart_attributes.table if a.name in _WORN_FROM_100)
-    known += [max(0, 100 - value) for value in left]
+    known += [written.wear_of_sata(found, _WORN_FROM_100)]
     return next((value for value in known if value is not None), None)
-
-
-def _counted(found: _Smartctl, units: dict[str, int], *, lbas: str = "") -> int | None:
-    """An attribute that counts data in the unit of its name, or in logical blocks."""
-    known = units | ({lbas: found.logical_block_size} if lbas else {})
-    table = found.ata_smart_attributes.table
-    raw = ((known[a.name], a.raw.value) for a in table if a.name in known)
-    return next((unit * count for unit, count in raw if count is not None), None)
 
 
 # ---- nvme-cli
@@ -183,7 +112,7 @@ def read_nvme_cli(said: Said, name: str, serial: str) -> DriveHealth:
     """Raises ToolError where it tells nothing of the drive."""
     if said.exit_code:
         raise ToolError(f"nvme could not ask {name}: {said.err.strip() or said.out.strip()}.")
-    log = _decoded("nvme", said.out, _NvmeLog)
+    log = decoded("nvme", said.out, NvmeLog)
     return DriveHealth(
         device=name,
         serial=serial,
@@ -191,25 +120,54 @@ def read_nvme_cli(said: Said, name: str, serial: str) -> DriveHealth:
         healthy=log.critical_warning == 0,
         temperature_c=log.temperature - KELVIN if log.temperature else None,
         percent_used=log.percent_used,
-        host_written_bytes=_units(log),
         power_on_hours=log.power_on_hours,
         media_errors=log.media_errors,
         warnings=tuple(_warnings(log)),
+        **asdict(written.of_nvme(log)),
     )
 
 
-def _units(log: _NvmeLog) -> int | None:
-    return None if log.data_units_written is None else log.data_units_written * DATA_UNIT_BYTES
-
-
-def _warnings(log: _NvmeLog) -> Iterator[str]:
+def _warnings(log: NvmeLog) -> Iterator[str]:
     """Bits of Critical Warning."""
     return (words for bit, words in enumerate(_WARNINGS) if log.critical_warning >> bit & 1)
 
 
-def _decoded(tool: str, text: str, kind: type[T]) -> T:
-    """JSON as it came: numbers may be text, unknown keys are passed over. Raises ToolError for what is cut off."""
-    try:
-        return msgspec.convert(msgspec.json.decode(text), kind, strict=False)
-    except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise ToolError(f"What {tool} printed could not be read ({error}).") from error
+# ---- what NVMe drives wrote to their media
+
+
+_untold: set[tuple[str, str]] = set()  # (device, serial) of drives that refused: each refusal is in their error log
+
+
+def _with_media(found: DriveHealth, path: str, sys: Path) -> DriveHealth:
+    """Asked of an NVMe drive by a vendor's log page, once where it has none."""
+    name, key = found.device, (found.device, found.serial)
+    if sysfs.transport(name, sys) != "nvme" or key in _untold or not find(("nvme",)):
+        return found
+    vendor = sysfs.attribute(name, "device/device/vendor", sys)
+    for way in (_by_ocp, *((_by_intel,) if vendor == INTEL else ())):
+        try:
+            media = way(path, found)
+        except ToolError:
+            continue
+        if media.media_written_bytes is not None:
+            return replace(
+                found, media_written_bytes=media.media_written_bytes, media_unit_bytes=media.media_unit_bytes
+            )
+    _untold.add(key)
+    return found
+
+
+def _by_ocp(path: str, _: DriveHealth) -> written.Written:
+    return written.of_ocp(decoded("nvme ocp", _plugin(path, "ocp", "smart-add-log"), OcpLog))
+
+
+def _by_intel(path: str, found: DriveHealth) -> written.Written:
+    log = decoded("nvme intel", _plugin(path, "intel", "smart-log-add"), IntelLog)
+    return written.of_intel(log, found.host_written_bytes)
+
+
+def _plugin(path: str, *command: str) -> str:
+    said = ask("nvme", *command, path, "--output-format=json", limit_s=LIMIT_S)
+    if said.exit_code:
+        raise ToolError(f"nvme {' '.join(command)}: {said.err.strip() or said.out.strip()}.")
+    return said.out

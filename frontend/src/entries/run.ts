@@ -4,6 +4,7 @@ import { initCountdowns } from "../features/countdown";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
+import { initWear } from "../features/wear";
 import { find, readJson, showProblem } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
 import { reloadWhenFree } from "../lib/reload";
@@ -25,11 +26,13 @@ function initRun(): void {
   const chart = chartRoot ? new SecondsChart(chartRoot, store) : null;
   const grid = initRunGrid();
   const paintNow = initRunNow();
+  const wear = initWear();
   let cursor = "";
 
   const take = (run: LiveRun): void => {
     grid.apply(run.cells);
     paintNow(run);
+    wear.take(run);
     store.addSensors(run.sensors);
     if (store.add(run.samples) > 0 || run.ended) chart?.draw();
   };

@@ -26,26 +26,28 @@ from webapp.hosts.models import Host
 from webapp.results.ingest import take_report
 from webapp.results.models import Configuration, LegRun, Result, Sample
 from webapp.results.packing import unpack
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch import dispatch_host, request_inventory
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tests.test_dispatch import at_once
 from worker.contract.items import (
     Direction,
+    DriveReading,
     Item,
     KernelLine,
     KernelLog,
     LegStarted,
     Observed,
     Phase,
+    ReadingMoment,
     Sensor,
     SensorKind,
     SettingRecord,
     SettingRestored,
 )
 from worker.contract.reports import Batch, Report
-from worker.contract.tests.examples import AT, BINS, SAMPLE
+from worker.contract.tests.examples import AT, BINS, ITEMS, SAMPLE
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED)
@@ -414,3 +416,24 @@ def test_a_line_of_a_failed_attempt_is_kept(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, (*BEGUN, KernelLog(lines=(line,)), failed())))
     assert state(attempt) == ("failed", "failed")
     assert attempt.kernel_lines.get().text == line.text
+
+
+def test_readings_of_a_drive_are_kept_once_with_what_the_drive_told(attempt: Attempt) -> None:
+    reading = next(item for item in ITEMS if isinstance(item, DriveReading))
+    after = replace(reading, moment=ReadingMoment.AFTER, told=None)
+    say(attempt.host, attempt, (1, (*BEGUN, reading, reading, after, RESULT, DONE)))
+    assert state(attempt) == ("done", "done")
+    first, last = attempt.drive_readings.all()
+    assert (first.moment, first.drive, first.percent_used) == ("before", reading.drive, 3)
+    assert first.host_unit_bytes == 512_000
+    assert (last.moment, last.kernel_written_bytes, last.host_written_bytes) == ("after", 81_920_000_000, None)
+
+
+def test_a_reading_that_belongs_to_no_run_is_refused() -> None:
+    host = a_host()
+    looking = request_inventory(host.pk)
+    assert looking
+    reading = next(item for item in ITEMS if isinstance(item, DriveReading))
+    refusal = say(host, looking, (1, (ACCEPTED, reading))).refusal
+    assert refusal
+    assert "belongs to no run" in refusal.message

@@ -2,15 +2,16 @@
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import get_object_or_404
+from django.shortcuts import get_object_or_404, render
 from django.views.decorators.cache import never_cache
 
 from webapp.results.validity import marks_changed
-from webapp.runs.models import Run
+from webapp.runs.models import OPEN_RUN_STATES, Run
 from webapp.screens.access import page
 from webapp.screens.payloads import Marks
 from webapp.screens.runs.live import BadCursor, live_run
 from webapp.screens.runs.shared import SharedAnswers
+from webapp.screens.runs.wear import wear_rows
 
 _answers = SharedAnswers()
 
@@ -25,6 +26,15 @@ def live(request: HttpRequest, number: int) -> HttpResponse:
     except BadCursor as error:
         return JsonResponse({"code": "bad_cursor", "message": str(error)}, status=400)
     return HttpResponse(body, content_type="application/json")
+
+
+@never_cache
+@page
+def wear(request: HttpRequest, number: int) -> HttpResponse:
+    """The part of a run's page that says what was written to drives: fetched anew when a trial has ended."""
+    run = get_object_or_404(Run, number=number)
+    context = {"wear_rows": wear_rows(run), "open": run.state in OPEN_RUN_STATES}
+    return render(request, "screens/parts/wear.html", context)
 
 
 @never_cache

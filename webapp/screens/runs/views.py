@@ -24,6 +24,7 @@ from webapp.screens.runs.filters import filter_choices, filtered_runs
 from webapp.screens.runs.grid import build_grid
 from webapp.screens.runs.live import live_run
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
+from webapp.screens.runs.wear import wear_rows
 
 PER_PAGE = 50
 MOVES_SHOWN = 100
@@ -73,6 +74,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "since_before": since_run_before(run),
+        "wear_rows": wear_rows(run),
         **_actions(run, payload, trials),
     }
     return render(request, "screens/run.html", context)

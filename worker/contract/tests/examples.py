@@ -23,6 +23,7 @@ from worker.contract.items import (
     Direction,
     DirectionResult,
     DirectionSample,
+    DriveReading,
     Finished,
     KernelLine,
     KernelLog,
@@ -33,6 +34,7 @@ from worker.contract.items import (
     Outcome,
     Phase,
     Purged,
+    ReadingMoment,
     Sample,
     Sensor,
     SensorKind,
@@ -171,6 +173,20 @@ LEG_RESULT = LegResult(
     device=DEVICE,
     samples=60,
 )
+HEALTH = DriveHealth(
+    device="nvme0n1",
+    serial="S4EWNX0R512345",
+    tool="smartctl 7.3",
+    healthy=True,
+    temperature_c=38,
+    percent_used=3,
+    host_written_bytes=412_316_860_416_000,
+    host_unit_bytes=512_000,
+    media_written_bytes=742_170_348_748_800,
+    media_unit_bytes=1,
+    power_on_hours=12_045,
+    media_errors=0,
+)
 ITEMS = (
     Accepted(at=AT, worker_version="0.1.0"),
     Phase(at=AT, name="prefill", detail="writing 1 file of 268435456 bytes", percent=41.5),
@@ -179,6 +195,17 @@ ITEMS = (
         at=AT, name="scheduler", device="nvme0n1", value="mq-deadline", observed="mq-deadline", restored=True
     ),
     PURGED,
+    DriveReading(
+        at=AT,
+        moment=ReadingMoment.BEFORE,
+        device="nvme0n1",
+        drive="eui.0025385b71b0a2f1",
+        serial="S4EWNX0R512345",
+        model="SAMSUNG MZQLB960HAJR-00007",
+        boot_id="8e0f7a52-6d3a-45a0-a4ff-0f0fd1a2b301",
+        kernel_written_bytes=81_920_000_000,
+        told=HEALTH,
+    ),
     Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
     LegStarted(
         at=AT,
@@ -364,19 +391,7 @@ HELLO = Hello(
         ),
     ),
     trusted_keys=("8f865375a57c2ff2",),
-    health=(
-        DriveHealth(
-            device="nvme0n1",
-            serial="S4EWNX0R512345",
-            tool="smartctl 7.3",
-            healthy=True,
-            temperature_c=38,
-            percent_used=3,
-            host_written_bytes=412_316_860_416_000,
-            power_on_hours=12_045,
-            media_errors=0,
-        ),
-    ),
+    health=(HEALTH,),
     host_settings=("vm.dirty_ratio", "vm.dirty_bytes"),
 )
 HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})

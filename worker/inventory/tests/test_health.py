@@ -10,10 +10,12 @@ from typing import Any
 
 import pytest
 
-from worker.inventory import health
+from worker.inventory import health, written
+from worker.inventory.answers import IntelLog, OcpLog, decoded
 from worker.tools import Said, ToolError
 
 RECORDED = Path(__file__).parent / "recorded"
+KNOWN = {"in_smartctl_database": True}
 
 
 def recorded(name: str, exit_code: int = 0) -> Said:
@@ -33,6 +35,7 @@ def test_it_reads_an_nvme_drive_by_smartctl() -> None:
     found = health.read_smartctl(recorded("smartctl-7.3-nvme.json"), "nvme0n1", "LABNVME0")
     assert (found.tool, found.healthy, found.temperature_c, found.percent_used) == ("smartctl 7.3", True, 50, 0)
     assert (found.host_written_bytes, found.media_errors, found.warnings) == (0, 0, ())
+    assert found.host_unit_bytes == 512_000
 
 
 def test_it_reads_an_nvme_drive_by_nvme_cli() -> None:
@@ -57,13 +60,69 @@ def test_it_says_that_a_drive_tells_nothing() -> None:
 
 def test_it_reads_what_makers_count_in_units_of_their_own() -> None:
     intel = attributes(Media_Wearout_Indicator=(93, 0), Host_Writes_32MiB=(100, 1000), NAND_Writes_32MiB=(100, 1500))
-    found = health.read_smartctl(said(**intel), "sda", "")
+    found = health.read_smartctl(said(**KNOWN, model_family="Intel S4510 Series SSDs", **intel), "sda", "")
     assert (found.percent_used, found.host_written_bytes, found.media_written_bytes) == (7, 1000 * 2**25, 1500 * 2**25)
+    assert (found.host_unit_bytes, found.media_unit_bytes) == (2**25, 2**25)
     samsung = attributes(Wear_Leveling_Count=(99, 12), Total_LBAs_Written=(99, 2_000_000))
-    found = health.read_smartctl(said(logical_block_size=512, **samsung), "sda", "")
+    found = health.read_smartctl(said(**KNOWN, model_family="Samsung based SSDs", **samsung), "sda", "")
     assert (found.percent_used, found.host_written_bytes, found.media_written_bytes) == (1, 1_024_000_000, None)
+    assert (found.host_unit_bytes, found.media_unit_bytes) == (512, None)
     found = health.read_smartctl(said(scsi_percentage_used_endurance_indicator=2), "sda", "")
     assert found.percent_used == 2
+
+
+def test_it_counts_microns_pages_whose_size_is_not_told() -> None:
+    pages = attributes(
+        Total_LBAs_Written=(100, 8), Host_Program_Page_Count=(100, 3_699_503), FTL_Program_Page_Count=(100, 461_048)
+    )
+    found = health.read_smartctl(said(**KNOWN, model_family="Crucial/Micron MX500 SSDs", **pages), "sda", "")
+    assert (found.host_written_bytes, found.media_written_bytes) == (4096, None)
+    assert (found.host_pages, found.media_pages) == (3_699_503, 3_699_503 + 461_048)
+
+
+@pytest.mark.parametrize("known", [{}, {"in_smartctl_database": True, "model_family": "Other based SSDs"}])
+def test_it_does_not_believe_names_that_smartctl_gives_to_drives_of_makers_it_does_not_know(
+    known: dict[str, Any],
+) -> None:
+    names = attributes(
+        Total_LBAs_Written=(100, 77), NAND_Writes_1GiB=(100, 5), Wear_Leveling_Count=(90, 1),
+        Media_Wearout_Indicator=(50, 1),
+    )  # fmt: skip
+    found = health.read_smartctl(said(**known, **names), "sda", "")
+    assert (found.host_written_bytes, found.media_written_bytes, found.percent_used) == (None, None, None)
+
+
+def test_it_prefers_the_standards_own_statistics_where_the_drive_says_they_are_valid() -> None:
+    def statistics(*, valid: bool) -> dict[str, Any]:
+        flags = {"value": 192, "string": "---", "valid": valid}
+        written = {"offset": 24, "name": "Logical Sectors Written", "size": 6, "value": 1000, "flags": flags}
+        used = {"offset": 8, "name": "Percentage Used Endurance Indicator", "size": 1, "value": 4, "flags": flags}
+        pages = [{"number": 1, "table": [written]}, {"number": 7, "table": [used]}]
+        return {"ata_device_statistics": {"pages": pages}, "logical_block_size": 4096}
+
+    samsung = attributes(Total_LBAs_Written=(99, 7), Wear_Leveling_Count=(99, 12))
+    of = {**KNOWN, "model_family": "Samsung based SSDs", **samsung}
+    found = health.read_smartctl(said(**of, **statistics(valid=True)), "sda", "")
+    assert (found.host_written_bytes, found.host_unit_bytes, found.percent_used) == (4_096_000, 4096, 4)
+    found = health.read_smartctl(said(**of, **statistics(valid=False)), "sda", "")
+    assert (found.host_written_bytes, found.percent_used) == (7 * 4096, 1)
+
+
+def test_it_takes_what_nvme_drives_wrote_to_their_media_from_a_vendors_page() -> None:
+    """As plugins of nvme-cli print the pages; not tried on such drives."""
+    ocp = '{"Physical media units written": {"hi": 0, "lo": 12279729139712}, "Physical media units read": {"lo": 1}}'
+    assert written.of_ocp(decoded("ocp", ocp, OcpLog)).media_written_bytes == 12_279_729_139_712
+    assert written.of_ocp(OcpLog()).media_written_bytes is None
+
+    def intel(nand: int, host: int) -> IntelLog:
+        rows = {name: {"#id": 1, "normalized": 100, "raw": raw} for name, raw in
+                (("nand_bytes_written", nand), ("host_bytes_written", host))}  # fmt: skip
+        return decoded("intel", json.dumps({"Device stats": rows}), IntelLog)
+
+    found = written.of_intel(intel(1500, 1000), 1000 * 2**25)
+    assert (found.media_written_bytes, found.media_unit_bytes) == (1500 * 2**25, 2**25)
+    assert written.of_intel(intel(1500, 1000), 2000 * 2**25).media_written_bytes is None  # in another unit, then
+    assert written.of_intel(intel(1500, 1000), None).media_written_bytes is None
 
 
 @pytest.mark.parametrize("cut", [0, 1, 100, 900])
@@ -104,3 +163,28 @@ def test_it_names_what_is_missing_and_ends_what_hangs(tmp_path: Path, monkeypatc
     (tools / "smartctl").write_text(f"#!/bin/sh\ncat {RECORDED}/smartctl-7.3-nvme.json\n")
     (refused,) = health.take(tmp_path / "sys")
     assert "told of LABNVME0, not of S1" in refused.problem
+
+
+def test_it_asks_an_nvme_drive_for_a_vendors_page_once_where_it_has_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each refusal is written to the drive's error log."""
+    node = tmp_path / "sys/devices/pci0000:00/nvme/nvme0/nvme0n1"
+    (node / "device").mkdir(parents=True)
+    for name, value in {"dev": "259:0", "size": "1", "device/transport": "pcie", "device/serial": "LABNVME0"}.items():
+        (node / name).write_text(value + "\n")
+    (tmp_path / "sys/class/block").mkdir(parents=True)
+    (tmp_path / "sys/class/block/nvme0n1").symlink_to(node)
+    tools, asked = tmp_path / "bin", tmp_path / "asked"
+    tools.mkdir()
+    (tools / "smartctl").write_text(f"#!/bin/sh\nexec cat {RECORDED}/smartctl-7.3-nvme.json\n")
+    (tools / "nvme").write_text(f"#!/bin/sh\necho $1 >>{asked}\nexit 1\n")
+    for name in ("smartctl", "nvme"):
+        (tools / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
+    monkeypatch.setattr(health, "_untold", set())
+    assert [health.of("nvme0n1", tmp_path / "sys").host_written_bytes for _ in range(2)] == [0, 0]
+    assert asked.read_text() == "ocp\n"
+    (tools / "nvme").write_text('#!/bin/sh\necho \'{"Physical media units written": {"hi": 0, "lo": 99}}\'\n')
+    monkeypatch.setattr(health, "_untold", set())
+    assert health.of("nvme0n1", tmp_path / "sys").media_written_bytes == 99

@@ -1,0 +1,206 @@
+"""What a run wrote to each drive, by whose count, and what that cost the drive.
+
+Four counts of the same writes, each of a run from its first reading of the drive to its last one:
+
+    fio's           what its jobs measured: without ramps, files written first, and what file systems add
+    the kernel's    everything that this host wrote to the drive, whoever did
+    the drive's     everything that any host wrote to it (SMART)
+    to its media    what the drive wrote to its flash: its own moving of data included
+
+Write amplification is the last divided by the one before (as JEDEC JESD218 defines it). A counter moves in steps: a
+reading is less than a step away from the truth, always on the same side, so a difference of two is within one step of
+it. From these bounds follow the least and the greatest amplification that fit; where they are further from it than
+RESOLVED, no number is told.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import inf
+from uuid import UUID
+
+from django.db.models import Sum
+
+from webapp.results.models import DriveReading, Result
+from webapp.runs.models import Run
+
+RESOLVED = 0.10  # of the amplification, on either side
+SILENT = "the drive does not tell"
+ONCE = "it was read once so far"
+TOO_COARSE = "below the counter's resolution"
+BACKWARDS = "the counter went back"
+
+
+@dataclass(frozen=True)
+class Counted:
+    """How far a counter moved. Without a `count`, `why` says in words what keeps it from being known."""
+
+    count: int | None = None
+    step: int = 0  # what one count stands for: the truth is within this of it
+    why: str = ""
+
+    @property
+    def least(self) -> int:
+        return max(0, (self.count or 0) - self.step)
+
+    @property
+    def greatest(self) -> int:
+        return (self.count or 0) + self.step
+
+
+@dataclass(frozen=True)
+class Amplification:
+    """Media divided by host bytes, with the least and the greatest that fit the counters."""
+
+    ratio: float | None = None
+    low: float = 0.0
+    high: float = 0.0
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class DriveWear:
+    """Of one drive. `fio_bytes` are of all `together` drives that the trials wrote to at once."""
+
+    host: str
+    device: str
+    drive: str  # stable id
+    serial: str
+    model: str
+    targets: tuple[str, ...]
+    fio_bytes: int
+    together: int
+    kernel_bytes: int | None  # None: not counted
+    kernel_at_least: bool  # part of it was not seen: the host was restarted
+    host_bytes: Counted
+    media_bytes: Counted
+    amplification: Amplification
+    percent_before: int | None
+    percent_after: int | None
+    problem: str  # why the drive could not be asked the last time
+
+    @property
+    def percent_used(self) -> Counted:
+        """Of its rated endurance, as the drive itself reckons: whole percents."""
+        if self.percent_before is None or self.percent_after is None:
+            return Counted(why=SILENT)
+        return _told(self.percent_after - self.percent_before, 1)
+
+
+def wear_of(run: Run) -> list[DriveWear]:
+    """Every drive that the run wrote to, by host and device. Two queries."""
+    readings = DriveReading.objects.filter(attempt__run=run)
+    readings = readings.select_related("attempt__host", "attempt__trial__target__host")
+    found: dict[tuple[UUID, str], list[DriveReading]] = {}
+    for reading in readings:
+        found.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
+    fio = _written_by_fio(run) if found else {}
+    drives = _drives_of_trials(found.values())
+    wears = [_wear(each, fio, drives) for each in found.values()]
+    return sorted(wears, key=lambda wear: (wear.host, wear.device))
+
+
+def _written_by_fio(run: Run) -> Mapping[UUID, int]:
+    """By trial."""
+    rows = Result.objects.filter(run=run, direction="write").order_by().values_list("trial")
+    return {trial: total for trial, total in rows.annotate(Sum("bytes")) if total is not None}
+
+
+def _drives_of_trials(found: Iterable[Sequence[DriveReading]]) -> Mapping[UUID, int]:
+    """How many drives each trial wrote to."""
+    counts: dict[UUID, int] = {}
+    for readings in found:
+        for trial in _trials(readings):
+            counts[trial] = counts.get(trial, 0) + 1
+    return counts
+
+
+def _trials(readings: Sequence[DriveReading]) -> set[UUID]:
+    """That wrote to the drive."""
+    return {each.attempt.trial_id for each in readings if each.moment == "after" and each.attempt.trial_id}
+
+
+def _wear(readings: Sequence[DriveReading], fio: Mapping[UUID, int], drives: Mapping[UUID, int]) -> DriveWear:
+    first, last, trials = readings[0], readings[-1], _trials(readings)
+    written, whole = _by_kernel(readings)
+    host_bytes = _moved(readings, "host_written_bytes", "host_unit_bytes")
+    media_bytes = _moved(readings, "media_written_bytes", "media_unit_bytes")
+    percents = [each.percent_used for each in readings if each.percent_used is not None]
+    return DriveWear(
+        host=first.attempt.host.slug,
+        device=last.device,
+        drive=first.drive,
+        serial=first.serial,
+        model=first.model,
+        targets=tuple(sorted({str(each.attempt.trial.target) for each in readings if each.attempt.trial})),
+        fio_bytes=sum(fio.get(trial, 0) for trial in trials),
+        together=max((drives[trial] for trial in trials), default=1),
+        kernel_bytes=written,
+        kernel_at_least=not whole,
+        host_bytes=_shown(host_bytes),
+        media_bytes=_shown(media_bytes),
+        amplification=_amplification(readings, host_bytes, media_bytes),
+        percent_before=percents[0] if percents else None,
+        percent_after=percents[-1] if percents else None,
+        problem=last.problem,
+    )
+
+
+def _by_kernel(readings: Sequence[DriveReading]) -> tuple[int | None, bool]:
+    """The sum over all boots, and whether nothing was missed."""
+    total, whole, known = 0, True, False
+    for before, after in pairwise(readings):
+        if before.kernel_written_bytes is None or after.kernel_written_bytes is None:
+            whole = False
+        elif before.boot_id != after.boot_id or after.kernel_written_bytes < before.kernel_written_bytes:
+            whole, known, total = False, True, total + after.kernel_written_bytes
+        else:
+            known, total = True, total + after.kernel_written_bytes - before.kernel_written_bytes
+    return (total, whole) if known else (None, whole)
+
+
+def _moved(readings: Sequence[DriveReading], count: str, unit: str) -> Counted:
+    """Between the first and the last reading that have this count."""
+    told = [(getattr(each, count), getattr(each, unit)) for each in readings if getattr(each, count) is not None]
+    if len(told) < 2 or not all(unit for _, unit in told):
+        return Counted(why=ONCE if told else SILENT)
+    if len({unit for _, unit in told}) > 1:
+        return Counted(why="it was counted in different units")
+    counts = [count for count, _ in told]
+    if any(after < before for before, after in pairwise(counts)):
+        return Counted(why=BACKWARDS)
+    return Counted(counts[-1] - counts[0], told[0][1])
+
+
+def _told(moved: int, step: int) -> Counted:
+    return Counted(why=BACKWARDS) if moved < 0 else _shown(Counted(moved, step))
+
+
+def _shown(counted: Counted) -> Counted:
+    """Without a count where it may as well have been nothing."""
+    if counted.count is not None and counted.least == 0:
+        return Counted(step=counted.step, why=TOO_COARSE)
+    return counted
+
+
+def _amplification(readings: Sequence[DriveReading], host: Counted, media: Counted) -> Amplification:
+    """By bytes, else by pages."""
+    if host.count is not None and media.count is not None:
+        return _ratio(media, host)
+    pages = [(e.media_pages, e.host_pages) for e in readings if e.media_pages is not None and e.host_pages is not None]
+    if len(pages) < 2:
+        return Amplification(why=media.why or host.why)
+    (media_first, host_first), (media_last, host_last) = pages[0], pages[-1]
+    if media_last < media_first or host_last < host_first:
+        return Amplification(why=BACKWARDS)
+    return _ratio(Counted(media_last - media_first, 2), Counted(host_last - host_first, 1))  # media: of two counters
+
+
+def _ratio(media: Counted, host: Counted) -> Amplification:
+    if not media.count or not host.count:
+        return Amplification(why=TOO_COARSE)
+    ratio = media.count / host.count
+    low, high = media.least / host.greatest, media.greatest / host.least if host.least else inf
+    if max(ratio - low, high - ratio) > RESOLVED * ratio:
+        return Amplification(why=TOO_COARSE)
+    return Amplification(ratio, low, high)

@@ -1,0 +1,73 @@
+"""What a run wrote to its drives, in words."""
+
+from dataclasses import dataclass
+
+from webapp.core import formatting
+from webapp.results.wear import Amplification, Counted, DriveWear, wear_of
+from webapp.runs.models import Run
+
+
+@dataclass(frozen=True)
+class WearRow:
+    """One drive; what is not known says why."""
+
+    wear: DriveWear
+    fio: str
+    kernel: str
+    host: str
+    media: str
+    amplification: str
+    percents: str
+    used: str
+
+
+def wear_rows(run: Run) -> list[WearRow]:
+    return [_row(wear) for wear in wear_of(run)]
+
+
+def _row(wear: DriveWear) -> WearRow:
+    together = f", over {wear.together} drives together" if wear.together > 1 else ""
+    return WearRow(
+        wear=wear,
+        fio=f"{formatting.bytes_decimal(wear.fio_bytes)}{together}" if wear.fio_bytes else "nothing measured",
+        kernel=_kernel(wear),
+        host=_bytes(wear.host_bytes),
+        media=_bytes(wear.media_bytes),
+        amplification=_amplification(wear.amplification),
+        percents=_percents(wear),
+        used=_percent(wear.percent_used),
+    )
+
+
+def _kernel(wear: DriveWear) -> str:
+    if wear.kernel_bytes is None:
+        return "not counted"
+    least = "at least " if wear.kernel_at_least else ""
+    return f"{least}{formatting.bytes_decimal(wear.kernel_bytes)}"
+
+
+def _bytes(counted: Counted) -> str:
+    if counted.count is None:
+        step = f" ({formatting.bytes_decimal(counted.step)})" if counted.step else ""
+        return f"{counted.why}{step}"
+    within = f" ± {formatting.bytes_decimal(counted.step)}" if counted.step > 1 else ""
+    return f"{formatting.bytes_decimal(counted.count)}{within}"
+
+
+def _amplification(found: Amplification) -> str:
+    if found.ratio is None:
+        return found.why
+    low, high = formatting.ratio(found.low), formatting.ratio(found.high)
+    return formatting.ratio(found.ratio) + (f" ({low} to {high})" if low != high else "")
+
+
+def _percents(wear: DriveWear) -> str:
+    if wear.percent_before is None:
+        return "the drive does not tell"
+    return f"{wear.percent_before} % → {wear.percent_after} %"
+
+
+def _percent(counted: Counted) -> str:
+    if counted.count is None:
+        return f"{counted.why} (1 %)" if counted.step else counted.why
+    return f"{counted.count} % ± {counted.step} %"

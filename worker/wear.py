@@ -1,0 +1,123 @@
+"""What a run writes to drives: readings of the kernel's and of the drives' own counters around attempts that write.
+
+    begin ─► (a reading, unless nothing was written since the last one) ─► writes ─► end ─► a reading
+                                                          the run is closed ─► a reading, where more was written
+
+A drive answers in milliseconds to seconds, so it is asked only where its kernel counter has moved. The last reading of
+each drive of a run is kept on disk: it is the one before the next attempt, also for a worker that was started anew.
+A drive under an array, a volume or a file system is read itself.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from worker.contract.inventory import DriveHealth
+from worker.contract.items import DriveReading, ReadingMoment
+from worker.engines.fio.device import SECTOR_BYTES, read_counters
+from worker.inventory import health, sysfs
+from worker.inventory.sysfs import SYS
+from worker.journal import current_boot_id
+
+log = logging.getLogger(__name__)
+
+FOLDER = "wear"
+LONGEST = 200  # of a label in the contract
+
+
+def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
+    """Kernel names of the drives that these devices are or lie on."""
+    known = [name for name in names if sysfs.exists(name, sys)]
+    below = [each for name in known for each in (name, *sysfs.below(name, sys))]
+    return tuple(each for each in dict.fromkeys(below) if not sysfs.parents(each, sys))
+
+
+class Wear:
+    """Of one run. Nothing here raises: a trial is not broken off for want of a reading."""
+
+    def __init__(self, state: Path, run: str, emit: Callable[[DriveReading], None], sys: Path = SYS) -> None:
+        self._path = state / FOLDER / f"{run}.json"
+        self._emit = emit
+        self._sys = sys
+        self._begun: list[str] = []
+
+    def begin(self, names: Iterable[str]) -> None:
+        """Before the first write of an attempt; may be called again for more devices."""
+        with _survived():
+            fresh = [name for name in drives_under(names, self._sys) if name not in self._begun]
+            self._begun += fresh
+            self._read(fresh, ReadingMoment.BEFORE)
+
+    def end(self) -> dict[str, DriveHealth]:
+        """After the last one, when everything was written back; what the drives told that were written to, by name."""
+        with _survived():
+            return {each.device: each.told for each in self._read(self._begun, ReadingMoment.AFTER) if each.told}
+        return {}
+
+    def close(self) -> None:
+        """When the run is closed on this host: nothing of it is kept any more."""
+        with _survived():
+            last = self._last()
+            still = [each.device for each in last.values() if self._is(each.device, each.drive)]
+            self._read(still, ReadingMoment.CLOSED)
+            self._path.unlink(missing_ok=True)
+
+    def _read(self, names: Iterable[str], moment: ReadingMoment) -> list[DriveReading]:
+        last = self._last()
+        fresh = [reading for name in names if (reading := self._reading(name, moment, last))]
+        for reading in fresh:
+            last[reading.drive] = reading
+            self._emit(reading)
+        if fresh:
+            self._keep(last)
+        return fresh
+
+    def _reading(self, name: str, moment: ReadingMoment, last: dict[str, DriveReading]) -> DriveReading | None:
+        """None where nothing was written since the last one, or the drive is gone."""
+        if not sysfs.exists(name, self._sys):
+            return None
+        drive, boot = sysfs.stable_id(name, self._sys), current_boot_id()
+        counters = read_counters(name, self._sys / "class/block")
+        written = None if counters is None else counters.write_sectors * SECTOR_BYTES
+        before = last.get(drive)
+        if before and written is not None and (before.boot_id, before.kernel_written_bytes) == (boot, written):
+            return None
+        return DriveReading(
+            at=time.time(),
+            moment=moment,
+            device=name,
+            drive=drive,
+            serial=sysfs.serial(name, self._sys)[:LONGEST],
+            model=sysfs.model(name, self._sys)[:LONGEST],
+            boot_id=boot,
+            kernel_written_bytes=written,
+            told=health.of(name, self._sys) if sysfs.transport(name, self._sys) in health.ASKED else None,
+        )
+
+    def _is(self, name: str, drive: str) -> bool:
+        return sysfs.exists(name, self._sys) and sysfs.stable_id(name, self._sys) == drive
+
+    def _last(self) -> dict[str, DriveReading]:
+        """By stable id."""
+        try:
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, DriveReading])
+        except (OSError, msgspec.DecodeError):
+            return {}
+
+    def _keep(self, last: dict[str, DriveReading]) -> None:
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        fresh = self._path.with_suffix(".new")
+        fresh.write_bytes(msgspec.json.encode(last))
+        fresh.replace(self._path)
+
+
+@contextmanager
+def _survived() -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError):
+        log.warning("What the drives were written to could not be read or kept.", exc_info=True)
