@@ -1,7 +1,8 @@
 """Which targets must never be used at once: those that share a drive, on whichever host they are seen.
 
 Each target has the keys of all drives that it lies on: partitions have their disk's, arrays and volumes those of
-every member, a directory those of its file system. Targets that have a key in common are one lock group.
+every member, a directory those of its file system, a controller's virtual drive those of the physical drives behind it.
+Targets that have a key in common are one lock group.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -9,6 +10,7 @@ from pathlib import PurePath
 from uuid import UUID
 
 from webapp.hosts.models import Host, Target
+from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
 # Names that a drive or LUN carries itself, so they mean the same device on every host.
@@ -26,7 +28,8 @@ def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[st
         )
         return [_named(host, stable_id)]
     leaves = [leaf for device in found for leaf in _leaves(device, devices, depth=0)]
-    return sorted({_named(host, name) for leaf in leaves for name in _names(leaf)})
+    behind = _behind_controllers(inventory)
+    return sorted({_named(host, name) for leaf in leaves for name in (*_names(leaf), *behind.get(leaf.name, ()))})
 
 
 def sharing(targets: Collection[Target]) -> dict[UUID, list[Target]]:
@@ -64,6 +67,24 @@ def _names(drive: BlockDevice) -> list[str]:
     """Namespaces of one NVMe drive have ids of their own and share its serial number."""
     whole = [f"nvme-drive:{drive.model}:{drive.serial}"] if drive.transport.startswith("nvme") and drive.serial else []
     return [drive.stable_id, *whole]
+
+
+def _behind_controllers(inventory: Inventory) -> dict[str, set[str]]:
+    """Names of the physical drives under each disk that a controller shows, whole or as virtual drives of several."""
+    found: dict[str, set[str]] = {}
+    for controller in inventory.controllers:
+        slots = {drive.slot: _physical(controller, drive.slot, drive.serial) for drive in controller.physical_drives}
+        for drive in controller.physical_drives:
+            found.setdefault(drive.device, set()).add(slots[drive.slot])
+        for virtual in controller.virtual_drives:
+            names = (slots.get(slot) or _physical(controller, slot, "") for slot in virtual.drives)
+            found.setdefault(virtual.device, set()).update(names)
+    return found
+
+
+def _physical(controller: Controller, slot: str, serial: str) -> str:
+    """Within the host: a drive that two of its controllers reach is one, by its serial number."""
+    return f"physical:{serial}" if serial else f"physical:{controller.address or controller.number}/{slot}"
 
 
 def _named(host: Host, name: str) -> str:

@@ -1,6 +1,7 @@
 """Targets that share a drive share a key, on one host and on several."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -8,6 +9,7 @@ from msgspec.structs import replace
 from webapp.core.tests.factories import a_drive, a_host, a_target
 from webapp.hosts.lock_groups import lock_keys, sharing
 from webapp.hosts.models import Host
+from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget
 from worker.contract.tests.examples import HELLO
 from worker.contract.workload import TargetKind
@@ -80,6 +82,39 @@ def test_namespaces_of_one_nvme_drive_share_it() -> None:
     theirs = lock_keys(B, block("nvme0n2", "nvme-eui.nvme0n2"), inventory(first, second))
     assert set(ours) & set(theirs) == {"nvme-drive:MZ:S1"}
     assert ours != theirs
+
+
+def controller(**changes: Any) -> Controller:
+    slots = ("252:0", "S0", ""), ("252:1", "S1", ""), ("252:2", "", ""), ("252:3", "S3", "sdd")
+    physical = tuple(PhysicalDrive(slot=slot, serial=serial, device=device) for slot, serial, device in slots)
+    shown = ("sda", "0", ("252:0", "252:1")), ("sdb", "1", ("252:1", "252:2")), ("sdc", "2", ("252:2",))
+    virtual = tuple(VirtualDrive(number=number, device=device, drives=drives) for device, number, drives in shown)
+    return Controller(**{
+        "address": "0000:03:00.0", "tool": "storcli", "virtual_drives": virtual, "physical_drives": physical, **changes
+    })  # fmt: skip
+
+
+def test_virtual_drives_of_a_controller_have_the_physical_drives_behind_them() -> None:
+    disks = [device(name, f"wwn-{name}") for name in ("sda", "sdb", "sdc", "sdd")]
+    facts = replace(inventory(*disks), controllers=(controller(),))
+    keys = {disk.name: set(lock_keys(A, block(disk.name, disk.stable_id), facts)) for disk in disks}
+    assert keys["sda"] & keys["sdb"] == {f"{A.id}:physical:S1"}
+    assert keys["sdb"] & keys["sdc"] == {f"{A.id}:physical:0000:03:00.0/252:2"}
+    assert not keys["sda"] & keys["sdc"]
+    assert keys["sdd"] == {"wwn-sdd", f"{A.id}:physical:S3"}
+
+
+def test_a_physical_drive_behind_two_controllers_is_one_and_behind_another_host_another() -> None:
+    other = controller(
+        address="0000:04:00.0", virtual_drives=(VirtualDrive(number="0", device="sde", drives=("9:9",)),),
+        physical_drives=(PhysicalDrive(slot="9:9", serial="S0"),),
+    )  # fmt: skip
+    disks = [device(name, f"wwn-{name}") for name in ("sda", "sde")]
+    facts = replace(inventory(*disks), controllers=(controller(), other))
+    ours, theirs = (lock_keys(A, block(name, f"wwn-{name}"), facts) for name in ("sda", "sde"))
+    assert set(ours) & set(theirs) == {f"{A.id}:physical:S0"}
+    elsewhere = lock_keys(B, block("sda", "wwn-sda"), facts)
+    assert set(ours) & set(elsewhere) == {"wwn-sda"}
 
 
 def test_hosts_are_apart_where_the_name_is_local() -> None:
