@@ -21,6 +21,7 @@ from webapp.results.ingest import take_at_length
 from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import revive_unfinished
+from webapp.runs.locks import drop_left
 from worker.contract.base import MAX_HELLO_BYTES, MAX_REPORT_BYTES, ContractError
 from worker.contract.greetings import Hello, HelloReply
 from worker.contract.reports import Report, ReportReply
@@ -35,6 +36,7 @@ def hello(request: HttpRequest) -> HelloReply:
     message = read_message(request, Hello, limit=MAX_HELLO_BYTES)
     reply = record_hello(host=host, message=message)
     revive_unfinished(host=host, journal=message.journal)
+    drop_left(host, message.inventory)
     dispatch_host(host.pk)
     return reply
 

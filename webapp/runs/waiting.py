@@ -206,6 +206,11 @@ def _lock_trouble(host: Host, known: _Known, keys: Collection[str]) -> str:
     for key in sorted(keys):
         attempt = known.locks[key].attempt
         if attempt.host_id != host.pk and attempt.run is not None:
+            if attempt.ended_at:
+                return (
+                    f"its drive may still be under a layout of run {attempt.run.number}, which {attempt.host} could "
+                    f"not take down: “sweetspot-worker restore” there does, or says why not"
+                )
             return f"its drive is in use by run {attempt.run.number} on {attempt.host}"
     return ""
 

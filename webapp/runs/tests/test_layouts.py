@@ -1,18 +1,25 @@
 """Runs on pools: what is armed, what is ordered, and which locks stay until the run is closed."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.utils import timezone
+from msgspec.structs import replace
 
 from webapp.core.tests.factories import CAPABILITIES, a_drive, a_host, a_target, a_version
-from webapp.hosts.models import Host, Target
+from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
+from webapp.runs.locks import OLDEST_LOOK_SECONDS, drop_left
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, TargetLock
 from webapp.runs.orders import order_for
 from webapp.runs.services import StartRefused, start_run
+from webapp.runs.waiting import queues
+from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.orders import TrialOrder
+from worker.contract.tests.examples import INVENTORY
 from worker.contract.workload import TargetKind
 
 pytestmark = pytest.mark.django_db
@@ -98,3 +105,82 @@ def test_a_lost_close_keeps_the_drives(rack: tuple[Target, list[Target]]) -> Non
     assert close
     end_attempt(close, AttemptState.LOST, code="lease_expired", message="not heard")
     assert TargetLock.objects.filter(attempt__run=run).count() == 3
+
+
+def fail_close(pool: Target, drives: list[Target]) -> Run:
+    """A run whose layout could not be taken down, a while ago."""
+    run = start(pool, "single / xfs", drives)
+    for state in (AttemptState.DONE, AttemptState.DONE, AttemptState.FAILED):
+        attempt = dispatch_host(pool.host_id)
+        assert attempt
+        end_attempt(attempt, state, code="settings_not_restored", message="left: in use")
+    run.refresh_from_db()
+    assert (run.state, run.reason_code) == ("failed", "settings_not_restored")
+    long_ago = timezone.now() - timedelta(seconds=OLDEST_LOOK_SECONDS + 1)
+    Attempt.objects.filter(run=run, kind=AttemptKind.CLOSE_RUN).update(ended_at=long_ago)
+    return run
+
+
+def reading(target: Target) -> Run:
+    plain = PlanDocument(title="P", common=COMMON, parts=(Part(name="a", factors={}),), repeats=1)
+    return start_run(version=a_version(plain), targets=[target], by=None)
+
+
+def seen(*devices: tuple[str, str]) -> Inventory:
+    """An inventory with these devices and what each lies on."""
+    found = tuple(
+        BlockDevice(name=name, path=f"/dev/{name}", kind="disk", major_minor="8:0", stable_id=name, parents=(below,))
+        for name, below in devices
+    )
+    return replace(INVENTORY, block_devices=found, file_systems=())
+
+
+def test_a_layout_that_could_not_be_taken_down_keeps_its_drives_from_other_hosts(
+    rack: tuple[Target, list[Target]],
+) -> None:
+    pool, drives = rack
+    elsewhere, apart = a_drive(lock_keys=drives[0].lock_keys), a_drive()
+    run = fail_close(pool, drives)
+    reading(elsewhere)
+    assert not dispatch_host(elsewhere.host_id)
+    (queue,) = queues()
+    assert f"under a layout of run {run.number}, which {pool.host}" in queue.entries[0].waits_for
+    reading(apart)
+    assert dispatch_host(apart.host_id)
+
+
+def test_its_own_host_goes_on_with_them_and_frees_them_with_its_next_close(rack: tuple[Target, list[Target]]) -> None:
+    pool, drives = rack
+    fail_close(pool, drives)
+    start(pool, "single / xfs", drives)
+    for _ in range(3):
+        attempt = dispatch_host(pool.host_id)
+        assert attempt
+        end_attempt(attempt, AttemptState.DONE)
+    assert not TargetLock.objects.exists()
+
+
+def test_they_are_free_once_the_host_says_that_nothing_is_on_them(rack: tuple[Target, list[Target]]) -> None:
+    pool, drives = rack
+    for number, drive in enumerate(drives):
+        Target.objects.filter(pk=drive.pk).update(device=f"sd{number}")
+    run = fail_close(pool, drives)
+    drop_left(pool.host, seen(("md0", "sd1")))
+    assert set(TargetLock.objects.values_list("lock_key", flat=True)) == set(drives[1].lock_keys)
+    Attempt.objects.filter(run=run, kind=AttemptKind.CLOSE_RUN).update(ended_at=timezone.now())
+    drop_left(pool.host, seen())
+    assert TargetLock.objects.exists()  # that look may be older than the failure
+    Attempt.objects.filter(run=run, kind=AttemptKind.CLOSE_RUN).update(ended_at=run.created_at - timedelta(hours=1))
+    drop_left(a_host(), seen())
+    assert TargetLock.objects.exists()
+    drop_left(pool.host, seen())
+    assert not TargetLock.objects.exists()
+
+
+def test_a_revoked_host_keeps_nothing_from_others(rack: tuple[Target, list[Target]]) -> None:
+    pool, drives = rack
+    elsewhere = a_drive(lock_keys=drives[0].lock_keys)
+    fail_close(pool, drives)
+    Host.objects.filter(pk=pool.host_id).update(state=HostState.REVOKED)
+    reading(elsewhere)
+    assert dispatch_host(elsewhere.host_id)
