@@ -15,6 +15,7 @@ from webapp.compare.saved_api import router as saved_comparisons_router
 from webapp.core.api import AUTH, Problem, add_error_handlers
 from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
+from webapp.hosts.endurance_api import router as endurance_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.results.wear_api import router as wear_router
@@ -64,6 +65,7 @@ add_error_handlers(api)
 for _router in (
     people_router,
     hosts_router,
+    endurance_router,
     plans_router,
     preview_router,
     runs_router,

@@ -22,6 +22,8 @@ WORDS: dict[str, str] = {
     "host.setting_read": "had the host read a setting of",
     "host.setting_set": "set a setting by hand of",
     "host.setting_put_back": "had the host put back a setting of",
+    "host.endurance_rated": "entered the rated endurance of",
+    "host.endurance_forgotten": "took away the rated endurance of",
     "server_key.create": "made a new key that signs orders",
     "server_key.retire": "retired a key that signs orders",
     "run.start": "started",

@@ -159,6 +159,20 @@ class Target(models.Model):
         return self.serial or self.stable_id
 
 
+class EnduranceRating(models.Model):
+    """What the drive under a target is rated to be written to, as a person entered it."""
+
+    target = models.OneToOneField(Target, on_delete=models.CASCADE, primary_key=True, related_name="endurance_rating")
+    rated_bytes = models.BigIntegerField()
+    basis = models.CharField(max_length=200)  # how it was entered, in words
+    source = models.CharField(max_length=500)  # where it stands
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(rated_bytes__gt=0), name="endurance_above_nothing")]
+
+
 class Snapshot(models.Model):
     """An inventory, content-addressed: the same facts are stored once."""
 

@@ -92,7 +92,7 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         seconds_high=high,
         learned_runs=clock.learned_runs(),
         unknown_trials=clock.unknown_trials,
-        bytes_written_max=sum(_written(trial.workload) for trial in expansion.trials) + _total(files, filled=True),
+        bytes_written_max=sum(written_most(expansion).values()),
         space_bytes=_total([one for one in files if not one.build]),
         layouts_built=len({build for build in builds if build}),
         settings_changed=_settings(expansion.trials, targets),
@@ -198,7 +198,18 @@ def _plus(one: Times, other: Times) -> Times:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-def _written(workload: Workload) -> int:
+def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None) -> Mapping[str, int]:
+    """Bytes by target id, at most. `limits`: bytes/s that what is known of a target cannot exceed."""
+    total: dict[str, int] = {}
+    for trial in expansion.trials:
+        most = _written(trial.workload, (limits or {}).get(trial.target_id, FASTEST_BYTES_PER_S))
+        total[trial.target_id] = total.get(trial.target_id, 0) + most
+    for one in _file_sets(expansion.trials, _builds(expansion.trials)):
+        total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
+    return total
+
+
+def _written(workload: Workload, fastest: float) -> int:
     """At most, by the trial itself."""
     if not workload.pattern.writes:
         return 0
@@ -206,7 +217,7 @@ def _written(workload: Workload) -> int:
     if workload.amount_bytes is not None:
         return round(workload.amount_bytes * share)
     largest = max((part.block_bytes for part in workload.block_split), default=workload.block_bytes)
-    rate = min(FASTEST_BYTES_PER_S, FASTEST_IOPS * largest)
+    rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * largest)
     return round(((workload.runtime_s or 0) + workload.ramp_s) * rate * share)
 
 

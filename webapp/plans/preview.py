@@ -7,6 +7,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.destruction import destroyed
 from webapp.plans.document import PlanDocument
+from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
@@ -24,6 +25,7 @@ class Preview:
     estimate: Estimate
     destructive: tuple[Target, ...]  # devices and files whose content would be overwritten: to be armed
     stop_after: int  # trials that may fail in a row on a host before it gets no more of the run; 0: all of them
+    endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in the order in which they are first built
 
 
@@ -52,6 +54,7 @@ def preview(
         destructive=tuple(destroyed(expansion.trials, targets)),
         layouts=tuple(_layouts(expansion)),
         stop_after=document.stop_after,
+        endurance=endurance_uses(expansion, targets),
     )
 
 

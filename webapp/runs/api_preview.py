@@ -9,6 +9,7 @@ from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema
 
 from webapp.plans.document import read
+from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import job_of, preview
 from webapp.plans.selectors import targets_named, version_of
@@ -70,6 +71,34 @@ class LayoutOut(Schema):
     by_controller: bool  # made by a controller's tool, none of which was tried on real hardware
 
 
+class EnduranceUseOut(Schema):
+    """Bytes written to a drive at most, in percent of its rated endurance too where that was entered."""
+
+    target: str
+    bytes_most: int
+    percent_most: float | None
+    rated_bytes: int | None
+    left_bytes: int | None
+    percent_used: int | None
+    too_much: bool
+
+    @staticmethod
+    def resolve_target(use: EnduranceUse) -> str:
+        return str(use.target)
+
+    @staticmethod
+    def resolve_rated_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.rated_bytes
+
+    @staticmethod
+    def resolve_left_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.left_bytes
+
+    @staticmethod
+    def resolve_percent_used(use: EnduranceUse) -> int | None:
+        return use.endurance.percent_used
+
+
 class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serials to be sent with the start.
 
@@ -83,6 +112,7 @@ class PreviewOut(Schema):
     estimate: EstimateOut
     arm: list[str]
     stop_after: int
+    endurance: list[EnduranceUseOut]
     layouts: list[LayoutOut]
     trials: list[PreviewTrial]
 
@@ -113,6 +143,7 @@ def plan_preview(
         "estimate": made.estimate,
         "arm": [one.arming_serial for one in made.destructive],
         "stop_after": made.stop_after,
+        "endurance": made.endurance,
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
             {name: getattr(job.trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}

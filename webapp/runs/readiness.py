@@ -7,9 +7,11 @@ import msgspec
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
+from webapp.core.formatting import bytes_decimal
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.destruction import destroyed
-from webapp.plans.expand import PlannedTrial
+from webapp.plans.endurance import EnduranceUse, endurance_uses
+from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
@@ -74,6 +76,23 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
     )
     return lacks + [f"setting {name}" for name in trial.settings if name not in offered.settings]
+
+
+def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
+    """Raises Refusal where a drive could be written more than is left of its rated endurance."""
+    for use in endurance_uses(expansion, targets):
+        if use.too_much:
+            raise Refusal("endurance_exceeded", _too_much(use))
+
+
+def _too_much(use: EnduranceUse) -> str:
+    rating, left = use.endurance.rating, use.endurance.left_bytes
+    assert rating is not None
+    return (
+        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, and of its rated endurance of "
+        f"{bytes_decimal(rating.rated_bytes)} ({rating.source}) {bytes_decimal(left)} is left. Let it write less, with "
+        "an amount instead of a time, or take the rating away on the page of the target."
+    )
 
 
 def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:

@@ -25,7 +25,7 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
 from webapp.runs.queue import last_place, lock_queue
-from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials
+from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
 # An order that was not accepted when its run is cancelled is waited for this long (s).
@@ -57,7 +57,8 @@ def start_run(
 ) -> Run:
     """Plan all trials of a new run and send the first ones. `armed` are the serials typed by the person.
 
-    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, not_armed.
+    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, endurance_exceeded,
+    not_armed.
     """
     options = options or StartOptions()
     if known := _started_before(options):
@@ -69,6 +70,7 @@ def start_run(
         refuse_unfit_hosts(fresh)
         expansion = _kept(_expanded(document, fresh, seed), options)
         refuse_unfit_trials(expansion.trials, fresh)
+        refuse_worn(expansion, fresh)
         refuse_unarmed(expansion.trials, fresh, armed)
     except Refusal as refusal:
         raise StartRefused(refusal.code, refusal.message) from refusal

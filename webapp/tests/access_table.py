@@ -74,6 +74,7 @@ PAGES: dict[str, Rule] = {
     "host_target": look(Who.VIEWER),
     "host_purge": act(Who.OPERATOR),
     "host_setting": act(Who.OPERATOR),
+    "host_endurance": act(Who.OPERATOR),
     "host_rename": act(Who.OPERATOR),
     "host_maintenance": act(Who.OPERATOR),
     "host_maintenance_end": act(Who.OPERATOR),
@@ -195,6 +196,9 @@ API: dict[str, Who] = {
     "POST hosts/{slug}/targets/{target}/purges": Who.OPERATOR,
     "GET hosts/{slug}/targets/{target}/settings": Who.VIEWER,
     "POST hosts/{slug}/targets/{target}/settings": Who.OPERATOR,
+    "GET hosts/{slug}/targets/{target}/endurance": Who.VIEWER,
+    "POST hosts/{slug}/targets/{target}/endurance": Who.OPERATOR,
+    "DELETE hosts/{slug}/targets/{target}/endurance": Who.OPERATOR,
     # runs
     "GET runs": Who.VIEWER,
     "POST runs": Who.OPERATOR,

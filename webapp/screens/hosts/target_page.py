@@ -7,6 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from webapp.core.errors import Refusal
+from webapp.hosts.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.lock_groups import sharing
 from webapp.hosts.models import Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
@@ -109,6 +110,7 @@ def _show(request: HttpRequest, target: Target, *, problem: str = "", refused: s
         "by_hand": set_by_hand(target),
         "setting_rows": _setting_rows(target),
         "given": request.POST,
+        "endurance": endurance_of([target])[target.pk],
     }
     return render(request, "screens/target.html", context, status=400 if problem else 200)
 
@@ -141,3 +143,30 @@ def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
         return _show(request, found, problem=refusal.message, refused="setting")
     messages.success(request, f"{found.host} is asked. Reload this page to see its answer.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
+
+
+@operator_action
+def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
+    """`do`: enter or forget. `unit` says what `amount` is: tbw or dwpd."""
+    found, given = _target(slug, target), request.POST
+    if given.get("do") == "forget":
+        forget_endurance(target=found, by=person(request))
+        messages.success(request, f"The rated endurance of {found} is taken away.")
+        return redirect("host_target", slug=found.host.slug, target=found.slug)
+    amount, years = _number(given.get("amount", "")), _number(given.get("years", "")) or WARRANTY_YEARS
+    tbw, dwpd = (amount, None) if given.get("unit") == "tbw" else (None, amount)
+    try:
+        rate_endurance(
+            target=found, by=person(request), source=given.get("source", ""), tbw_tb=tbw, dwpd=dwpd, years=years
+        )
+    except Refusal as refusal:
+        return _show(request, found, problem=refusal.message, refused="endurance")
+    messages.success(request, f"The rated endurance of {found} is entered.")
+    return redirect("host_target", slug=found.host.slug, target=found.slug)
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        return None

@@ -18,6 +18,7 @@ urlpatterns: list[URLPattern] = [
     path("hosts/<slug:slug>/targets/<str:target>/", target_page.target_page, name="host_target"),
     path("hosts/<slug:slug>/targets/<str:target>/purge/", target_page.purge, name="host_purge"),
     path("hosts/<slug:slug>/targets/<str:target>/setting/", target_page.setting, name="host_setting"),
+    path("hosts/<slug:slug>/targets/<str:target>/endurance/", target_page.endurance, name="host_endurance"),
     path("hosts/<slug:slug>/differences/", host_differences, name="host_differences"),
     path("hosts/<slug:slug>/manage/", manage.manage_page, name="host_manage"),
     path("hosts/<slug:slug>/rename/", manage.rename, name="host_rename"),
