@@ -10,7 +10,7 @@ from pathlib import PurePath
 from uuid import UUID
 
 from webapp.hosts.models import Host, Target
-from worker.contract.controllers import Controller
+from worker.contract.controllers import Controller, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
 # Names that a drive or LUN carries itself, so they mean the same device on every host.
@@ -69,22 +69,34 @@ def _names(drive: BlockDevice) -> list[str]:
     return [drive.stable_id, *whole]
 
 
+def in_virtual_drives(inventory: Inventory) -> set[str]:
+    """Keys of the physical drives that any virtual drive of a controller is made of; as those of slots."""
+    return {
+        name for each in inventory.controllers for virtual in each.virtual_drives for name in _made_of(each, virtual)
+    }
+
+
 def _behind_controllers(inventory: Inventory) -> dict[str, set[str]]:
     """Names of the physical drives under each disk that a controller shows, whole or as virtual drives of several."""
     found: dict[str, set[str]] = {}
     for controller in inventory.controllers:
-        slots = {drive.slot: _physical(controller, drive.slot, drive.serial) for drive in controller.physical_drives}
+        if controller.tool == "sysfs":  # the kernel's own view: each drive is a disk, and none hides behind another
+            continue
         for drive in controller.physical_drives:
-            found.setdefault(drive.device, set()).add(slots[drive.slot])
+            found.setdefault(drive.device, set()).add(_physical(controller, drive.slot, drive.serial))
         for virtual in controller.virtual_drives:
-            names = (slots.get(slot) or _physical(controller, slot, "") for slot in virtual.drives)
-            found.setdefault(virtual.device, set()).update(names)
+            found.setdefault(virtual.device, set()).update(_made_of(controller, virtual))
     return found
 
 
+def _made_of(controller: Controller, virtual: VirtualDrive) -> set[str]:
+    serials = {drive.slot: drive.serial for drive in controller.physical_drives}
+    return {_physical(controller, slot, serials.get(slot, "")) for slot in virtual.drives}
+
+
 def _physical(controller: Controller, slot: str, serial: str) -> str:
-    """Within the host: a drive that two of its controllers reach is one, by its serial number."""
-    return f"physical:{serial}" if serial else f"physical:{controller.address or controller.number}/{slot}"
+    """As a slot that is a target; without a serial, within the host."""
+    return f"slot:{serial}" if serial else f"physical:{controller.address or controller.number}/{slot}"
 
 
 def _named(host: Host, name: str) -> str:

@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.hosts.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
 from worker.contract.inventory import Inventory
@@ -74,7 +75,7 @@ def drop_all(run: Run) -> None:
 
 
 def drop_left(host: Host, inventory: Inventory) -> None:
-    """Free drives that were left with the host where it says that nothing is built on them, or mounted.
+    """Free drives that were left with the host where it says that nothing is built on them or mounted.
 
     `inventory` may be of a moment before closing failed: what failed lately waits for the next one.
     """
@@ -84,7 +85,7 @@ def drop_left(host: Host, inventory: Inventory) -> None:
     if keys:
         built = _built_on(inventory)
         drives = Target.objects.filter(host=host, in_policy=True, kind="block", lock_keys__has_any_keys=list(keys))
-        busy = {key for drive in drives if drive.device in built for key in drive.lock_keys}
+        busy = in_virtual_drives(inventory) | {k for drive in drives if drive.device in built for k in drive.lock_keys}
         left.filter(lock_key__in=keys - busy).delete()
 
 

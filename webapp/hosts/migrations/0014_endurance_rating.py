@@ -6,25 +6,43 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('hosts', '0013_slots'),
+        ("hosts", "0013_slots"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='EnduranceRating',
+            name="EnduranceRating",
             fields=[
-                ('target', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='endurance_rating', serialize=False, to='hosts.target')),
-                ('rated_bytes', models.BigIntegerField()),
-                ('basis', models.CharField(max_length=200)),
-                ('source', models.CharField(max_length=500)),
-                ('at', models.DateTimeField(auto_now=True)),
-                ('by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "target",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        primary_key=True,
+                        related_name="endurance_rating",
+                        serialize=False,
+                        to="hosts.target",
+                    ),
+                ),
+                ("rated_bytes", models.BigIntegerField()),
+                ("basis", models.CharField(max_length=200)),
+                ("source", models.CharField(max_length=500)),
+                ("at", models.DateTimeField(auto_now=True)),
+                (
+                    "by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('rated_bytes__gt', 0)), name='endurance_above_nothing')],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("rated_bytes__gt", 0)), name="endurance_above_nothing")
+                ],
             },
         ),
     ]

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from webapp.core.tests.factories import a_drive, a_host, a_target
-from webapp.hosts.lock_groups import lock_keys, sharing
+from webapp.hosts.lock_groups import in_virtual_drives, lock_keys, sharing
 from webapp.hosts.models import Host
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget
@@ -98,13 +98,13 @@ def test_virtual_drives_of_a_controller_have_the_physical_drives_behind_them() -
     disks = [device(name, f"wwn-{name}") for name in ("sda", "sdb", "sdc", "sdd")]
     facts = replace(inventory(*disks), controllers=(controller(),))
     keys = {disk.name: set(lock_keys(A, block(disk.name, disk.stable_id), facts)) for disk in disks}
-    assert keys["sda"] & keys["sdb"] == {f"{A.id}:physical:S1"}
+    assert keys["sda"] & keys["sdb"] == {"slot:S1"}
     assert keys["sdb"] & keys["sdc"] == {f"{A.id}:physical:0000:03:00.0/252:2"}
     assert not keys["sda"] & keys["sdc"]
-    assert keys["sdd"] == {"wwn-sdd", f"{A.id}:physical:S3"}
+    assert keys["sdd"] == {"wwn-sdd", "slot:S3"}
 
 
-def test_a_physical_drive_behind_two_controllers_is_one_and_behind_another_host_another() -> None:
+def test_a_physical_drive_behind_two_controllers_is_one_and_the_slot_that_is_a_target() -> None:
     other = controller(
         address="0000:04:00.0", virtual_drives=(VirtualDrive(number="0", device="sde", drives=("9:9",)),),
         physical_drives=(PhysicalDrive(slot="9:9", serial="S0"),),
@@ -112,9 +112,12 @@ def test_a_physical_drive_behind_two_controllers_is_one_and_behind_another_host_
     disks = [device(name, f"wwn-{name}") for name in ("sda", "sde")]
     facts = replace(inventory(*disks), controllers=(controller(), other))
     ours, theirs = (lock_keys(A, block(name, f"wwn-{name}"), facts) for name in ("sda", "sde"))
-    assert set(ours) & set(theirs) == {f"{A.id}:physical:S0"}
-    elsewhere = lock_keys(B, block("sda", "wwn-sda"), facts)
-    assert set(ours) & set(elsewhere) == {"wwn-sda"}
+    assert set(ours) & set(theirs) == {"slot:S0"}
+    slot = PolicyTarget(id="s", kind=TargetKind.SLOT, path="/0000:03:00.0/252:0", stable_id="slot:S0", serial="S0")
+    assert lock_keys(B, slot, facts) == ["slot:S0"]
+    assert in_virtual_drives(facts) == {"slot:S0", "slot:S1", "physical:0000:03:00.0/252:2"}
+    seen = replace(facts, controllers=(controller(tool="sysfs"),))
+    assert lock_keys(A, block("sda", "wwn-sda"), seen) == ["wwn-sda"]
 
 
 def test_hosts_are_apart_where_the_name_is_local() -> None:

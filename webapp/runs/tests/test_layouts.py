@@ -17,6 +17,7 @@ from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, TargetLo
 from webapp.runs.orders import order_for
 from webapp.runs.services import StartRefused, start_run
 from webapp.runs.waiting import queues
+from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.orders import TrialOrder
 from worker.contract.tests.examples import INVENTORY
@@ -175,6 +176,22 @@ def test_they_are_free_once_the_host_says_that_nothing_is_on_them(rack: tuple[Ta
     assert TargetLock.objects.exists()
     drop_left(pool.host, seen())
     assert not TargetLock.objects.exists()
+
+
+def test_a_virtual_drive_that_still_stands_keeps_its_slots(rack: tuple[Target, list[Target]]) -> None:
+    pool, drives = rack
+    for drive in drives:
+        Target.objects.filter(pk=drive.pk).update(lock_keys=[f"slot:{drive.serial}"])
+    Target.objects.filter(pk=pool.pk).update(lock_keys=[f"slot:{drive.serial}" for drive in drives])
+    run = fail_close(pool, drives)
+    Target.objects.filter(pk__in=[drive.pk for drive in drives]).update(kind="slot")
+    physical = tuple(PhysicalDrive(slot=f"1:{n}", serial=drive.serial) for n, drive in enumerate(drives))
+    virtual = (VirtualDrive(number="0", device="sdx", drives=("1:1",)),)
+    stands = Controller(address="a", tool="storcli", physical_drives=physical, virtual_drives=virtual)
+    drop_left(pool.host, replace(seen(), controllers=(stands,)))
+    assert [lock.lock_key for lock in TargetLock.objects.all()] == [f"slot:{drives[1].serial}"]
+    drop_left(pool.host, replace(seen(), controllers=(replace(stands, virtual_drives=()),)))
+    assert not TargetLock.objects.filter(attempt__run=run).exists()
 
 
 def test_a_revoked_host_keeps_nothing_from_others(rack: tuple[Target, list[Target]]) -> None:
