@@ -47,6 +47,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     destroy: bool = False  # block and file: the content may be overwritten
     settings: tuple[str, ...] = ()  # of the block device that the target is or lies on; "*" for all
     max_bytes: int | None = None  # directory: what our files in it may take up in all
+    max_write_bytes: int | None = None  # what one run may write to the drives that it is or lies on
     read_mounted: bool = False  # block: may be read while it is mounted or otherwise in use
 
     @property
@@ -153,6 +154,7 @@ def _report_entry(entry: PolicyEntry, built_on: Collection[str], controllers: Co
         settings=entry.settings_allowed,
         present=not found.problem,
         problem=found.problem[:2000],
+        max_write_bytes=entry.max_write_bytes,
         size_bytes=found.size_bytes,
         device=found.device,
         opens=found.opens or None,

@@ -26,6 +26,8 @@ def problem(entry: "PolicyEntry") -> str:
     known = [s.name for s in settings.REGISTRY.values() if s.scope is not settings.Scope.HOST]
     if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known]:
         return f"settings names {unknown[0]!r}, which is none of a target's; there is {', '.join(known)}."
+    if entry.max_write_bytes is not None and entry.max_write_bytes <= 0:
+        return "max_write_bytes must be above 0."
     checks = {
         TargetKind.BLOCK: _block_problem,
         TargetKind.DIRECTORY: _directory_problem,
@@ -61,8 +63,8 @@ def _slot_problem(entry: "PolicyEntry") -> str:
         return "the path of a slot is /CONTROLLER/ENCLOSURE:SLOT, such as /0000:03:00.0/252:3 (see the host's page)."
     if not entry.serial or not entry.destroy:
         return "a slot needs the drive's serial, and destroy = true: virtual drives are built from it."
-    if entry.read_mounted or entry.max_bytes is not None:
-        return "read_mounted and max_bytes are not for slots."
+    if entry.read_mounted or entry.max_bytes is not None or entry.max_write_bytes is not None:
+        return "read_mounted, max_bytes and max_write_bytes are not for slots."
     return f"stable_id can be left out; it is slot:{entry.serial}." if entry.stable_id is not None else ""
 
 

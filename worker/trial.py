@@ -38,6 +38,7 @@ from worker.purging import purge_target
 from worker.settings import caches, session
 from worker.settings.observed import settings_facts
 from worker.wear import Wear
+from worker.write_limit import WriteLimit
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +86,7 @@ class Trial:
         self._now = now
         self._watch = Watch(bench.drives)
         self._wear = Wear(bench.state, order.run, emit)
+        self._limit = WriteLimit(self._wear)
         self._legs = order.legs  # at what was built, once there is a layout
         self._built: Built | None = None
 
@@ -123,6 +125,8 @@ class Trial:
         states = self._watch.begin(self._legs, places) if self._built is None else {}
         if any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs):
             self._wear.begin(name for place in places.values() for name in (place.device, *place.members) if name)
+            self._limit.begin(allowed, self._legs, places, self._order.layout)
+            held.enter_context(self._limit.watching(self._control))
         self._enter("settings")
         self._settle(allowed, places)
         for leg in self._legs:

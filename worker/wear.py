@@ -10,7 +10,7 @@ A drive under an array, a volume or a file system is read itself.
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -36,6 +36,13 @@ def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
     return tuple(each for each in dict.fromkeys(below) if not sysfs.parents(each, sys))
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """Of one drive, on disk."""
+
+    last: DriveReading
+    written_bytes: int = 0  # by the kernel, between the run's first reading and the last one
+
+
 class Wear:
     """Of one run. Nothing here raises: a trial is not broken off for want of a reading."""
 
@@ -45,10 +52,13 @@ class Wear:
         self._sys = sys
         self._begun: list[str] = []
 
+    def drives_under(self, names: Iterable[str]) -> tuple[str, ...]:
+        return drives_under(names, self._sys)
+
     def begin(self, names: Iterable[str]) -> None:
         """Before the first write of an attempt; may be called again for more devices."""
         with _survived():
-            fresh = [name for name in drives_under(names, self._sys) if name not in self._begun]
+            fresh = [name for name in self.drives_under(names) if name not in self._begun]
             self._begun += fresh
             self._read(fresh, ReadingMoment.BEFORE)
 
@@ -58,32 +68,43 @@ class Wear:
             return {each.device: each.told for each in self._read(self._begun, ReadingMoment.AFTER) if each.told}
         return {}
 
+    def written_bytes(self, names: Iterable[str]) -> Mapping[str, int]:
+        """What the kernel wrote to each of these drives since the run's first reading; not of those it does not count.
+
+        After a restart of the host what was written between the last reading and the restart is missing.
+        """
+        kept, found = self._kept(), {}
+        for name in names:
+            of = kept.get(sysfs.stable_id(name, self._sys)) if sysfs.exists(name, self._sys) else None
+            now = self._written(name)
+            if of is not None and now is not None:
+                found[name] = of.written_bytes + _moved(of.last, current_boot_id(), now)
+        return found
+
     def close(self) -> None:
         """When the run is closed on this host: nothing of it is kept any more."""
         with _survived():
-            last = self._last()
-            still = [each.device for each in last.values() if self._is(each.device, each.drive)]
+            kept = self._kept().values()
+            still = [each.last.device for each in kept if self._is(each.last.device, each.last.drive)]
             self._read(still, ReadingMoment.CLOSED)
             self._path.unlink(missing_ok=True)
 
     def _read(self, names: Iterable[str], moment: ReadingMoment) -> list[DriveReading]:
-        last = self._last()
-        fresh = [reading for name in names if (reading := self._reading(name, moment, last))]
+        kept = self._kept()
+        fresh = [reading for name in names if (reading := self._reading(name, moment, kept))]
         for reading in fresh:
-            last[reading.drive] = reading
+            kept[reading.drive] = _following(kept.get(reading.drive), reading)
             self._emit(reading)
         if fresh:
-            self._keep(last)
+            self._keep(kept)
         return fresh
 
-    def _reading(self, name: str, moment: ReadingMoment, last: dict[str, DriveReading]) -> DriveReading | None:
+    def _reading(self, name: str, moment: ReadingMoment, kept: Mapping[str, Kept]) -> DriveReading | None:
         """None where nothing was written since the last one, or the drive is gone."""
         if not sysfs.exists(name, self._sys):
             return None
-        drive, boot = sysfs.stable_id(name, self._sys), current_boot_id()
-        counters = read_counters(name, self._sys / "class/block")
-        written = None if counters is None else counters.write_sectors * SECTOR_BYTES
-        before = last.get(drive)
+        drive, boot, written = sysfs.stable_id(name, self._sys), current_boot_id(), self._written(name)
+        before = kept[drive].last if drive in kept else None
         if before and written is not None and (before.boot_id, before.kernel_written_bytes) == (boot, written):
             return None
         return DriveReading(
@@ -98,21 +119,37 @@ class Wear:
             told=health.of(name, self._sys) if sysfs.transport(name, self._sys) in health.ASKED else None,
         )
 
+    def _written(self, name: str) -> int | None:
+        counters = read_counters(name, self._sys / "class/block")
+        return None if counters is None else counters.write_sectors * SECTOR_BYTES
+
     def _is(self, name: str, drive: str) -> bool:
         return sysfs.exists(name, self._sys) and sysfs.stable_id(name, self._sys) == drive
 
-    def _last(self) -> dict[str, DriveReading]:
+    def _kept(self) -> dict[str, Kept]:
         """By stable id."""
         try:
-            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, DriveReading])
+            return msgspec.json.decode(self._path.read_bytes(), type=dict[str, Kept])
         except (OSError, msgspec.DecodeError):
             return {}
 
-    def _keep(self, last: dict[str, DriveReading]) -> None:
+    def _keep(self, kept: Mapping[str, Kept]) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         fresh = self._path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(last))
+        fresh.write_bytes(msgspec.json.encode(kept))
         fresh.replace(self._path)
+
+
+def _following(before: Kept | None, now: DriveReading) -> Kept:
+    if before is None or now.kernel_written_bytes is None:
+        return Kept(now, before.written_bytes if before else 0)
+    return Kept(now, before.written_bytes + _moved(before.last, now.boot_id, now.kernel_written_bytes))
+
+
+def _moved(before: DriveReading, boot_id: str, written_bytes: int) -> int:
+    """How far the kernel's counter went; after a restart it began at 0."""
+    start = before.kernel_written_bytes if before.boot_id == boot_id else 0
+    return max(0, written_bytes - (start or 0))
 
 
 @contextmanager

@@ -126,6 +126,7 @@ class Target(models.Model):
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     destroy = models.BooleanField(default=False)
+    max_write_bytes = models.BigIntegerField(null=True)  # what the policy lets one run write to each drive under it
     purges = models.JSONField(default=list)  # contract.purge.PurgeOffer of each method for drives of its kind
     settings_allowed = models.JSONField(default=list)  # names, "*" for all
     present = models.BooleanField(default=False)

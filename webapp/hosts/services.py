@@ -26,7 +26,7 @@ from worker.contract.inventory import Inventory, PolicyTarget
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
-    "destroy", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
+    "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
 ]  # fmt: skip
 
 
@@ -209,6 +209,7 @@ def _target(host: Host, target: PolicyTarget, inventory: Inventory) -> Target:
         opens=target.opens or "",
         size_bytes=target.size_bytes,
         destroy=target.destroy,
+        max_write_bytes=target.max_write_bytes,
         purges=msgspec.to_builtins(target.purges),
         settings_allowed=list(target.settings),
         present=target.present,

@@ -7,6 +7,7 @@ is the layout's affair, and never more.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from django.utils import timezone
 
@@ -33,6 +34,15 @@ class EnduranceUse:
         return None if rated is None else self.bytes_most * 100 / rated
 
     @property
+    def limit_bytes(self) -> int | None:
+        """What the policy of its host lets one run write to it."""
+        return self.target.max_write_bytes
+
+    @property
+    def over_limit(self) -> bool:
+        return self.limit_bytes is not None and self.bytes_most > self.limit_bytes
+
+    @property
     def too_much(self) -> bool:
         """More than is left of the rated endurance."""
         left = self.endurance.left_bytes
@@ -40,19 +50,27 @@ class EnduranceUse:
 
 
 def endurance_uses(expansion: Expansion, targets: Sequence[Target]) -> tuple[EnduranceUse, ...]:
-    """Of all drives that are written and rated, or tell of their wear. `targets` come with their hosts."""
+    """Of all drives that are written and are rated, limited by policy, or tell of their wear.
+
+    `targets` come with their hosts.
+    """
     most = written_most(expansion)
     written = [target for target in targets if most.get(str(target.pk))]
     drives = {target.pk: drives_of(target) or [target] for target in written}
     known = endurance_of([drive for each in drives.values() for drive in each])
-    rated = [target for target in written if any(known[drive.pk].rating for drive in drives[target.pk])]
+    rated = [target for target in written if any(_is_held(drive, known) for drive in drives[target.pk])]
     most = {**most, **written_most(expansion, _limits(rated))} if rated else most
     return tuple(
         EnduranceUse(drive, most[str(target.pk)], known[drive.pk])
         for target in written
         for drive in drives[target.pk]
-        if known[drive.pk].rating or known[drive.pk].percent_used is not None
+        if _is_held(drive, known) or known[drive.pk].percent_used is not None
     )
+
+
+def _is_held(drive: Target, known: Mapping[UUID, Endurance]) -> bool:
+    """What is written to it is held against something."""
+    return known[drive.pk].rating is not None or drive.max_write_bytes is not None
 
 
 def _limits(targets: Sequence[Target]) -> Mapping[str, float]:

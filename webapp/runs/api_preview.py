@@ -72,7 +72,10 @@ class LayoutOut(Schema):
 
 
 class EnduranceUseOut(Schema):
-    """Bytes written to a drive at most, in percent of its rated endurance too where that was entered."""
+    """Bytes written to a drive at most, in percent of its rated endurance too where that was entered.
+
+    `limit_bytes`: what the policy of its host lets one run write to it.
+    """
 
     target: str
     bytes_most: int
@@ -81,6 +84,8 @@ class EnduranceUseOut(Schema):
     left_bytes: int | None
     percent_used: int | None
     too_much: bool
+    limit_bytes: int | None
+    over_limit: bool
 
     @staticmethod
     def resolve_target(use: EnduranceUse) -> str:

@@ -79,10 +79,21 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
 
 
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
-    """Raises Refusal where a drive could be written more than is left of its rated endurance."""
+    """Raises Refusal where more could be written to a drive than its host's policy allows, or than is left of its
+    rated endurance."""
     for use in endurance_uses(expansion, targets):
+        if use.over_limit:
+            raise Refusal("write_limit_exceeded", _over_limit(use))
         if use.too_much:
             raise Refusal("endurance_exceeded", _too_much(use))
+
+
+def _over_limit(use: EnduranceUse) -> str:
+    return (
+        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, and the policy of its host allows "
+        f"{bytes_decimal(use.limit_bytes)} a run (max_write_bytes). Let it write less, with an amount instead of a "
+        "time."
+    )
 
 
 def _too_much(use: EnduranceUse) -> str:

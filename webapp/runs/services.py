@@ -57,8 +57,8 @@ def start_run(
 ) -> Run:
     """Plan all trials of a new run and send the first ones. `armed` are the serials typed by the person.
 
-    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, endurance_exceeded,
-    not_armed.
+    Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, write_limit_exceeded,
+    endurance_exceeded, not_armed.
     """
     options = options or StartOptions()
     if known := _started_before(options):

@@ -181,6 +181,7 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     serial: Annotated[str, Meta(max_length=100)] = ""
     destroy: bool = False  # a block device's content may be overwritten
     settings: tuple[Label, ...] = ()  # names of settings that may be changed
+    max_write_bytes: Count | None = None  # what one run may write to each drive under it; None: not limited
     present: bool = False  # it is there now and is what the policy says
     problem: Text = ""  # why not, in words
     size_bytes: Count = 0  # of the device; free space for a directory

@@ -78,6 +78,7 @@ KEYS = {
     "destroy",
     "settings",
     "max_bytes",
+    "max_write_bytes",
     "read_mounted",
 }
 
@@ -94,6 +95,7 @@ KEYS = {
         (GOOD.replace("/srv/a", "/srv/../a"), "line 1"),
         (GOOD.replace("/srv/a", "srv"), "line 4"),
         (GOOD + "destroy = true\n", "destroy is for"),
+        (GOOD + "max_write_bytes = 0\n", "max_write_bytes must be"),
         (GOOD + 'settings = ["shedule"]\n', "'shedule'"),
         (GOOD + 'settings = ["vm.dirty_ratio"]\n', "none of a target's"),
         ('[host]\nsettings = ["scheduler"]\n', "none of the host's"),

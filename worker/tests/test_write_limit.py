@@ -1,0 +1,106 @@
+"""What a policy lets one run write to a drive, held against the kernel's counter of a folder that looks like sysfs."""
+
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from worker import write_limit
+from worker.contract.tests.examples import LEG
+from worker.contract.workload import Leg, Pattern, TargetKind
+from worker.control import Control
+from worker.guard import GuardRefused
+from worker.place import Place
+from worker.policy import Policy, PolicyEntry
+from worker.tests.test_wear import Host
+from worker.wear import Wear
+from worker.write_limit import WriteLimit
+
+MIB = 2**20
+PLACES = {0: Place(path="/dev/nvme0n1", device="nvme0n1")}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def policy(limit: int | None) -> Policy:
+    entry = PolicyEntry(
+        id="nvme0", kind=TargetKind.BLOCK, path="/dev/nvme0n1", stable_id="nvme-eui.1", max_write_bytes=limit
+    )
+    return Policy(Path("/p"), (entry,))
+
+
+def leg(amount: int | None = None, *, read_percent: int | None = None) -> Leg:
+    pattern = Pattern.RANDWRITE if read_percent is None else Pattern.RANDRW
+    work = replace(LEG.workload, pattern=pattern, amount_bytes=amount, runtime_s=None, read_percent=read_percent)
+    return replace(LEG, workload=work)
+
+
+def begun(host: Host, limit: int | None, **more: Leg) -> WriteLimit:
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    found = WriteLimit(wear)
+    found.begin(policy(limit), [more.get("leg", leg())], PLACES, None)
+    return found
+
+
+def test_an_amount_that_is_over_the_limit_is_refused_before_anything_is_written(host: Host) -> None:
+    begun(host, 4 * MIB, leg=leg(4 * MIB))
+    begun(host, 4 * MIB, leg=leg(16 * MIB, read_percent=75))
+    with pytest.raises(GuardRefused, match=r"the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
+        begun(host, 4 * MIB, leg=leg(4 * MIB + 1))
+
+
+def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_does_not(host: Host) -> None:
+    begun(host, 4 * MIB)
+    host.has_written(3 * MIB // 512)
+    with pytest.raises(GuardRefused, match="has written 3145728 bytes"):
+        begun(host, 4 * MIB, leg=leg(2 * MIB))
+    other = Wear(host.state, "r2", host.said.append, host.sys)
+    other.begin(["nvme0n1"])
+    WriteLimit(other).begin(policy(4 * MIB), [leg(2 * MIB)], PLACES, None)
+
+
+def test_a_restart_of_the_host_does_not_forget_it(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    host.has_written(3 * MIB // 512)
+    wear.end()
+    host.has_written(MIB // 512)
+    monkeypatch.setattr("worker.wear.current_boot_id", lambda: "after the restart")
+    assert host.wear().written_bytes(["nvme0n1"]) == {"nvme0n1": 4 * MIB}
+
+
+def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    limit, control = begun(host, 4 * MIB), Control("a")
+    with limit.watching(control):
+        assert not control.stopped.wait(0.05)
+        host.has_written(4 * MIB // 512 + 1)
+        assert control.stopped.wait(10)
+    assert control.reason
+    assert (control.reason.code, "max_write_bytes" in control.reason.message) == ("guard_write_limit", True)
+
+
+def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
+    (host.node / "queue").mkdir()
+    (host.node / "queue/iostats").write_text("0\n")
+    with pytest.raises(GuardRefused, match="does not count"):
+        begun(host, 4 * MIB)
+
+
+def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
+    for device in ("", "gone"):
+        with pytest.raises(GuardRefused, match="is not known"):
+            WriteLimit(host.wear()).begin(policy(1), [leg()], {0: Place(path="/x", device=device)}, None)
+
+
+def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
+    limit, control = begun(host, None, leg=leg(2**40)), Control("a")
+    host.has_written(2**40)
+    with limit.watching(control):
+        assert not control.stopped.is_set()
