@@ -11,14 +11,22 @@ from worker.settings.base import SettingError, refused
 from worker.settings.queue_file import QueueFile
 from worker.settings.scheduler import SCHEDULER
 
-_RANK = 3
+_RANK, _AFTER_OTHERS = 3, 4
+# Switched on, it makes bfq's idling at least 8 ms (bfq_strict_guarantees_store in block/bfq-iosched.c).
+_DISTURBS = {"strict_guarantees": ("bfq.slice_idle_us",)}
 
 
 class SchedulerTunable(QueueFile):
     vanishes = True
 
     def __init__(self, scheduler: str, tunable: str, description: str) -> None:
-        super().__init__(f"{scheduler}.{tunable}", description, file=f"queue/iosched/{tunable}", rank=_RANK)
+        super().__init__(
+            f"{scheduler}.{tunable}",
+            description,
+            file=f"queue/iosched/{tunable}",
+            rank=_AFTER_OTHERS if tunable == "slice_idle_us" else _RANK,
+            disturbs=_DISTURBS.get(tunable, ()),
+        )
         self.scheduler = scheduler
 
     def path(self, subject: str) -> Path:

@@ -75,6 +75,20 @@ def test_it_puts_back_what_the_kernel_reckons_from_the_size_of_the_queue(host: H
     assert host.state() == before
 
 
+@pytest.mark.parametrize("asked", [{}, {"bfq.slice_idle_us": "4000"}])
+def test_it_puts_back_the_idling_that_bfqs_strict_guarantees_change(host: Host, asked: dict[str, str]) -> None:
+    if "bfq" not in REGISTRY["scheduler"].choices(host.device):
+        pytest.skip("this kernel has no bfq")
+    host.write("scheduler", "bfq")
+    host.write("iosched/slice_idle_us", "2000")
+    before = host.state()
+    host.settle({"bfq.strict_guarantees": "1", **asked})
+    assert host.state()["bfq.slice_idle_us"] == asked.get("bfq.slice_idle_us", "8000")
+    told = session.restore_run("run", host.journal)
+    assert [item.name for item in told if not item.restored] == []
+    assert host.state() == before
+
+
 def test_it_says_which_scheduler_a_tunable_needs(host: Host) -> None:
     with pytest.raises(SettingFailed, match=r"only with scheduler bfq; loop\d+ has none: set scheduler, too") as caught:
         host.settle({"bfq.low_latency": "0"})
