@@ -12,6 +12,7 @@ from enum import StrEnum
 import redis
 from django.db import DatabaseError
 
+from webapp.core import tally
 from webapp.core.models import Counter
 
 log = logging.getLogger(__name__)
@@ -81,6 +82,7 @@ def _escaped(value: str) -> str:
 @collector
 def counted() -> list[Family]:
     """What was counted in the database, because no one process of a server sees all of it."""
+    tally.write(at_once=True)
     rows = Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value")
     readings = tuple(Reading(value, {"reason": label}) for label, value in rows)
     words = "Reports refused, whole or one attempt of them, by reason"

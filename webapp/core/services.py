@@ -21,13 +21,13 @@ def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, ob
     )
 
 
-def count(name: str, label: str) -> None:
-    """One more of something rare; one statement, exact also when several processes count at once."""
+def count(name: str, label: str, *, by: int = 1) -> None:
+    """One more, or several, of something rare; one statement, exact also when several processes count at once."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "INSERT INTO core_counter (name, label, value) VALUES (%s, %s, 1) "
-            "ON CONFLICT (name, label) DO UPDATE SET value = core_counter.value + 1",
-            [name, label[:60]],
+            "INSERT INTO core_counter (name, label, value) VALUES (%s, %s, %s) "
+            "ON CONFLICT (name, label) DO UPDATE SET value = core_counter.value + excluded.value",
+            [name, label[:60], by],
         )
 
 

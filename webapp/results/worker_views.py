@@ -3,8 +3,8 @@
 from django.http import HttpRequest
 from msgspec.structs import replace
 
+from webapp.core import tally
 from webapp.core.models import Counter
-from webapp.core.services import count
 from webapp.core.tokens import hash_token
 from webapp.hosts.services import record_hello
 from webapp.hosts.worker_http import (
@@ -47,8 +47,10 @@ def report(request: HttpRequest) -> ReportReply:
     try:
         return _taken(request)
     except REFUSALS as error:
-        count(Counter.REFUSED, refusal_of(error)[1].code)
+        tally.add(Counter.REFUSED, refusal_of(error)[1].code)
         raise
+    finally:
+        tally.write()
 
 
 def _taken(request: HttpRequest) -> ReportReply:

@@ -7,16 +7,23 @@ from typing import Any
 import pytest
 from django.db import connection
 from django.test import Client, override_settings
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from webapp.core import tally
 from webapp.core.models import Counter
-from webapp.core.services import count
+from webapp.core.services import count, counted
 from webapp.core.tests.factories import a_host, a_host_with_token, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, STARTED, sample, say
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
+
+
+@pytest.fixture(autouse=True)
+def _own_tally() -> None:
+    tally.forget()
 
 
 def metrics(**extra: Any) -> dict[str, float]:
@@ -95,6 +102,22 @@ def test_it_counts_reports_that_are_refused_whole(token: str, body: str, status:
     client = Client(headers={"authorization": f"Bearer {own if token == 'its own' else token}"})
     assert client.post("/api/worker/v1/report", body, content_type="application/json").status_code == status
     assert metrics()[f'sweetspot_refused_reports_total{{reason="{reason}"}}'] == 1
+
+
+def test_strangers_who_ask_in_vain_are_counted_and_write_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of them by itself: a second's worth goes into the database at once."""
+    seconds = 1000.0
+    monkeypatch.setattr(tally, "now", lambda: seconds)
+    client = Client(headers={"authorization": "Bearer nobody's"})
+    with CaptureQueriesContext(connection) as captured:
+        for _ in range(20):
+            assert client.post("/api/worker/v1/report", "{}", content_type="application/json").status_code == 401
+    assert len([each for each in captured if "core_counter" in each["sql"]]) == 1
+    seconds += 1
+    assert client.post("/api/worker/v1/report", "{}", content_type="application/json").status_code == 401
+    assert counted(Counter.REFUSED, "not_authenticated") == 21
+    client.post("/api/worker/v1/report", "{}", content_type="application/json")
+    assert metrics()['sweetspot_refused_reports_total{reason="not_authenticated"}'] == 22
 
 
 def test_it_tells_how_long_a_host_is_silent_and_what_waits_on_its_disk() -> None:
