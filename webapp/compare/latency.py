@@ -11,8 +11,8 @@ from webapp.compare.dimensions import Level, Row
 from webapp.compare.places import PlaceRows
 from webapp.compare.structs import Struct
 from webapp.results.models import Result
-from webapp.results.packing import unpack
 from worker.contract.histogram import LEAST_COUNT, Histogram, merge
+from worker.contract.packing import unpack
 
 PERCENTS = (50.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999)
 MOST_POINTS = 240

@@ -6,9 +6,9 @@ from datetime import datetime, timedelta
 import msgspec
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Q
 from django.utils import timezone
 
+from webapp.core import prepared
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -24,6 +24,10 @@ from worker.contract.inventory import Inventory, PolicyTarget
 
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
+_SEEN = """
+update hosts_host set last_seen_at = %(now)s, spool_bytes = %(spool_bytes)s::int8 where id = %(host)s
+and (last_seen_at is null or last_seen_at < %(stale)s or spool_bytes <> %(spool_bytes)s::int8)
+"""
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
@@ -127,8 +131,7 @@ def touch_host(*, host: Host, spool_bytes: int = 0) -> None:
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
-        news = Q(last_seen_at=None) | Q(last_seen_at__lt=stale) | ~Q(spool_bytes=spool_bytes)
-        Host.objects.filter(news, pk=host.pk).update(last_seen_at=now, spool_bytes=spool_bytes)
+        prepared.send(_SEEN, {"host": host.pk, "now": now, "stale": stale, "spool_bytes": str(spool_bytes)})
 
 
 @transaction.atomic

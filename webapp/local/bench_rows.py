@@ -19,9 +19,9 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, LegRun, Result
-from webapp.results.packing import pack
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Trial, TrialState
 from worker.contract.histogram import Histogram
+from worker.contract.packing import pack
 
 HOSTS, PLANS, REPEATS = 8, 12, 3
 MODELS = ("SAMSUNG MZQL21T9HCJR", "INTEL SSDPF2KX038TZ", "MICRON 7450 MTFDKCC3T8", "KIOXIA KCD8XRUG3T84")

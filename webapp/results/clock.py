@@ -1,7 +1,9 @@
-"""How wrong a worker's clock is, as far as its reports show."""
+"""The worker's times: how wrong its clock is, as far as its reports show, and its moments as ours."""
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 
+from webapp.results.bad_item import BadItem
 from worker.contract.reports import Batch
 
 FARTHEST_MS = 10**14
@@ -16,3 +18,11 @@ def offset_ms(known: int | None, batches: Iterable[Batch], *, now_s: float) -> i
     times = [at for batch in batches for item in batch.items if (at := getattr(item, "at", None)) is not None]
     seen = [round((now_s - at) * 1000) for at in times if abs(now_s - at) * 1000 < FARTHEST_MS]
     return min([*seen, *([] if known is None else [known])], default=None)
+
+
+def moment(seconds: float) -> datetime:
+    """A Unix time of the contract. Raises BadItem where it is no date."""
+    try:
+        return datetime.fromtimestamp(seconds, tz=UTC)
+    except (OverflowError, OSError, ValueError) as error:
+        raise BadItem(f"{seconds} is no Unix time.") from error

@@ -19,19 +19,21 @@ from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
 
+from webapp.core import prepared
 from webapp.core.logs import about
 from webapp.core.models import Counter
 from webapp.core.services import count
 from webapp.hosts.models import Host
 from webapp.hosts.services import touch_host
+from webapp.results.bad_item import BadItem
 from webapp.results.clock import offset_ms
-from webapp.results.intake import BadItem, Intake
+from webapp.results.intake import Intake
 from webapp.results.items import take_item
 from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
 from webapp.runs.leases import parse_id, renewed, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, Run, Trial
 from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
 
 log = logging.getLogger(__name__)
@@ -39,6 +41,19 @@ log = logging.getLogger(__name__)
 # Batches of an attempt in a report: a worker that keeps up sends one or two. One that has more to say was out of reach;
 # after an outage that may be all of them, and what is next for each of them is left to the tick.
 _KEEPS_UP = 20
+
+_ATTEMPT = prepared.names(Attempt)
+_RUN = prepared.names(Run, "id", "number", "state", "cancel_requested_at")
+_TRIAL = prepared.names(
+    Trial, "id", "run_id", "host_id", "target_id", "index", "point", "point_key", "state", "reason_code",
+    "attempts_left", "destructive", "skip_requested_at", "skip_reason",
+)  # fmt: skip
+_COLUMNS = [f'{table}."{name}"' for table, names in (("a", _ATTEMPT), ("r", _RUN), ("t", _TRIAL)) for name in names]
+_LOCK = (
+    f"select {', '.join(_COLUMNS)} from runs_attempt a "  # noqa: S608 - our own columns
+    "left join runs_run r on r.id = a.run_id left join runs_trial t on t.id = a.trial_id "
+    "where a.id = %s and a.host_id = %s for no key update of a"
+)
 
 _UNKNOWN = Refusal(code="unknown_attempt", message="This server gave this host no such attempt.")
 _CLOSED = Refusal(code="attempt_closed", message="This attempt has ended; nothing more of it is taken.")
@@ -100,10 +115,17 @@ def _take(host: Host, name: str, attempt_id: UUID, batches: Sequence[Batch], *, 
 
 
 def _locked(host: Host, attempt_id: UUID) -> Attempt | None:
-    """Without the documents of its trial that only an order needs."""
-    own = Attempt.objects.filter(pk=attempt_id, host=host).select_related("run", "trial")
-    lean = own.defer("trial__workload", "trial__settings", "run__armed_serials").order_by()
-    return lean.select_for_update(no_key=True, of=("self",)).first()
+    """With what a report may ask of its run and its trial; the rest is read if something asks for it."""
+    found = prepared.execute(_LOCK, [attempt_id, host.pk])
+    if not found:
+        return None
+    values = found[0]
+    attempt = prepared.loaded(Attempt, _ATTEMPT, values[: len(_ATTEMPT)])
+    if attempt.run_id:
+        attempt.run = prepared.loaded(Run, _RUN, values[len(_ATTEMPT) : -len(_TRIAL)])
+    if attempt.trial_id:
+        attempt.trial = prepared.loaded(Trial, _TRIAL, values[-len(_TRIAL) :])
+    return attempt
 
 
 def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:

@@ -8,15 +8,17 @@ from typing import Any
 
 import msgspec
 
-from webapp.results.intake import BadItem, Intake, SampleRow, int4, moment
+from webapp.core import prepared
+from webapp.results.bad_item import BadItem
+from webapp.results.clock import moment
+from webapp.results.intake import Intake
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
-from webapp.results.packing import pack
+from webapp.results.packed import check_packed
 from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.items import (
     Accepted,
-    DirectionSample,
     Finished,
     Item,
     KernelLog,
@@ -86,7 +88,7 @@ def _purged(intake: Intake, item: Purged) -> None:
 def _observed(intake: Intake, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    Configuration.objects.bulk_create([Configuration(digest=digest, facts=item.facts)], ignore_conflicts=True)
+    prepared.insert([Configuration(digest=digest, facts=item.facts)], ignore_conflicts=True)
     for leg in intake.legs.values():
         intake.change_leg(leg, configuration_id=digest)
     intake.later.change(intake.attempt, configuration_digest=digest)
@@ -113,29 +115,7 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
 
 def _sample(intake: Intake, item: Sample) -> None:
     intake.leg(item.leg, "sample")
-    intake.samples += [_sample_row(intake, item, direction) for direction in item.directions]
-
-
-def _sample_row(intake: Intake, item: Sample, direction: DirectionSample) -> SampleRow:
-    """In the order of `intake.COLUMNS`."""
-    return (
-        intake.attempt.pk,
-        item.leg,
-        item.second,
-        direction.direction.value,
-        moment(item.at),
-        int4(item.interval_ms, "An interval"),
-        direction.ios,
-        direction.bytes,
-        int4(direction.runtime_ms, "A runtime"),
-        direction.p50_ns,
-        direction.p99_ns,
-        direction.p999_ns,
-        pack(direction.latency),
-        item.device.utilisation_percent if item.device else None,
-        item.device.queue_depth if item.device else None,
-        list(item.beside) if item.beside and direction is item.directions[0] else None,
-    )
+    intake.samples.append(item)
 
 
 def _kernel_log(intake: Intake, item: KernelLog) -> None:
@@ -143,7 +123,7 @@ def _kernel_log(intake: Intake, item: KernelLog) -> None:
         KernelLine(attempt=intake.attempt, sequence=line.sequence, at=moment(line.at), level=line.level, text=line.text)
         for line in item.lines
     ]
-    KernelLine.objects.bulk_create(lines, ignore_conflicts=True)
+    prepared.insert(lines, ignore_conflicts=True)
 
 
 def _drive_reading(intake: Intake, item: ReadingItem) -> None:
@@ -166,6 +146,7 @@ def _leg_result(intake: Intake, item: LegResult) -> None:
     leg = intake.leg(item.leg, "result")
     if leg.ended_at is not None:
         raise BadItem(f"A second result of leg {item.leg}.")
+    check_packed(direction.latency for direction in item.directions)
     intake.change_leg(
         leg,
         started_at=moment(item.started_at),

@@ -66,7 +66,7 @@ class Sample(models.Model):
     p50_ns = models.BigIntegerField(null=True)  # null where the second holds too few I/Os for it
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
-    latency = models.BinaryField()  # results.packing: the interval's histogram
+    latency = models.BinaryField()  # contract.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
     beside = ArrayField(Real(null=True), null=True)  # in the order of the leg's sensors, with its first direction
@@ -142,7 +142,7 @@ class Result(models.Model):
     p95_ns = models.BigIntegerField(null=True)
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
-    latency = models.BinaryField()  # results.packing: the whole histogram
+    latency = models.BinaryField()  # contract.packing: the whole histogram
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 

@@ -10,23 +10,20 @@ version of its row beside the old one (a heap-only update).
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 from uuid import UUID
 
-import msgspec
-import psycopg
-from django.db import connection
+from django.db import DataError, IntegrityError, OperationalError, connection
 
+from webapp.core import prepared
 from webapp.hosts.models import Host
 from webapp.hosts.services import touch_host
-from webapp.results.intake import BadItem, moment
-from webapp.results.packing import pack
+from webapp.results.bad_item import BadItem
+from webapp.results.samples import COLUMNS, ROWS, VALUES, columns
 from webapp.runs.leases import new_lease, parse_id, whole_from
-from worker.contract.items import DirectionSample, Sample
+from worker.contract.items import Sample
 from worker.contract.reports import AttemptReply, Batch, Report, ReportReply
 
-# Rows come as one JSON text: parameters of always the same types make one prepared statement.
-_STATEMENT = """
+_STATEMENT = f"""
 with taken as (
     update runs_attempt a set confirmed_seq = %(last)s::int,
         lease_until = case when a.lease_until between %(whole_from)s and %(lease)s then a.lease_until else %(lease)s end
@@ -35,22 +32,14 @@ with taken as (
       and a.id = %(attempt)s and a.host_id = h.id and a.kind = 'trial' and a.state = 'running'
       and a.confirmed_seq = %(first)s::int - 1 and r.id = a.run_id and r.cancel_requested_at is null
       and t.id = a.trial_id and t.skip_requested_at is null
-      and exists (select from results_legrun l where l.attempt_id = a.id and l.leg = %(leg)s::int)
+      and exists (select from results_legrun l where l.attempt_id = a.id and l.leg = %(first_leg)s::int)
     returning a.id, h.id as host_id, h.last_seen_at, h.spool_bytes, a.lease_until
 ), kept as (
-    insert into results_sample (attempt_id, leg, second, direction, at, interval_ms, ios, bytes, runtime_ms,
-                                p50_ns, p99_ns, p999_ns, latency, utilisation_percent, queue_depth, beside)
-    select taken.id, %(leg)s::int, v.second, v.direction, v.at, v.interval_ms, v.ios, v.bytes, v.runtime_ms,
-           v.p50_ns, v.p99_ns, v.p999_ns, decode(v.latency, 'base64'), v.utilisation, v.depth, v.beside
-    from taken, json_to_recordset(%(rows)s::json) as v(
-        second int, direction text, at timestamptz, interval_ms int, ios int8, bytes int8, runtime_ms int,
-        p50_ns int8, p99_ns int8, p999_ns int8, latency text, utilisation float8, depth float8, beside float4[])
+    insert into results_sample (attempt_id, {COLUMNS}) select taken.id, {VALUES} from taken, {ROWS}
 )
 select host_id, last_seen_at, spool_bytes, lease_until from taken
-"""
-_MOST_SAMPLES = 100  # above that COPY is quicker
-
-Taken = tuple[UUID, datetime, int, datetime]
+"""  # noqa: S608 - our own columns
+_MOST_SAMPLES = 100
 
 
 def take_quickly(*, token_hash: str, report: Report) -> ReportReply | None:
@@ -60,12 +49,12 @@ def take_quickly(*, token_hash: str, report: Report) -> ReportReply | None:
     if attempt is None or report.log is not None or connection.in_atomic_block or not _ordinary(report.batches):
         return None
     try:
-        taken = _execute(_parameters(token_hash, attempt, report.batches))
-    except (BadItem, psycopg.IntegrityError, psycopg.DataError, psycopg.OperationalError):
+        taken = prepared.execute(_STATEMENT, _parameters(token_hash, attempt, report.batches))
+    except (BadItem, IntegrityError, DataError, OperationalError):
         return None  # the long way says what is wrong with it, or finds a connection that is not
-    if taken is None:
+    if not taken:
         return None
-    host, last_seen_at, spool_bytes, lease_until = taken
+    host, last_seen_at, spool_bytes, lease_until = taken[0]
     touch_host(host=Host(pk=host, last_seen_at=last_seen_at, spool_bytes=spool_bytes), spool_bytes=report.spool_bytes)
     confirmed = report.batches[-1]
     answer = AttemptReply(attempt=confirmed.attempt, confirmed_seq=confirmed.seq, lease_until=lease_until.timestamp())
@@ -88,44 +77,8 @@ def _parameters(token_hash: str, attempt: UUID, batches: Sequence[Batch]) -> dic
         "attempt": attempt,
         "first": str(batches[0].seq),  # as texts: psycopg's type for a whole number depends on how large it is
         "last": str(batches[-1].seq),
-        "leg": str(samples[0].leg),
+        "first_leg": str(samples[0].leg),
         "lease": lease,
         "whole_from": whole_from(lease),
-        "rows": msgspec.json.encode([_row(sample, each) for sample in samples for each in sample.directions]).decode(),
+        **columns(samples),
     }
-
-
-def _row(sample: Sample, measured: DirectionSample) -> dict[str, object]:
-    device = sample.device
-    return {
-        "second": sample.second,
-        "direction": measured.direction,
-        "at": moment(sample.at),
-        "interval_ms": sample.interval_ms,
-        "ios": measured.ios,
-        "bytes": measured.bytes,
-        "runtime_ms": measured.runtime_ms,
-        "p50_ns": measured.p50_ns,
-        "p99_ns": measured.p99_ns,
-        "p999_ns": measured.p999_ns,
-        "latency": pack(measured.latency),
-        "utilisation": device.utilisation_percent if device else None,
-        "depth": device.queue_depth if device else None,
-        "beside": (sample.beside or None) if measured is sample.directions[0] else None,
-    }
-
-
-def _execute(parameters: dict[str, object]) -> Taken | None:
-    """What was taken. Past Django's own cursors: they put values into the text, and nothing can be prepared then.
-
-    That the connection still stands is not asked beforehand: if it does not, nothing or all of it was committed,
-    and the long way knows which by the batches' numbers.
-    """
-    connection.ensure_connection()
-    raw = connection.connection
-    raw.prepare_threshold = 0  # Django keeps it at None: nothing is prepared then, whoever asks for it
-    try:
-        with psycopg.Cursor[Taken](raw) as cursor:
-            return cursor.execute(_STATEMENT, parameters, prepare=True).fetchone()
-    finally:
-        raw.prepare_threshold = None

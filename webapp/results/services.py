@@ -4,12 +4,13 @@ from collections.abc import Collection
 
 import msgspec
 
-from webapp.results.intake import BadItem
+from webapp.core import prepared
+from webapp.results.bad_item import BadItem
 from webapp.results.models import LegRun, Result
-from webapp.results.packing import pack
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
+from worker.contract.packing import unpack
 
 
 def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
@@ -17,7 +18,7 @@ def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
     unfinished = [leg.leg for leg in legs if leg.ended_at is None]
     if not legs or unfinished:
         raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
-    said = attempt.kernel_lines.count()
+    (said,) = prepared.execute("select count(*) from results_kernelline where attempt_id = %s", [attempt.pk])[0]
     rows = [
         _result(attempt, leg, direction, said)
         for leg in legs
@@ -29,7 +30,7 @@ def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
 
 
 def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lines: int) -> Result:
-    trial = attempt.trial
+    trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
     assert leg.ended_at is not None
     return Result(
@@ -52,10 +53,10 @@ def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lin
         latency_mean_ns=measured.latency_mean_ns,
         latency_max_ns=measured.latency_max_ns,
         latency_stddev_ns=measured.latency_stddev_ns,
-        p50_ns=supported_percentile(measured.latency, 50.0),
-        p95_ns=supported_percentile(measured.latency, 95.0),
-        p99_ns=supported_percentile(measured.latency, 99.0),
-        p999_ns=supported_percentile(measured.latency, 99.9),
-        latency=pack(measured.latency),
+        p50_ns=supported_percentile(latency, 50.0),
+        p95_ns=supported_percentile(latency, 95.0),
+        p99_ns=supported_percentile(latency, 99.0),
+        p999_ns=supported_percentile(latency, 99.9),
+        latency=measured.latency,
         kernel_lines=kernel_lines,
     )

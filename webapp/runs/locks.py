@@ -14,6 +14,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.core import prepared
 from webapp.hosts.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
@@ -66,7 +67,7 @@ def drop_locks(attempt: Attempt) -> None:
         else:
             kept.delete()
     elif attempt.trial is None or not attempt.trial.has_layout or attempt.host.state == HostState.REVOKED:
-        TargetLock.objects.filter(attempt=attempt).delete()
+        prepared.send("delete from runs_targetlock where attempt_id = %s", [attempt.pk])
 
 
 def drop_all(run: Run) -> None:

@@ -24,6 +24,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from webapp.core import prepared
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -106,11 +107,11 @@ class Later:
 
     def write(self) -> None:
         """Raises StaleMove where another was first. What was written is forgotten here."""
-        for row, (before, changes) in self._rows.items():
-            changed = type(row).objects.filter(pk=row.pk, state=before).update(**changes)
-            _require_one(changed, row, before, row.state)
-        if self._history:
-            Move.objects.bulk_create(self._history)
+        with prepared.together():
+            sent = [(row, before, prepared.update(row, new, was=before)) for row, (before, new) in self._rows.items()]
+        for row, before, cursor in sent:
+            _require_one(cursor.rowcount, row, before, row.state)
+        prepared.insert(self._history)
         self._rows, self._history = {}, []
 
 

@@ -19,6 +19,7 @@ from worker.contract.items import (
     SettingRestored,
 )
 from worker.contract.orders import TrialOrder
+from worker.contract.packing import unpack
 
 HEAD = ("leg", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
 
@@ -78,7 +79,8 @@ def _sample(item: Sample) -> str:
 
 
 def _row(result: LegResult, part: DirectionResult) -> tuple[str, ...]:
-    percentiles = (form.latency(part.latency.percentile(percent)) for percent in (50.0, 99.0, 99.9))
+    histogram = unpack(part.latency)
+    percentiles = (form.latency(histogram.percentile(percent)) for percent in (50.0, 99.0, 99.9))
     return (
         str(result.leg),
         part.direction.value,

@@ -7,14 +7,14 @@ from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
 from collections.abc import Iterable
 from operator import lt
 
-from worker.contract.base import Count, Message
+import msgspec
 
 
-class Histogram(Message, frozen=True, kw_only=True):
+class Histogram(msgspec.Struct, frozen=True, kw_only=True):
     """`counts[i]` I/Os took about `latency_ns[i]`."""
 
-    latency_ns: tuple[Count, ...] = ()
-    counts: tuple[Count, ...] = ()
+    latency_ns: tuple[int, ...] = ()
+    counts: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.latency_ns) != len(self.counts):

@@ -6,8 +6,8 @@ from typing import Annotated
 from msgspec import Meta
 
 from worker.contract.base import Count, LongText, Message, Name, Number, Text
-from worker.contract.histogram import Histogram
 from worker.contract.inventory import DriveHealth, Label
+from worker.contract.packing import Packed
 from worker.contract.purge import PurgeMethod
 
 
@@ -157,7 +157,7 @@ class DirectionSample(Message, frozen=True, kw_only=True):
     ios: Count  # completed in the interval
     bytes: Count
     runtime_ms: Count  # fio's own runtime between the two dumps
-    latency: Histogram
+    latency: Packed  # the interval's histogram
     p50_ns: Count | None = None
     p99_ns: Count | None = None
     p999_ns: Count | None = None
@@ -215,7 +215,7 @@ class DirectionResult(Message, frozen=True, kw_only=True):
     latency_mean_ns: Number
     latency_max_ns: Number
     latency_stddev_ns: Number
-    latency: Histogram
+    latency: Packed  # the whole histogram
 
 
 class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):

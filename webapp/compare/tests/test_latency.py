@@ -13,9 +13,9 @@ from webapp.compare.query import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample
-from webapp.results.packing import pack
 from webapp.results.tests.lab import START, Lab, make_host, make_target
 from worker.contract.histogram import Histogram, merge
+from worker.contract.packing import pack
 
 ENGINES = CompareQuery("iodepth", ("engine",), baseline="io_uring")
 

@@ -23,6 +23,7 @@ from worker.contract.items import (
     Sample,
 )
 from worker.contract.orders import AnyOrder, queue_name
+from worker.contract.packing import pack
 from worker.contract.reports import AttemptReply, Batch, Report
 from worker.contract.signing import unseal
 from worker.contract.tests.examples import AT, BINS, LEG_RESULT
@@ -39,7 +40,7 @@ def failed(code: str = "fio_error", message: str = "fio said no") -> Finished:
 
 
 def sample(second: int = 0, leg: int = 0) -> Sample:
-    directions = (DirectionSample(direction=Direction.READ, ios=10, bytes=40960, runtime_ms=1000, latency=BINS),)
+    directions = (DirectionSample(direction=Direction.READ, ios=10, bytes=40960, runtime_ms=1000, latency=pack(BINS)),)
     return Sample(leg=leg, second=second, at=AT + second, interval_ms=1000, directions=directions)
 
 

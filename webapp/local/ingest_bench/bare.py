@@ -8,10 +8,9 @@ from django.views.decorators.csrf import csrf_exempt
 
 from webapp.local.ingest_bench.lab import SECOND
 from webapp.results.models import Sample
-from webapp.results.packing import pack
 
 _DIRECTION = SECOND.directions[0]
-_LATENCY = pack(_DIRECTION.latency)
+_LATENCY = _DIRECTION.latency
 _BARE_LEG = 1  # so that its rows do not meet those of real reports
 
 

@@ -23,9 +23,14 @@ from worker.contract.items import (
     LatencyKind,
     LegResult,
     LegStarted,
+    Observed,
     Outcome,
+    Phase,
     Sample,
+    Sensor,
+    SensorKind,
 )
+from worker.contract.packing import pack
 from worker.contract.reports import Batch, Report
 
 if TYPE_CHECKING:
@@ -34,20 +39,31 @@ if TYPE_CHECKING:
 BUCKETS = 150  # of a second at queue depth 4 or so, see decision 3
 
 
+def _midpoint(index: int) -> int:
+    """Of fio's bucket `index`, from 64 on (stat.c: plat_idx_to_val)."""
+    bits = (index >> 6) - 1
+    return (1 << (bits + 6)) + (2 * (index % 64) + 1 << bits) // 2
+
+
 def _histogram() -> Histogram:
-    """As fio's: midpoints a power of two apart that grows, counts that rise and fall."""
+    """fio's buckets from 20 µs on, counts that rise and fall."""
     dice = random.Random(1)  # noqa: S311
-    latencies = [20_000 + 128 * n + (n // 32) ** 2 * 512 for n in range(BUCKETS)]
+    latencies = [_midpoint(590 + n) for n in range(BUCKETS)]
     return Histogram(latency_ns=tuple(latencies), counts=tuple(1 + int(dice.lognormvariate(4, 1.2)) for _ in latencies))
 
 
 HISTOGRAM = _histogram()
 IOS = sum(HISTOGRAM.counts)
+SENSORS = tuple(Sensor(kind=SensorKind.CPU_USER, name=f"cpu{n}") for n in range(16))
+POINT = {
+    "pattern": "randread", "block_size": 4096, "iodepth": 4, "numjobs": 1, "engine": "io_uring", "direct": True,
+    "runtime": 60, "size": 16 << 20, "buffers": "incompressible", "scheduler": "none", "read_ahead_kb": 128,
+}  # fmt: skip
 SECOND = Sample(
     leg=0, second=0, at=time.time(), interval_ms=1000,
     directions=(
         DirectionSample(
-            direction=Direction.READ, ios=IOS, bytes=IOS * 4096, runtime_ms=1000, latency=HISTOGRAM,
+            direction=Direction.READ, ios=IOS, bytes=IOS * 4096, runtime_ms=1000, latency=pack(HISTOGRAM),
             p50_ns=30_000, p99_ns=39_000, p999_ns=39_900,
         ),
     ),
@@ -55,6 +71,7 @@ SECOND = Sample(
         device="nvme0n1", utilisation_percent=99.5, queue_depth=3.9, read_ios=IOS, write_ios=0,
         read_bytes=IOS * 4096, write_bytes=0,
     ),
+    beside=tuple(0.5 * n for n in range(len(SENSORS))),
 )  # fmt: skip
 
 
@@ -85,21 +102,26 @@ class Player:
         return self.head(f"/bare/{self.attempt}/{number}", 0)
 
     def story(self, seconds: int) -> bytes:
-        """A whole trial in one report, as it is resent after an outage."""
+        """A whole trial in one report, as it is resent after an outage: no attempt is active any more."""
         now = time.time()
         name = str(self.attempt)
         samples = [msgspec.structs.replace(SECOND, second=n, at=now + n) for n in range(seconds)]
         items: list[tuple[Item, ...]] = [
             (Accepted(at=now, worker_version="0.1.0"),),
-            (_started(now),),
+            (*(Phase(at=now, name=name) for name in ("guard", "settings", "run")), _observed(now), _started(now)),
             *((sample,) for sample in samples),
         ]
         items.append((_result(now, seconds), Finished(at=now, outcome=Outcome.DONE)))
         return self.request(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
 
 
+def _observed(at: float) -> Observed:
+    return Observed(at=at, facts={f"device.nvme0n1.fact{n}": f"value {n}" for n in range(40)})
+
+
 def _started(at: float) -> LegStarted:
-    return LegStarted(at=at, leg=0, job_text="[leg0]\nrw=randread\n" * 10, command=("fio", "-"))
+    job = "[leg0]\nrw=randread\n" * 10
+    return LegStarted(at=at, leg=0, job_text=job, command=("fio", "-"), sensors=SENSORS, kernel_log=True)
 
 
 def _result(at: float, seconds: int) -> LegResult:
@@ -107,7 +129,7 @@ def _result(at: float, seconds: int) -> LegResult:
     direction = DirectionResult(
         direction=Direction.READ, ios=IOS * seconds, bytes=IOS * 4096 * seconds, runtime_ms=1000 * seconds,
         iops=float(IOS), bytes_per_s=IOS * 4096.0, latency_kind=LatencyKind.LAT, latency_min_ns=20_000,
-        latency_mean_ns=30_000, latency_max_ns=45_000, latency_stddev_ns=3_000, latency=whole,
+        latency_mean_ns=30_000, latency_max_ns=45_000, latency_stddev_ns=3_000, latency=pack(whole),
     )  # fmt: skip
     return LegResult(
         leg=0, started_at=at, ended_at=at + seconds, fio_version="fio-3.33", exit_code=0,
@@ -140,7 +162,7 @@ def make_players(count: int, *, running: bool) -> list[Player]:
     Target.objects.bulk_create(targets)
     trials = [
         Trial(
-            run=run, index=n, repeat=1, part="bench", host=target.host, target=target, point={"block_size": 4096},
+            run=run, index=n, repeat=1, part="bench", host=target.host, target=target, point=POINT,
             point_key="bench", workload={}, state="running" if running else "dispatched",
         )
         for n, target in enumerate(targets)

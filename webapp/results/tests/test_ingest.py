@@ -25,7 +25,6 @@ from webapp.core.tests.worker import (
 from webapp.hosts.models import Host
 from webapp.results.ingest import take_report
 from webapp.results.models import Configuration, LegRun, Result, Sample
-from webapp.results.packing import unpack
 from webapp.runs.dispatch import dispatch_host, request_inventory
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
@@ -46,6 +45,7 @@ from worker.contract.items import (
     SettingRecord,
     SettingRestored,
 )
+from worker.contract.packing import unpack
 from worker.contract.reports import Batch, Report
 from worker.contract.tests.examples import AT, BINS, ITEMS, SAMPLE
 
@@ -133,6 +133,12 @@ def test_it_tells_another_host_no_more_than_of_an_unknown_attempt(attempt: Attem
     assert state(attempt) == ("dispatched", "dispatched")
 
 
+NO_HISTOGRAM = msgspec.structs.replace(
+    sample(1), directions=(msgspec.structs.replace(sample(1).directions[0], latency=b"packed by nobody"),)
+)
+NO_RESULT = msgspec.structs.replace(RESULT.directions[0], latency=b"packed by nobody")
+
+
 def test_it_takes_nothing_after_the_end_but_confirms_what_it_has(attempt: Attempt) -> None:
     run_to_the_end(attempt.host, attempt)
     again = run_to_the_end(attempt.host, attempt)
@@ -173,6 +179,8 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
         ((*BEGUN, RESULT, DONE, sample()), "after the one"),
         ((*BEGUN, msgspec.structs.replace(sample(), at=1e300)), "no Unix time"),
         ((*BEGUN, msgspec.structs.replace(sample(), interval_ms=2**40)), "out of range"),
+        ((*BEGUN, sample(0), NO_HISTOGRAM, sample(2)), "histogram"),
+        ((*BEGUN, msgspec.structs.replace(RESULT, directions=(NO_RESULT,)), DONE), "histogram"),
         ((ACCEPTED, Phase(at=AT, name="a\x00b")), "NUL"),
         ((*BEGUN, failed(code="")), "without saying why"),
     ],
@@ -281,12 +289,12 @@ def test_it_fails_the_run_whose_settings_were_not_put_back(attempt: Attempt) -> 
 
 
 def test_it_needs_one_statement_for_an_ordinary_second(attempt: Attempt) -> None:
-    """Past Django's own cursors, so that none is counted; in a transaction it goes the long way, in four."""
+    """In a transaction it goes the long way, in four."""
     say(attempt.host, attempt, (1, BEGUN))
     host = Host.objects.get()
     with CaptureQueriesContext(connection) as captured:
         reply = say(host, attempt, (2, (sample(0),)))
-    assert (len(captured), reply.confirmed_seq, Sample.objects.count()) == (0, 2, 1)
+    assert (len(captured), reply.confirmed_seq, Sample.objects.count()) == (1, 2, 1)
     with CaptureQueriesContext(connection) as captured:
         say(host, attempt, *((seq, (sample(seq),)) for seq in range(3, 903)))
     statements = [query["sql"] for query in captured if not query["sql"].startswith(("BEGIN", "COMMIT"))]

@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from webapp.hosts.bounds import bounds_of
 from webapp.results.models import KernelLine, LegRun, Result, Sample
-from webapp.results.packing import unpack
 from webapp.results.selectors import configuration_of, fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
@@ -18,6 +17,7 @@ from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.runs.beside import lines_of, live_sensors, summary
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from worker.contract.histogram import Histogram
+from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
 LEAST_BEYOND = 10  # I/Os on the thinner side of a percentile, so that it says something; as contract.histogram

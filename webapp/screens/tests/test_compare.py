@@ -4,10 +4,10 @@ import pytest
 from django.test import Client
 
 from webapp.results.models import Result
-from webapp.results.packing import pack
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 from worker.contract.histogram import Histogram
+from worker.contract.packing import pack
 
 ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
 

@@ -51,6 +51,7 @@ from worker.contract.orders import (
     SettingWish,
     TrialOrder,
 )
+from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
 from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
@@ -135,7 +136,7 @@ SAMPLE = Sample(
             ios=100_000,
             bytes=409_600_000,
             runtime_ms=1000,
-            latency=BINS,
+            latency=pack(BINS),
             p50_ns=79_360,
             p99_ns=80_384,
             p999_ns=80_384,
@@ -165,7 +166,7 @@ LEG_RESULT = LegResult(
             latency_mean_ns=79_114.2,
             latency_max_ns=1_210_000.0,
             latency_stddev_ns=2_310.5,
-            latency=BINS,
+            latency=pack(BINS),
         ),
     ),
     usr_cpu_percent=11.2,

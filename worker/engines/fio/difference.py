@@ -13,6 +13,7 @@ import msgspec
 
 from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.packing import pack
 from worker.engines.fio.stream import Dump, Flow, Latency
 
 RAMP_LEAST_MS = 500  # the first sample after a ramp holds at least this much: see Differ
@@ -116,7 +117,7 @@ def _sample(direction: Direction, now: Totals, before: Totals) -> DirectionSampl
         ios=_since(now.ios, before.ios),
         bytes=_since(now.bytes, before.bytes),
         runtime_ms=_since(now.runtime_ms, before.runtime_ms),
-        latency=latency,
+        latency=pack(latency),
         p50_ns=supported_percentile(latency, 50.0),
         p99_ns=supported_percentile(latency, 99.0),
         p999_ns=supported_percentile(latency, 99.9),
@@ -157,5 +158,5 @@ def _result(direction: Direction, total: Totals, latency: Latency, kind: Latency
         latency_mean_ns=latency.mean,
         latency_max_ns=latency.max,
         latency_stddev_ns=latency.stddev,
-        latency=_histogram(total.bins),
+        latency=pack(_histogram(total.bins)),
     )

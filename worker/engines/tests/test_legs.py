@@ -12,6 +12,7 @@ import pytest
 
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, LegResult, LegStarted, Sample
+from worker.contract.packing import unpack
 from worker.contract.workload import MIB, Engine, Leg, Pattern, TargetKind, TargetRef, UringOptions, Workload
 from worker.engines import LegFailed, missing_features, prefill, run_leg
 from worker.engines.fio import device
@@ -76,7 +77,7 @@ def assert_samples_add_up(bench: Bench, result: LegResult) -> None:
         parts = [part for s in bench.samples for part in s.directions if part.direction is whole.direction]
         assert sum(part.ios for part in parts) == whole.ios
         assert sum(part.bytes for part in parts) == whole.bytes
-        assert merge(part.latency for part in parts) == whole.latency
+        assert merge(unpack(part.latency) for part in parts) == unpack(whole.latency)
 
 
 def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
@@ -89,7 +90,7 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
     assert 1900 <= read.runtime_ms <= 2300
     assert 0.6 < read.ios / (read.ios + write.ios) < 0.8
     assert read.latency_min_ns <= read.latency_mean_ns <= read.latency_max_ns
-    assert read.latency.total == read.ios
+    assert unpack(read.latency).total == read.ios
     assert abs(read.ios - read.bytes // 4096) <= work.workload.depth  # in flight when the ramp ended
     assert bench.started[0].job_text == render(work).job_text
     assert result.fio_version.startswith("fio-")

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.results.packing import BadPacking, pack, unpack
 from worker.contract.histogram import Histogram
+from worker.contract.packing import BadPacking, pack, unpack
 
 counts = st.integers(min_value=0, max_value=2**63 - 1)
 buckets = st.dictionaries(counts, counts, max_size=300)

@@ -1,15 +1,26 @@
-"""Histograms as compact bytes: zlib over the differences of bucket midpoints and the counts, as LEB128 varints.
+"""Histograms as they travel and as they are kept: zlib over differences of midpoints and counts, as LEB128 varints.
 
 Layout before compression: number of buckets, then for each bucket (midpoint - previous midpoint, count).
 Midpoints ascend, so differences are positive and mostly small. The empty histogram is b"".
+
+The host packs, once a second for each direction; the server checks what came and keeps the very bytes.
 """
 
 import zlib
 from collections.abc import Iterable
 from itertools import chain
 from operator import sub
+from typing import Annotated
+
+from msgspec import Meta
 
 from worker.contract.histogram import Histogram
+
+LONGEST = 7  # bytes of a number, which is below 2^49: six days in ns
+MOST_BYTES = 32 * 1024  # of the numbers before compression; fio has 29 groups of 64 buckets (stat.h, PLAT_NR)
+
+# In JSON as base64 (RFC 4648).
+Packed = Annotated[bytes, Meta(max_length=MOST_BYTES)]
 
 _LEVEL = 1  # higher ones take twice the time and save nothing on texts as short as these
 _REMEMBERED = 2**14  # numbers below have one or two bytes, and are nearly all that there are
