@@ -34,6 +34,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     run = runs.filter(state=RunState.DONE).first() or runs.first()
     issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
     enrolment = EnrolmentToken.objects.latest("pk")
+    User.objects.filter(username=INVITED).delete()  # of a series of pictures that was broken off
     invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
     _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
     samples: dict[str, object] = {
@@ -59,7 +60,10 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
         yield samples, instead
     finally:
-        for made in (saved, copied, enrolment):
+        if copied is not None:
+            copied.versions.all().delete()  # nothing has run it: no result leads to it
+        for made in (saved, copied):
             if made is not None:
                 made.delete()
+        EnrolmentToken.objects.filter(host_slug=enrolment.host_slug).delete()
         User.objects.filter(username=INVITED).delete()

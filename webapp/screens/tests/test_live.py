@@ -13,6 +13,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from webapp.hosts.models import Host
 from webapp.results.models import Sample
 from webapp.runs.models import Attempt, Move, Run, Trial
 from webapp.screens.payloads import LiveRun
@@ -54,6 +55,16 @@ def test_it_gives_each_second_once_as_the_cursor_moves(run: Run) -> None:
     assert live.live_run(run, first.cursor).samples == ()
     factories.add_seconds(attempt, 2, noise, first=2)
     assert seconds(live.live_run(run, first.cursor)) == [(0, 2), (0, 3)]
+
+
+def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
+    attempt = factories.start_trial(trial(run, 0))
+    assert live.live_run(run).now[0].phase == "measuring"
+    now = timezone.now()
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=now + timedelta(seconds=700.5))
+    Host.objects.update(last_seen_at=now - timedelta(seconds=200.5))
+    with patch.object(timezone, "now", return_value=now):
+        assert live.live_run(run).now[0].phase == "nothing heard of storage1 for 3 min 20 s, lost in 11 min 40 s"
 
 
 def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> None:
