@@ -44,7 +44,7 @@ LINES = [
     "raid1 x2 / ext4",
     "raid5 x3 chunk 64k / xfs",
     "raid6 x4 chunk 64k",
-    "raid10 x4 chunk 64k share 50% / xfs",
+    "raid10 x4 chunk 64k share 50% / ext4",
     "4 legs of single / lvm stripe 64k / xfs",
     "2 legs of raid0 x2 chunk 64k / lvm stripe 128k / jfs",
     "2 legs of raid1 x2 / md chunk 64k / ext4",
