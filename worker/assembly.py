@@ -50,6 +50,10 @@ class Assembly:
         self._enter = enter
         self._before_writing = before_writing
 
+    def clear(self) -> None:
+        """Take down whatever stands, so that its drives can be purged: also the layout that is wished for."""
+        self._clear(None, ())
+
     def put_together(self, allowed: Policy) -> Built | None:
         """What the order wishes, and nothing of any other layout; without a wish, none.
 
@@ -58,18 +62,17 @@ class Assembly:
         wish = self._order.layout
         drives = self._drives(wish, allowed) if wish else ()
         found = self._standing(wish, drives) if wish else None
+        began = time.monotonic()
         self._clear(found, drives)
         if wish is None:
             return None
         built = found or self._build(wish, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
-        self._record(wish, built)
+        self._record(wish, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
 
     def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
         pools = {leg.target.stable_id: leg.target for leg in self._order.legs}
-        if self._order.purge is not None:
-            raise LayoutFailed("layout_refused", "A purge before a trial on a layout is not offered.")
         if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
             raise LayoutFailed("layout_refused", "The order's legs and drives do not fit its layout.")
         return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
@@ -110,12 +113,12 @@ class Assembly:
             go_on=lambda: self._enter("layout", words),
         )
 
-    def _record(self, wish: LayoutWish, built: Built) -> None:
+    def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
         """As asked and as observed; fails where something was taken and not followed."""
         asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
         device = ", ".join(built.members)[:200]
         told = {"asked": asked, "observed": found.words[:2000], "before": ""}
-        self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, **told))
+        self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, took_s=took_s, **told))
         if found.wrong:
             raise LayoutFailed("layout_clamped", f"{asked} came out otherwise: {'; '.join(found.wrong)}.")
 

@@ -118,8 +118,10 @@ class Trial:
         self._enter("guard")
         allowed = policy.load(self._bench.policy)
         armed = guard.serials_in_time(self._order.arming, now=self._now(), destroys=self._destroys())
-        self._purge(allowed, armed)
-        self._put_together(allowed, armed)
+        bench = self._bench
+        assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter, self._wear.begin)
+        self._purge(assembly, allowed, armed)
+        self._put_together(assembly, allowed)
         places = self._admit(allowed, armed, held)
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._legs, places) if self._built is None else {}
@@ -142,9 +144,7 @@ class Trial:
             raise _Stopped
         self._emit(Phase(at=time.time(), name=phase, detail=detail))
 
-    def _put_together(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
-        bench = self._bench
-        assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter, self._wear.begin)
+    def _put_together(self, assembly: Assembly, allowed: policy.Policy) -> None:
         self._built = assembly.put_together(allowed)
         if self._built is not None:
             self._legs = tuple(placed(leg, self._built) for leg in self._legs)
@@ -152,10 +152,15 @@ class Trial:
     def _destroys(self) -> bool:
         return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.legs)
 
-    def _purge(self, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
+    def _purge(self, assembly: Assembly, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
+        """Of the targets; under a layout of all its drives, from which it is taken down first."""
         if self._order.purge is None:
             return
-        for target in dict.fromkeys(leg.target for leg in self._order.legs):
+        wish = self._order.layout
+        if wish is not None:
+            assembly.clear()
+        targets = wish.drives if wish else [leg.target for leg in self._order.legs]
+        for target in dict.fromkeys(targets):
             self._enter("purge", f"{self._order.purge} of {target.path}")
             purge_target(
                 target, self._order.purge, allowed, armed,

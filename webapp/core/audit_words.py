@@ -19,6 +19,7 @@ WORDS: dict[str, str] = {
     "host.delete": "deleted the host",
     "host.inventory": "had the host take its inventory",
     "host.purge": "had the host purge the drive",
+    "host.purge_stop": "stopped the purge of",
     "host.setting_read": "had the host read a setting of",
     "host.setting_set": "set a setting by hand of",
     "host.setting_put_back": "had the host put back a setting of",

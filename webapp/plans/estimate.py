@@ -8,6 +8,9 @@ earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` 
 A trial that is bound by an amount takes as long as the drive takes: where the same workload ran on the same target
 before, at the rates seen then; else it counts with nothing, and `unknown_trials` says how many there are.
 
+A layout counts with what it took to build before on that host, taking down what stood there included; one that was
+never built there counts with nothing, and `unknown_builds` says how many there are.
+
 Bytes written: exact where an amount or a file size says so. Where a time ends the trial, nobody knows; the bound
 is what the fastest single drive of today could take in that time (PCIe 5.0 x4), and less for small blocks.
 """
@@ -23,6 +26,7 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
+from worker.recipes.layouts import write
 
 OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and fio's own start and end
 PREFILL_BYTES_PER_S = 200e6  # a slow drive's sequential writes: an estimate that is rather too long
@@ -53,6 +57,7 @@ class Experience:
     turnover_s: Span  # of a trial, besides its own time
     prefill_bytes_per_s: Span | None = None  # None: no run wrote files
     amounts: Mapping[tuple[str, Workload], Span] = field(default_factory=dict)  # (target id, `rated`) -> bytes/s
+    builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,8 @@ class Estimate:
     unknown_trials: int  # bound by an amount, their time is not in `seconds`
     bytes_written_max: int
     space_bytes: int  # in directories, while the run lasts
-    layouts_built: int  # how often drives are put together anew; their time is in nothing here
+    layouts_built: int  # how often drives are put together anew
+    unknown_builds: int  # of those, layouts that this host never built: their time is not in `seconds`
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
 
 
@@ -84,6 +90,9 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         clock.add_trial(trial)
     for one in files:
         clock.add_files(one)
+    first = {build: trial for trial, build in zip(expansion.trials[::-1], builds[::-1], strict=True) if build}
+    for trial in first.values():
+        clock.add_build(trial)
     low, typical, high = clock.longest()
     return Estimate(
         trials=len(expansion.trials),
@@ -94,7 +103,8 @@ def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None =
         unknown_trials=clock.unknown_trials,
         bytes_written_max=sum(written_most(expansion).values()),
         space_bytes=_total([one for one in files if not one.build]),
-        layouts_built=len({build for build in builds if build}),
+        layouts_built=len(first),
+        unknown_builds=clock.unknown_builds,
         settings_changed=_settings(expansion.trials, targets),
     )
 
@@ -117,7 +127,7 @@ class _FileSet:
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
     """For each trial the number of its layout, counted as they are built from 1; 0 where it has none.
 
-    A host keeps a layout until a trial wants another one.
+    A host keeps a layout until a trial wants another one, or has its drives purged.
     """
     last: dict[str, Layout | None] = {}
     numbers: dict[str, int] = {}
@@ -126,7 +136,7 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
         if trial.layout is None:
             found.append(0)
         else:
-            if last.get(trial.target_id) != trial.layout:
+            if trial.purge or last.get(trial.target_id) != trial.layout:
                 count += 1
                 numbers[trial.target_id] = count
             found.append(numbers[trial.target_id])
@@ -158,6 +168,7 @@ class _Clock:
         self._known = {host: experience.get(host, _NOTHING_LEARNED) for host in self._hosts.values()}
         self._spent = {host: [0.0, 0.0, 0.0] for host in self._known}
         self.unknown_trials = 0
+        self.unknown_builds = 0
 
     def add_trial(self, trial: PlannedTrial) -> None:
         known, work = self._known[self._hosts[trial.target_id]], trial.workload
@@ -174,6 +185,14 @@ class _Clock:
         if files.filled:
             rate = self._known[self._hosts[files.target_id]].prefill_bytes_per_s or _SLOW_PREFILL
             self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
+
+    def add_build(self, trial: PlannedTrial) -> None:
+        """The layout that the trial finds nothing of."""
+        known = self._known[self._hosts[trial.target_id]].builds_s.get(write(trial.layout)) if trial.layout else None
+        if known is None:
+            self.unknown_builds += 1
+        else:
+            self._add(trial.target_id, (known.low, known.typical, known.high))
 
     def _add(self, target_id: str, times: Times) -> None:
         spent = self._spent[self._hosts[target_id]]

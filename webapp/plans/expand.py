@@ -150,7 +150,7 @@ def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[l
                 continue
             for one in found:
                 unfit = fitness.problems(one.workload, one.settings, target, one.layout)
-                unfit += purge_problems(purge_of(one.point), target)
+                unfit += purge_problems(purge_of(one.point), target, one.layout)
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:
                     cells.append(_Cell(number, grid.part, target, one))

@@ -164,7 +164,7 @@ _DRIVE = (
         Choice(("none", *PurgeMethod), PURGE_LABELS),
         kind=FactorKind.DRIVE,
         cost=30,
-        help="of the whole drive, before each trial: destroys everything on it",
+        help="of the whole drive before each trial, or of all drives under its layout: destroys everything on them",
     ),
 )
 _LAYOUT = Factor(
@@ -173,7 +173,9 @@ _LAYOUT = Factor(
     LayoutLine(),
     kind=FactorKind.LAYOUT,
     cost=200,
-    help="drives of a pool put together and formatted; what is on them is destroyed",
+    help="drives of a pool put together and formatted; what is on them is destroyed. Several in one line: "
+    "raid0 x1..8 chunk 64k · raid5 x4 chunk 8k..2M *2 / xfs|ext4 · 2 legs of raid0 x4 chunk 64k / lvm stripe 256k · "
+    "vd raid5 x4 strip 8k..1M *2 wb|wt",
 )
 _SETTINGS = tuple(
     Factor(row.name, row.label, row.values, row.unit, FactorKind.SETTING, row.cost, help=row.help)

@@ -99,16 +99,30 @@ def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, r
     return [f"{Size().format(needed)} are needed on {target.shown}, {room / 2**30:.2f} GiB are {there}."]
 
 
-def purge_problems(method: str, target: TargetFacts) -> list[str]:
-    """Why the drive cannot be purged like that before a trial."""
+def purge_problems(method: str, target: TargetFacts, layout: Layout | None = None) -> list[str]:
+    """Why the drive, or a drive under the layout, cannot be purged like that before a trial."""
     if not method:
         return []
-    if target.kind is not TargetKind.BLOCK:
-        return [f"{target.shown} is no block device: only those are purged."]
-    if not target.destroy:
-        return [f"A purge destroys what is on {target.shown}, and its host's policy does not allow that (`destroy`)."]
-    problem = target.purges.get(method, "The drive does not offer it.")
-    return [f"`{method}` of {target.shown}: {problem}"] if problem else []
+    if layout is None:
+        return _purge_problems(method, target.shown, target.kind, destroy=target.destroy, purges=target.purges)
+    return [
+        problem
+        for drive in target.drives[: layout.drives]
+        for problem in _purge_problems(method, drive.name, drive.kind, destroy=drive.destroy, purges=drive.purges)
+    ]
+
+
+def _purge_problems(
+    method: str, shown: str, kind: TargetKind, *, destroy: bool, purges: Mapping[str, str]
+) -> list[str]:
+    if kind is TargetKind.SLOT:
+        return [f"{shown} is behind its controller, which passes no purge on: purge it before it goes in there."]
+    if kind is not TargetKind.BLOCK:
+        return [f"{shown} is no block device: only those are purged."]
+    if not destroy:
+        return [f"A purge destroys what is on {shown}, and its host's policy does not allow that (`destroy`)."]
+    problem = purges.get(method, "The drive does not offer it.")
+    return [f"`{method}` of {shown}: {problem}"] if problem else []
 
 
 def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:

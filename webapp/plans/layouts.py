@@ -1,7 +1,7 @@
 """What a layout means on the drives of a pool: what it makes of them, the room there is, and the commands. Pure."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from worker.contract.layouts import FileSystem, Layout
 from worker.contract.workload import TargetKind
@@ -20,6 +20,9 @@ class DriveFacts:
     path: str
     size_bytes: int
     kind: TargetKind = TargetKind.BLOCK
+    model: str = ""
+    destroy: bool = True
+    purges: Mapping[str, str] = field(default_factory=dict)  # as TargetFacts has them
 
 
 def made_kind(kind: TargetKind, layout: Layout | None) -> TargetKind:
@@ -48,6 +51,12 @@ class LayoutPlan:
     alignment: tuple[Alignment, ...]
     build: tuple[Step, ...]
     take_down: tuple[Removal, ...]
+    purge: str = ""  # contract.purge.PurgeMethod: before each trial it is taken down, its drives purged, and built anew
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """Of its drives: a sweep over drives of several models compares more than their number."""
+        return tuple(dict.fromkeys(drive.model or "unknown model" for drive in self.drives))
 
     @property
     def by_controller(self) -> bool:
@@ -59,7 +68,7 @@ class LayoutPlan:
         return any(layer.verdict is Verdict.MISALIGNED for layer in self.alignment)
 
 
-def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts]) -> LayoutPlan:
+def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts], purge: str = "") -> LayoutPlan:
     """`drives` are the pool's, at least as many as the layout has."""
     used = tuple(drives[: layout.drives])
     given = tuple(Drive(drive.path, drive.size_bytes) for drive in used)
@@ -72,4 +81,5 @@ def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts]) -> Layo
         alignment=layouts.alignment(layout),
         build=layouts.build_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
         take_down=layouts.tear_down_steps(layout, given, key=KEY, mount_point=MOUNT_POINT),
+        purge=purge,
     )

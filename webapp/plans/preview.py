@@ -60,10 +60,10 @@ def preview(
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
     pools = {target.id: target for target in expansion.targets}
-    pairs = dict.fromkeys((trial.target_id, trial.layout) for trial in expansion.trials)
-    for target_id, layout in pairs:
+    found = dict.fromkeys((trial.target_id, trial.layout, trial.purge) for trial in expansion.trials)
+    for target_id, layout, purge in found:
         if layout is not None:
-            yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives)
+            yield layout_plan(layout, pools[target_id].shown, pools[target_id].drives, purge)
 
 
 def _node(trial: PlannedTrial, target: Target) -> str:

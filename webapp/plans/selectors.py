@@ -56,14 +56,26 @@ def facts_of(target: Target) -> TargetFacts:
         settings_allowed=tuple(target.settings_allowed),
         host_settings_allowed=tuple(target.host.settings_allowed),
         destroy=target.destroy,
-        purges={offer["method"]: offer.get("problem", "") for offer in target.purges},
+        purges=_purges(target),
         name=str(target),
         host_id=str(target.host_id),
         drives=tuple(
-            DriveFacts(str(drive), drive.opens or drive.path, drive.size_bytes, TargetKind(drive.kind))
+            DriveFacts(
+                name=str(drive),
+                path=drive.opens or drive.path,
+                size_bytes=drive.size_bytes,
+                kind=TargetKind(drive.kind),
+                model=drive.model,
+                destroy=drive.destroy,
+                purges=_purges(drive),
+            )
             for drive in drives_of(target)
         ),
     )
+
+
+def _purges(target: Target) -> dict[str, str]:
+    return {offer["method"]: offer.get("problem", "") for offer in target.purges}
 
 
 def reference_of(target: Target) -> TargetRef:

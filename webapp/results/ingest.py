@@ -33,7 +33,7 @@ from webapp.results.seconds import take_quickly
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
 from webapp.runs.leases import parse_id, renewed, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, Run, Trial
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction, Run, Trial
 from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
 
 log = logging.getLogger(__name__)
@@ -172,7 +172,9 @@ def _reply(name: str, attempt: Attempt, *, cancel: bool = False, refusal: Refusa
 
 
 def _to_be_stopped(attempt: Attempt) -> bool:
-    """A person cancelled its run, or skips its trial. Settings are put back all the same."""
+    """A person cancelled its run, skips its trial, or stops its purge. Settings are put back all the same."""
+    if attempt.kind == AttemptKind.PURGE:
+        return HostAction.objects.filter(attempt=attempt, stop_requested_at__isnull=False).exists()
     if attempt.kind != AttemptKind.TRIAL or attempt.run is None or attempt.trial is None:
         return False
     return attempt.run.cancel_requested_at is not None or attempt.trial.skip_requested_at is not None

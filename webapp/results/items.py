@@ -62,6 +62,7 @@ def _setting(intake: Intake, item: SettingRecord) -> None:
         before=item.before,
         asked=item.asked,
         observed=item.observed,
+        took_s=item.took_s,
     )
     intake.setting_changes.append(change)
 

@@ -8,10 +8,18 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
 from webapp.core.api import operator
+from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import known_host
 from webapp.plans.selectors import targets_named
-from webapp.runs.host_actions import LONGEST_REASON, LONGEST_VALUE, inventory_now, purge_drive, setting_by_hand
+from webapp.runs.host_actions import (
+    LONGEST_REASON,
+    LONGEST_VALUE,
+    inventory_now,
+    purge_drive,
+    setting_by_hand,
+    stop_purge,
+)
 from webapp.runs.models import HostAction, SettingChange
 
 router = Router(tags=["hosts"])
@@ -124,6 +132,17 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
         target=_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
     )
     return Status(201, action)
+
+
+@router.post("/hosts/{slug}/targets/{target}/purges/{action}/stop", response={202: None})
+def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
+    """Only of a discard; the drive is partly purged then, and what it holds unknown."""
+    person = operator(request)
+    asked = HostAction.objects.filter(target=_target(slug, target), pk=action).exclude(purge="").first()
+    if asked is None:
+        raise Refusal("purge_unknown", f"{slug}/{target} has no purge {action}.")
+    stop_purge(action=asked, by=person)
+    return Status(202, None)
 
 
 @router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])

@@ -31,6 +31,7 @@ class EstimateOut(Schema):
     bytes_written_max: int
     space_bytes: int
     layouts_built: int
+    unknown_builds: int  # of layouts that the host never built; their time is not in `seconds`
     settings_changed: list[str]
 
 
@@ -68,6 +69,7 @@ class LayoutOut(Schema):
     alignment: list[AlignmentOut]
     build: list[list[str]]
     take_down: list[list[str]]
+    purge: str  # of its drives before each trial, which takes it down and builds it anew; "" for none
     by_controller: bool  # made by a controller's tool, none of which was tried on real hardware
 
 
@@ -173,4 +175,5 @@ def _layout(made: LayoutPlan) -> dict[str, object]:
         "build": [list(step.argv) for step in made.build],
         "take_down": [list(step.argv) for step in made.take_down],
         "by_controller": made.by_controller,
+        "purge": made.purge,
     }

@@ -6,6 +6,7 @@ By the server's clock, so that hosts with wrong clocks give no nonsense:
     turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's mean.
     prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
                of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
+    layout     what the worker says that building took, by line; not in the two above.
     amount     bytes over (ended - fio began), for trials that an amount ends, by target and workload.
 
 Each run gives one mean; `estimate.Span` is the smallest, the median and the largest of them.
@@ -18,10 +19,11 @@ from statistics import fmean, median
 from uuid import UUID
 
 import msgspec
+from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Experience, Span, rated
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import TargetKind, Workload
 
@@ -40,8 +42,10 @@ class _Done:
     target_id: str
     kind: str
     work: Workload
-    before_s: float  # from the order to fio's beginning
-    lasted_s: float  # from the order to the end
+    before_s: float  # from the order to fio's beginning, without building a layout
+    lasted_s: float  # from the order to the end, likewise
+    layout: str  # line of the layout that it was on, "" without one
+    build_s: float | None  # that it took to build; None where it stood already
 
     @property
     def own_s(self) -> float:
@@ -76,12 +80,18 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         number=1,
         started_at__isnull=False,
     )
-    fields = ("run_id", "host_id", "trial__target_id", "trial__target__kind", "trial__workload")
+    built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
+    attempts = attempts.annotate(
+        layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1])
+    )
+    fields = ("run_id", "host_id", "trial__target_id", "trial__target__kind", "trial__workload", "layout", "took_s")
     times = ("created_at", "started_at", "ended_at")
     rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MOST_TRIALS]
-    for run, host, target, kind, work, created, started, ended in reversed(rows):
-        before, lasted = (started - created).total_seconds(), (ended - created).total_seconds()
-        yield _Done(run, str(host), str(target), kind, msgspec.convert(work, Workload), before, lasted)
+    for run, host, target, kind, work, layout, took_s, created, started, ended in reversed(rows):
+        before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
+        yield _Done(
+            run, str(host), str(target), kind, msgspec.convert(work, Workload), before, lasted, layout or "", took_s
+        )
 
 
 def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
@@ -101,6 +111,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
         turnover_s=Span.of(turnovers),
         prefill_bytes_per_s=Span.of(prefills) if prefills else None,
         amounts=amounts,
+        builds_s=_builds([one for trials in runs for one in trials]),
     )
 
 
@@ -122,6 +133,14 @@ def _prefill_rates(first: Sequence[_Done], usual_before_s: float) -> list[float]
     return [
         (one.work.size_bytes or 0) * one.work.files / seconds for one, seconds in took if seconds >= SHORTEST_PREFILL_S
     ]
+
+
+def _builds(trials: Sequence[_Done]) -> Mapping[str, Span]:
+    took: dict[str, list[float]] = defaultdict(list)
+    for one in trials:
+        if one.build_s is not None:
+            took[one.layout].append(one.build_s)
+    return {line: Span.of(seconds) for line, seconds in took.items()}
 
 
 def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[str, Workload], Span]:

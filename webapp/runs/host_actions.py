@@ -1,8 +1,8 @@
 """What a person has a host do outside any run: purge a drive, read, set or put back a setting, take its inventory.
 
 Sent at once, to a host that is idle: an action does not wait in the queue of runs. It holds the drive's locks like a
-trial. Once a drive has begun to purge itself it cannot be called back. A setting stays as it was set until it is put
-back; a run that begins later takes it as the host's own.
+trial. Of purges only a discard can be stopped; once a drive purges itself it cannot be called back. A setting stays as
+it was set until it is put back; a run that begins later takes it as the host's own.
 """
 
 from collections.abc import Collection, Mapping
@@ -23,7 +23,7 @@ from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Atte
 from webapp.runs.readiness import refuse_host, refuse_target
 from webapp.runs.turns import take_turn
 from worker.contract.orders import SettingDeed
-from worker.contract.purge import PurgeMethod
+from worker.contract.purge import STOPPABLE, PurgeMethod
 
 LONGEST_REASON = 500
 LONGEST_VALUE = 200
@@ -53,6 +53,27 @@ def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User 
     except IntegrityError as error:
         words = f"A drive of {target} is in use by an attempt on another host. Wait until that has ended."
         raise Refusal("drive_busy", words) from error
+
+
+@transaction.atomic
+def stop_purge(*, action: HostAction, by: User | None) -> None:
+    """Stop a purge that the worker does piece by piece. The drive is partly purged then, and its state unknown.
+
+    The host learns it with its next report, once a second. Nothing happens where it is asked for already. Raises
+    Refusal purge_ended, purge_not_stoppable.
+    """
+    attempt = Attempt.objects.select_for_update(no_key=True).get(pk=action.attempt_id)
+    action = HostAction.objects.select_related("target__host").get(pk=action.pk)
+    if action.purge not in STOPPABLE:
+        raise Refusal(
+            "purge_not_stoppable",
+            f"{action.target} purges itself: it goes on in the drive whatever becomes of the worker. Wait for its end.",
+        )
+    if attempt.state not in ACTIVE_ATTEMPT_STATES:
+        raise Refusal("purge_ended", f"This purge of {action.target} has ended.")
+    if action.stop_requested_at is None:
+        HostAction.objects.filter(pk=action.pk).update(stop_requested_at=timezone.now())
+        audit(by=by, action="host.purge_stop", subject=str(action.target), detail={"method": action.purge})
 
 
 def setting_by_hand(

@@ -229,6 +229,7 @@ class HostAction(models.Model):
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="actions")
     purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod
     armed_until = models.DateTimeField(null=True)  # of a purge: the serial was typed; begun by then or not at all
+    stop_requested_at = models.DateTimeField(null=True)  # of a purge: the host learns it with its next report
     setting = models.CharField(max_length=100, blank=True)
     deed = models.CharField(max_length=10, blank=True)  # contract.orders.SettingDeed
     value = models.CharField(max_length=200, blank=True)  # to be set
@@ -286,6 +287,7 @@ class SettingChange(models.Model):
     before = models.TextField(blank=True)
     asked = models.TextField()
     observed = models.TextField()
+    took_s = models.FloatField(null=True)  # of a layout that was built for the trial, by the worker's clock
     restoring = models.BooleanField(default=False)  # this row is the putting back
     restored = models.BooleanField(default=False)
     note = models.TextField(blank=True)

@@ -46,6 +46,7 @@ def make_samples() -> dict[str, object]:
         "worker/name": worker_wheel().filename,
         "hosts/slug": host.slug,
         "hosts/target": drive.slug,
+        "hosts/action": 1,
         "hosts/reference": enrolment.reference,
         "enrolments/reference": enrolment.reference,
         "plans/slug": version.plan.slug,

@@ -58,6 +58,7 @@ class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):
     before: Text
     asked: Text
     observed: Text
+    took_s: Number | None = None  # of a layout that was built for this trial: with taking down what stood before
 
 
 class SettingRestored(Message, tag="restored", frozen=True, kw_only=True):

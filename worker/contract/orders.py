@@ -74,7 +74,9 @@ class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
     layout: LayoutWish | None = None
     drop_caches: bool = False
-    purge: PurgeMethod | None = None  # of every block device under the legs, before anything else
+    purge: PurgeMethod | None = (
+        None  # of every block device under the legs, or drive of the layout, before anything else
+    )
     arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60
     total_limit_s: Annotated[int, Meta(ge=5, le=40 * 86400)] = 3600

@@ -16,6 +16,10 @@ class PurgeMethod(StrEnum):
     SCSI_FORMAT = "scsi_format"  # FORMAT UNIT, as sg_format(8)
 
 
+# Worked through in pieces by the worker. All others go on in the drive by themselves, whatever becomes of the worker.
+STOPPABLE = frozenset({PurgeMethod.DISCARD})
+
+
 class PurgeOffer(Message, frozen=True, kw_only=True):
     """A method for drives of this kind. `problem` says why this one cannot be purged so now; "" if it can."""
 

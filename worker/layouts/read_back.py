@@ -40,15 +40,17 @@ def read_back(asked: Layout, built: Built) -> Observed:
     mount = _mount(built) if built.mount_point else None
     if mount is not None:
         found = _file_system(found, built, mount)
-    shown = mount.options if mount else ""
+    shown, kind = (mount.options, mount.kind) if mount else ("", "")
     wrong = [
-        f"{option} was taken and does not hold" for option in mount_options.contradicted(asked.mount_options, shown)
+        f"{option} was taken and does not hold"
+        for option in mount_options.contradicted(asked.mount_options, shown, kind)
     ]
     # What holds and is not shown (see mount_options) stays as it was asked for.
     plain = msgspec.structs.replace(found, mount_options=asked.mount_options)
     if plain != asked:
         wrong.append(f"it is {layouts.write(plain)}")
-    kept = tuple(option for option in asked.mount_options if option not in mount_options.contradicted([option], shown))
+    denied = mount_options.contradicted(asked.mount_options, shown, kind)
+    kept = tuple(option for option in asked.mount_options if option not in denied)
     return Observed(msgspec.structs.replace(found, mount_options=kept), tuple(wrong))
 
 

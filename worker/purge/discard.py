@@ -29,7 +29,11 @@ def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> S
     step = max(_SMALLEST_STEP, drive.size_bytes // STEPS // granule * granule)
     for start in range(0, drive.size_bytes, step):
         if stopped():
-            raise PurgeFailed("cancelled", f"The discard of {drive.path} was broken off at {start} bytes.")
+            raise PurgeFailed(
+                "cancelled",
+                f"The discard of {drive.path} was broken off at {start} of {drive.size_bytes} bytes: it is partly "
+                "purged, and what it holds is unknown until it is purged or filled as a whole.",
+            )
         say(f"discarding {drive.path}", 100 * start / drive.size_bytes)
         _discard(drive, start, min(step, drive.size_bytes - start))
     return Sent((f"BLKDISCARD {drive.path} 0 {drive.size_bytes}",), "")

@@ -10,8 +10,9 @@ import pytest
 
 from worker import guard, layouts, policy
 from worker.contract.inventory import PolicyTarget
-from worker.contract.items import Finished, Item, Observed, Outcome, SettingRecord, SettingRestored
+from worker.contract.items import Finished, Item, Observed, Outcome, Purged, SettingRecord, SettingRestored
 from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
+from worker.contract.purge import PurgeMethod
 from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
 from worker.control import Control
 from worker.files import CompleteFiles
@@ -85,6 +86,20 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
         keys.append(record.key)
     assert keys[0] == keys[1] != keys[2]
     assert [item.observed for item in items if isinstance(item, SettingRestored)] == ["blank drives"]
+    clear(rack)
+
+
+def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(rack: Rack) -> None:
+    line = "2 legs of single / btrfs raid1"
+    assert run(rack, order(rack, line))[0].outcome is Outcome.DONE
+    (before,) = rack.journal.layouts()
+    end, items = run(rack, msgspec.structs.replace(order(rack, line), purge=PurgeMethod.DISCARD))
+    assert end.outcome is Outcome.DONE, end.message
+    told = [item for item in items if isinstance(item, SettingRestored | Purged | SettingRecord)]
+    names = [Path(device).name for device in rack.devices[:2]]
+    assert [getattr(item, "device", "") for item in told] == [", ".join(names), *names, ", ".join(names)]
+    (after,) = rack.journal.layouts()
+    assert before.key != after.key
     clear(rack)
 
 

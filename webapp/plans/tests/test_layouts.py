@@ -6,7 +6,7 @@ import pytest
 
 from webapp.plans import levels
 from webapp.plans.document import Order
-from webapp.plans.estimate import estimate
+from webapp.plans.estimate import Experience, Span, estimate
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
@@ -104,3 +104,13 @@ def test_virtual_drives_are_made_of_slots_and_md_of_drives() -> None:
     assert "takes drives that the host sees; the pool a/rack has slots of a controller" in problem
     (problem,) = expanded("vd raid0 x2 strip 64k", pool(drives=4)).problems
     assert "takes slots of a controller" in problem
+
+
+def test_it_counts_builds_by_what_they_took_before() -> None:
+    made = expanded("single, raid1 x2", repeats=1)
+    assert (estimate(made).layouts_built, estimate(made).unknown_builds) == (2, 2)
+    known = Experience(runs=1, turnover_s=Span.of([0.4]), builds_s={"raid1 x2": Span.of([30, 40, 50])})
+    learned = estimate(made, {pool().host_id: known})
+    assert (learned.layouts_built, learned.unknown_builds) == (2, 1)
+    assert learned.seconds - estimate(made).seconds == pytest.approx(40)
+    assert learned.seconds_high - learned.seconds_low == pytest.approx(20)

@@ -1,7 +1,12 @@
 """The factor `purge`: where it can be asked for, and what becomes of it."""
 
+from dataclasses import replace
+
+from webapp.plans.estimate import estimate
 from webapp.plans.expand import Expansion, expand
-from webapp.plans.tests.helpers import device, directory, document, part
+from webapp.plans.layouts import DriveFacts
+from webapp.plans.tests.helpers import GIB, device, directory, document, part
+from worker.contract.workload import TargetKind
 
 OFFERS = {"discard": "", "ata_secure_erase": "It is frozen."}
 
@@ -29,6 +34,24 @@ def test_it_is_refused_where_it_cannot_be_done() -> None:
     made = expand(document(part(purge="discard")), [directory()], seed=1)
     assert "no block device" in " ".join(made.problems)
     assert expanded("shred").problems
+
+
+def test_under_a_layout_every_drive_that_it_takes_must_offer_it() -> None:
+    def over(drives: int, **second: object) -> Expansion:
+        facts = [DriveFacts(f"a/d{n}", f"/dev/sd{n}", 10 * GIB, purges=OFFERS) for n in range(drives)]
+        facts[-1] = replace(facts[-1], **second)  # type: ignore[arg-type]
+        pool = device(kind=TargetKind.POOL, name="a/rack", drives=tuple(facts))
+        return expand(document(part(purge="discard", layout="raid0 x2 chunk 64k, single"), repeats=1), [pool], seed=1)
+
+    made = over(3, purges={})  # the third is never taken
+    assert made.problems == ()
+    assert estimate(made).layouts_built == len(made.trials) == 2
+    assert "a/d1: The drive does not offer it" in " ".join(over(2, purges={}).problems)
+    (problem, *_) = expand(
+        document(part(purge="discard", layout="vd raid0 x1 strip 64k"), repeats=1),
+        [device(kind=TargetKind.POOL, drives=(DriveFacts("a/s0", "/storcli/0/252:0", GIB, TargetKind.SLOT),))], seed=1,
+    ).problems  # fmt: skip
+    assert "passes no purge on" in problem
 
 
 def test_none_can_be_asked_of_anything() -> None:

@@ -12,7 +12,7 @@ from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Span
 from webapp.runs.experience import experience_of
-from webapp.runs.models import Attempt, Run, RunState
+from webapp.runs.models import Attempt, Run, RunState, SettingChange
 from worker.contract.workload import Pattern, Workload
 
 pytestmark = pytest.mark.django_db
@@ -92,3 +92,18 @@ def test_it_takes_two_queries(target: Target, django_assert_max_num_queries: Dja
         ended_run(target, [1, 1, 1, 1])
     with django_assert_max_num_queries(2):
         experience_of([target])
+
+
+def test_it_learns_how_long_layouts_take_to_build_and_keeps_that_out_of_the_rest(target: Target) -> None:
+    run = ended_run(target, [21, 1, 1, 41])
+    attempts = list(Attempt.objects.filter(run=run).order_by("trial__index"))
+    lines = ["raid0 x2 chunk 64k / xfs"] * 2 + ["single"] * 2
+    for attempt, line, took_s in zip(attempts, lines, (20.0, None, None, 40.0), strict=True):
+        SettingChange.objects.create(
+            attempt=attempt, at=timezone.now(), name="layout", asked=line, observed=line, took_s=took_s
+        )
+    learned = experience_of([target])[str(target.host_id)]
+    assert figures(learned.turnover_s) == (1, 1, 1)
+    assert {line: figures(span) for line, span in learned.builds_s.items()} == {
+        "raid0 x2 chunk 64k / xfs": (20, 20, 20), "single": (40, 40, 40),
+    }  # fmt: skip

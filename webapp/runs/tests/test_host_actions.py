@@ -12,10 +12,10 @@ from webapp.core.tests.factories import a_drive, a_host, a_run, a_user
 from webapp.core.tests.worker import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
 from webapp.hosts.models import HostState, Target
 from webapp.runs.dispatch import dispatch_host
-from webapp.runs.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand
+from webapp.runs.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand, stop_purge
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
-from worker.contract.items import SettingRecord, SettingRestored
+from worker.contract.items import Finished, Outcome, Phase, SettingRecord, SettingRestored
 from worker.contract.orders import InventoryOrder, PurgeOrder, SettingDeed, SettingOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.tests.examples import AT, PURGED
@@ -55,6 +55,36 @@ def test_it_is_sent_signed_armed_and_written_down() -> None:
     assert attempt.state == AttemptState.DONE
     assert attempt.purged[0]["samples_not_zero"] == 0
     assert not TargetLock.objects.exists()
+
+
+def test_a_discard_is_stopped_through_the_answer_to_the_next_report() -> None:
+    target = drive()
+    action = asked(target)
+    assert not say(target.host, action.attempt, (1, (ACCEPTED,))).cancel
+    olga = a_user("olga")
+    for _ in range(2):
+        stop_purge(action=action, by=olga)
+    phase = Phase(at=AT, name="purge", percent=4.0)
+    assert say(target.host, action.attempt, (2, (phase,))).cancel
+    entry = AuditEntry.objects.get(action="host.purge_stop")
+    assert (entry.actor, entry.subject) == ("olga", str(target))
+    end = Finished(at=AT, outcome=Outcome.CANCELLED, code="cancelled", message="It is partly purged.")
+    assert not say(target.host, action.attempt, (3, (end,))).cancel
+    attempt = Attempt.objects.get()
+    assert (attempt.state, attempt.outcome) == (AttemptState.CANCELLED, "It is partly purged.")
+    assert not TargetLock.objects.exists()
+    with pytest.raises(Refusal) as refused:
+        stop_purge(action=action, by=None)
+    assert refused.value.code == "purge_ended"
+
+
+def test_what_goes_on_in_the_drive_is_not_stopped() -> None:
+    target = drive(purges=[{"method": "nvme_sanitize_block", "problem": ""}])
+    action = asked(target, method="nvme_sanitize_block")
+    with pytest.raises(Refusal, match="goes on in the drive") as refused:
+        stop_purge(action=action, by=None)
+    assert refused.value.code == "purge_not_stoppable"
+    assert not say(target.host, action.attempt, (1, (ACCEPTED,))).cancel
 
 
 def test_an_idle_host_takes_its_inventory_when_asked() -> None:

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 
 from webapp.core.errors import Refusal
 from webapp.hosts.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.lock_groups import sharing
 from webapp.hosts.models import Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
-from webapp.runs.host_actions import purge_drive, set_by_hand, settable, setting_by_hand
+from webapp.runs.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
 from webapp.runs.models import Attempt, HostAction
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.views import active_attempt
-from worker.contract.purge import PurgeMethod
+from worker.contract.purge import STOPPABLE, PurgeMethod
 
 ACTIONS_SHOWN = 20
 # Where these very commands were tried, where that was no drive that can be bought; docs/purging.md says more.
@@ -33,6 +33,7 @@ class Offer:
     label: str
     problem: str
     untried: str  # "" where nothing need be said
+    stoppable: bool
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,14 @@ class PurgeRow:
     label: str
     said: str
     verified: str
+
+    @property
+    def under_way(self) -> bool:
+        return self.action.attempt.ended_at is None
+
+    @property
+    def stoppable(self) -> bool:
+        return self.action.purge in STOPPABLE
 
 
 def _target(slug: str, name: str) -> Target:
@@ -56,7 +65,8 @@ def _target(slug: str, name: str) -> Target:
 def _offers(target: Target) -> list[Offer]:
     said = {offer["method"]: offer.get("problem", "") for offer in target.purges}
     return [
-        Offer(name, PURGE_LABELS.get(name, name), problem, TRIED.get(name, NOWHERE)) for name, problem in said.items()
+        Offer(name, PURGE_LABELS.get(name, name), problem, TRIED.get(name, NOWHERE), name in STOPPABLE)
+        for name, problem in said.items()
     ]
 
 
@@ -127,6 +137,18 @@ def purge(request: HttpRequest, slug: str, target: str) -> HttpResponse:
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="purge")
     messages.success(request, f"{found} is being purged. Reload this page to see how far it is.")
+    return redirect("host_target", slug=found.host.slug, target=found.slug)
+
+
+@operator_action
+def stop(request: HttpRequest, slug: str, target: str, action: int) -> HttpResponse:
+    found = _target(slug, target)
+    asked = get_object_or_404(HostAction.objects.exclude(purge=""), pk=action, target=found)
+    try:
+        stop_purge(action=asked, by=person(request))
+    except Refusal as refusal:
+        return _show(request, found, problem=refusal.message, refused="stop")
+    messages.success(request, f"The purge of {found} stops after the piece under way. Reload this page to see where.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 

@@ -17,6 +17,7 @@ urlpatterns: list[URLPattern] = [
     path("hosts/<slug:slug>/log/", worker_log, name="host_log"),
     path("hosts/<slug:slug>/targets/<str:target>/", target_page.target_page, name="host_target"),
     path("hosts/<slug:slug>/targets/<str:target>/purge/", target_page.purge, name="host_purge"),
+    path("hosts/<slug:slug>/targets/<str:target>/purge/<int:action>/stop/", target_page.stop, name="host_purge_stop"),
     path("hosts/<slug:slug>/targets/<str:target>/setting/", target_page.setting, name="host_setting"),
     path("hosts/<slug:slug>/targets/<str:target>/endurance/", target_page.endurance, name="host_endurance"),
     path("hosts/<slug:slug>/differences/", host_differences, name="host_differences"),

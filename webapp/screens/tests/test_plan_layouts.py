@@ -38,6 +38,20 @@ def test_it_shows_every_layout_with_alignment_and_commands(operator: Client, poo
     assert "filename=sweetspot." in page
 
 
+def test_it_shows_the_order_of_taking_down_purging_and_building(operator: Client, pool: Target) -> None:
+    offers = [{"method": "discard", "problem": ""}]
+    pool.host.targets.filter(kind="block").update(purges=offers, model="ACME 1")
+    pool.host.targets.filter(slug="d1").update(model="OTHER 2")
+    purged = PlanDocument(
+        title="Purged", common=DOCUMENT.common | {"purge": "discard"}, parts=(Part(name="main", factors={}),)
+    )
+    factories.make_version(purged, slug="purged")
+    page = " ".join(operator.get(f"/plans/purged/?target={pool.id}").content.decode().split())
+    assert "Before <strong>each</strong> of its trials: taken down where it stands, then" in page
+    assert "purged by <code>discard</code> one after the other, then built anew" in page
+    assert "of different models: ACME 1, OTHER 2" in page
+
+
 def test_it_asks_for_the_serial_of_every_drive_that_is_taken(operator: Client, pool: Target) -> None:
     page = operator.get(f"/plans/stripes/?target={pool.id}").content.decode()
     assert "type its serial: <code>SERIAL0</code>" in page

@@ -5,6 +5,7 @@ import pytest
 from django.test import Client
 
 from webapp.hosts.models import Target
+from webapp.runs.host_actions import purge_drive
 from webapp.runs.models import Attempt, HostAction, SettingChange
 from webapp.screens.tests import factories
 from worker.contract.tests.examples import PURGED
@@ -56,6 +57,24 @@ def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> N
     page = shown(operator)
     assert "256 samples read as zeros; it promises nothing about that" in page
     assert "BLKDISCARD /dev/nvme0n1 0 960197124096" in page
+
+
+def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot(
+    operator: Client, drive: Target
+) -> None:
+    assert "can be stopped" in shown(operator)
+    action = purge_drive(target=drive, method="discard", serial=drive.arming_serial, why="", by=None)
+    assert "Stop this purge" in shown(operator)
+    assert "partly purged, and its state unknown" in shown(operator)
+    operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
+    action.refresh_from_db()
+    assert action.stop_requested_at is not None
+    assert "Stops after the piece under way" in shown(operator)
+    HostAction.objects.update(purge="nvme_format", stop_requested_at=None)
+    assert "Cannot be stopped: the drive purges itself" in shown(operator)
+    refused = operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
+    assert (refused.status_code, "Not stopped: storage1/nvme0 purges itself" in refused.content.decode()) == (400, True)
+    assert operator.post("/hosts/storage1/targets/nvme0/purge/99/stop/").status_code == 404
 
 
 def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Target) -> None:
