@@ -20,6 +20,7 @@ DOCUMENT = PlanDocument(
         ),
     ),
 )  # fmt: skip
+REBOOTED = "the restart undid it"  # as worker.settings.restore says of what a power cut put back
 CUT_SHORT = {"worker_stopped", "worker_died"}
 
 
@@ -40,4 +41,5 @@ def restarts(system: System) -> list[str]:
     done = run.trials.filter(state="done").count()
     if run.state not in (RunState.DONE, RunState.FAILED) or done < run.trial_count - 2:
         problems.append(f"{run} ended as {run.state} with {done} of {run.trial_count} trials: {run.reason}")
-    return [*problems, *not_as_asked(run), *differences(before, system.look()), *locks()]
+    left = [words for words in not_as_asked(run) if not words.endswith(REBOOTED)]
+    return [*problems, *left, *differences(before, system.look()), *locks()]

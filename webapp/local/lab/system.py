@@ -36,7 +36,7 @@ from worker.contract.inventory import Inventory
 SLUG = "lab"
 LIMIT_S = 1800.0  # software emulation on a busy machine
 LAYOUT = "layout"
-ANEW = ("kernel, boot id", "name", "path", "major minor", "devices", "interrupts")
+ANEW = ("kernel, boot id", "name", "path", "major minor", "devices", "interrupts", "controllers")
 
 
 class System:
