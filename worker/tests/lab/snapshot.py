@@ -50,6 +50,7 @@ def _lasting(found: Inventory) -> object:
             file_systems=tuple(systems),
             pci=tuple(functions),
             kernel=kernel,
+            controllers=(),  # names the same drives by their kernel names
         )
     )
 
