@@ -115,6 +115,7 @@ BODIES = {
     "POST hosts/{slug}/revoke": '{"confirm": "storage1"}',
     "DELETE hosts/{slug}": '{"confirm": "storage1"}',
     "POST hosts/{slug}/targets/{target}/purges": '{"method": "discard", "serial": "x"}',
+    "POST hosts/{slug}/targets/{target}/endurance": '{"tbw_tb": 600, "source": "data sheet"}',
     "POST hosts/{slug}/targets/{target}/settings": '{"name": "scheduler", "deed": "read"}',
     "POST runs": '{"plan": "first-look", "targets": ["storage1/scratch"]}',
     "POST runs/{number}/skip": '{"trials": [0]}',
