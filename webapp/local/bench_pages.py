@@ -44,6 +44,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="bench_pages")
     parser.add_argument("--results", type=int, default=100_000)
     parser.add_argument("--requests", type=int, default=200, help="of each kind of page")
+    parser.add_argument("--keep", action="store_true", help="keep the data, and measure the same the next time")
     options = parser.parse_args(arguments)
     state = default_state("bench-pages")
     try:
@@ -52,8 +53,11 @@ def main(arguments: Sequence[str]) -> int:
         os.environ.update(services.environment(state))
         measured = _measure(options.results, options.requests)
     finally:
-        with step("removing the bench's processes and data"):
-            stack.remove(state)
+        if options.keep:
+            stack.stop(state)
+        else:
+            with step("removing the bench's processes and data"):
+                stack.remove(state)
     return _show(measured)
 
 
@@ -62,24 +66,35 @@ def _measure(results: int, requests: int) -> list[Measured]:
 
     django.setup()
     from django.core.management import call_command
-    from django.db import connection
     from django.test import Client
 
     from webapp.core.models import User
-    from webapp.local.bench_rows import fill
     from webapp.runs.models import Run
 
     call_command("migrate", verbosity=0)
-    with step(f"filling in {results:,} results"):
-        made = fill(results)
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE")
-    runs = Run.objects.count()
+    made, runs = _filled(results), Run.objects.count()
     say(f"{made:,} results of {runs} runs on {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     client = Client(headers={"host": "localhost"})
-    client.force_login(User.objects.create_user(username="bench"))
+    client.force_login(User.objects.get_or_create(username="bench")[0])
     kinds = _kinds(runs)
     return [_timed(name, ask, read, client, requests) for name, ask, read in kinds]
+
+
+def _filled(results: int) -> int:
+    """Fill the database unless data were kept in it; how many results there are."""
+    from django.db import connection, transaction
+
+    from webapp.local.bench_rows import fill
+    from webapp.results.models import Result
+
+    if kept := Result.objects.count():
+        return kept
+    with step(f"filling in {results:,} results"):
+        with transaction.atomic():
+            made = fill(results)
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+    return made
 
 
 def _timed(name: str, ask: Ask, read: Callable[["Client", str], None], client: "Client", requests: int) -> Measured:

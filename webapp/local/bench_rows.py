@@ -1,7 +1,8 @@
 """Many results at once, as real runs leave them but for fio's own output: rows for measuring pages.
 
 Every run is one plan's grid on one target: patterns x block sizes x depths, three repeats. Numbers follow a simple
-model of a drive, with noise from a fixed seed, so two fillings are alike.
+model of a drive, with noise from a fixed seed, so two fillings are alike. The first run of each grid is written through
+the models, the others are its copies, which PostgreSQL makes: another target, plan, configuration, time and noise.
 """
 
 import hashlib
@@ -9,9 +10,12 @@ import itertools
 import json
 import random
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+from django.db import connection
+from django.db.models import Model
 
 from webapp.hosts.models import Host, Target
 from webapp.plans.document import Part, PlanDocument, write
@@ -19,7 +23,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, LegRun, Result
-from webapp.runs.models import Attempt, AttemptState, Run, RunState, Trial, TrialState
+from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
@@ -29,6 +33,16 @@ PATTERNS, SIZES = ("randread", "randwrite", "read", "write"), tuple(4096 * 2**n 
 DEPTHS = (1, 2, 4, 8, 16, 32)
 SCHEDULERS, ENGINES = ("none", "mq-deadline", "kyber"), ("io_uring", "libaio", "psync")
 BEGAN = datetime(2025, 1, 1, tzinfo=UTC)
+TRIAL_S = 11
+WAY = (TrialState.PLANNED, TrialState.DISPATCHED, TrialState.ACCEPTED, TrialState.RUNNING, TrialState.DONE)
+NOISE = "1 + 0.04 * (random() + random() + random() - 1.5)"  # standard deviation 0.02
+NOISY = {name: f"{name} * noise" for name in ("ios", "bytes", "iops", "bytes_per_s")} | {
+    name: f"{name} / noise"
+    for name in (
+        "latency_min_ns", "latency_mean_ns", "latency_max_ns", "latency_stddev_ns", "p50_ns", "p95_ns", "p99_ns",
+        "p999_ns",
+    )
+}  # fmt: skip
 Point = dict[str, Value]
 
 
@@ -40,19 +54,28 @@ class _Grid:
 
 
 def fill(results: int) -> int:
-    """Make at least so many results; how many there are."""
+    """Make at least so many results, inside a transaction; how many there are."""
     chance = random.Random(1)  # noqa: S311 - the same rows each time
     targets = _targets()
     versions = [_version(n) for n in range(PLANS)]
     configurations = [_configuration(n) for n in range(6)]
     grids = [_grid(scheduler, engine) for scheduler in SCHEDULERS for engine in ENGINES]
     histograms = [pack(_histogram(mean)) for mean in (20_000, 80_000, 300_000, 1_500_000)]
+    originals: dict[int, Run] = {}
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")  # foreign keys are not looked up, row by row
+        cursor.execute("SELECT setseed(0.5)")
     made = number = 0
     while made < results:
         number += 1
-        grid, target = chance.choice(grids), chance.choice(targets)
-        run = _run(number, chance.choice(versions), target)
-        made += _fill_run(run, target, grid, chance.choice(configurations), histograms, chance)
+        n, target, configuration = chance.randrange(len(grids)), chance.choice(targets), chance.choice(configurations)
+        run = _run(number, chance.choice(versions), target, trials=REPEATS * len(grids[n].points))
+        if n in originals:
+            _copy_run(originals[n], run, target, configuration)
+        else:
+            originals[n] = run
+            _fill_run(run, target, grids[n], configuration, histograms, chance)
+        made += run.trial_count
     return made
 
 
@@ -104,11 +127,12 @@ def _histogram(mean_ns: int) -> Histogram:
     return Histogram(latency_ns=tuple(buckets), counts=tuple(counts))
 
 
-def _run(number: int, version: PlanVersion, target: Target) -> Run:
+def _run(number: int, version: PlanVersion, target: Target, *, trials: int) -> Run:
     at = BEGAN + timedelta(hours=2 * number)
     run = Run.objects.create(
-        number=number, version=version, seed=number, trial_count=0, state=RunState.DONE, started_at=at, ended_at=at
-    )
+        number=number, version=version, seed=number, trial_count=trials, state=RunState.DONE, started_at=at,
+        ended_at=at + timedelta(seconds=TRIAL_S * trials),
+    )  # fmt: skip
     run.targets.add(target)
     return run
 
@@ -116,7 +140,7 @@ def _run(number: int, version: PlanVersion, target: Target) -> Run:
 def _fill_run(
     run: Run, target: Target, grid: _Grid, configuration: Configuration, histograms: Sequence[bytes],
     chance: random.Random,
-) -> int:  # fmt: skip
+) -> None:  # fmt: skip
     trials = list(_trials(run, target, grid))
     attempts = [
         Attempt(
@@ -127,9 +151,10 @@ def _fill_run(
     ]  # fmt: skip
     Trial.objects.bulk_create(trials)
     Attempt.objects.bulk_create(attempts)
+    Move.objects.bulk_create(move for attempt in attempts for move in _moves(attempt))
     legs = LegRun.objects.bulk_create(_leg(attempt, run, configuration) for attempt in attempts)
     pairs = zip(trials, legs, strict=True)
-    return len(Result.objects.bulk_create(_result(trial, leg, chance, histograms) for trial, leg in pairs))
+    Result.objects.bulk_create(_result(trial, leg, chance, histograms) for trial, leg in pairs)
 
 
 def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
@@ -138,6 +163,11 @@ def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
             id=uuid.uuid4(), run=run, index=index, repeat=repeat, part="a", host_id=target.host_id, target=target,
             point=point, point_key=key, workload={}, state=TrialState.DONE,
         )  # fmt: skip
+
+
+def _moves(attempt: Attempt) -> Iterator[Move]:
+    for before, after in itertools.pairwise(WAY):
+        yield Move(run_id=attempt.run_id, trial_id=attempt.trial_id, attempt=attempt, before=before, after=after)
 
 
 def _leg(attempt: Attempt, run: Run, configuration: Configuration) -> LegRun:
@@ -156,10 +186,50 @@ def _result(trial: Trial, leg: LegRun, chance: random.Random, histograms: Sequen
     return Result(
         trial=trial, leg_run=leg, direction=direction, run_id=trial.run_id, host_id=trial.host_id,
         target_id=trial.target_id, point=point, point_key=trial.point_key,
-        measured_at=leg.started_at + timedelta(seconds=11 * trial.index), ios=int(iops * 10),
+        measured_at=leg.started_at + timedelta(seconds=TRIAL_S * trial.index), ios=int(iops * 10),
         bytes=int(iops * 10 * size), runtime_ms=10_000, iops=iops, bytes_per_s=iops * size, latency_kind="lat",
         latency_min_ns=latency_ns * 0.6, latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40,
         latency_stddev_ns=latency_ns * 0.2, p50_ns=int(latency_ns * 0.95), p95_ns=int(latency_ns * 1.5),
         p99_ns=int(latency_ns * 2.1), p999_ns=int(latency_ns * 4.2) if iops > 1000 else None,
         latency=chance.choice(histograms), invalid=chance.random() < 0.001,
     )  # fmt: skip
+
+
+def _copy_run(original: Run, run: Run, target: Target, configuration: Configuration) -> None:
+    """All rows of a run as those of another; the id of a copied trial or attempt is a digest of the original's."""
+
+    def new(id_: str) -> str:
+        return f"md5('{run.number}' || {id_})::uuid"
+
+    of_run, legs = f"run_id = '{original.pk}'", _table(LegRun)
+    of_attempts = f"attempt_id IN (SELECT id FROM {_table(Attempt)} WHERE {of_run})"  # noqa: S608 - all of it is ours
+    its_attempt = new(f"(SELECT attempt_id FROM {legs} WHERE id = leg_run_id)")  # noqa: S608
+    later = f" + interval '{2 * (run.number - original.number)} hours'"
+    places = {"run_id": f"'{run.pk}'", "host_id": f"'{target.host_id}'", "target_id": f"'{target.pk}'"}
+    ids = {name: new(name) for name in ("trial_id", "attempt_id")}
+    leg = {"configuration_id": f"'{configuration.pk}'", "started_at": f"started_at{later}"}
+    result = {
+        "leg_run_id": f"(SELECT id FROM {legs} WHERE attempt_id = {its_attempt})",  # noqa: S608
+        "measured_at": f"measured_at{later}", "invalid": "random() < 0.001",
+    }  # fmt: skip
+    _copy(Trial, of_run, {"id": new("id")} | places)
+    _copy(Attempt, of_run, {"id": new("id")} | places | ids)
+    _copy(Move, of_run, places | ids)
+    _copy(LegRun, of_attempts, ids | leg)
+    _copy(Result, of_run, places | ids | result | NOISY)
+
+
+def _copy(model: type[Model], condition: str, changed: Mapping[str, str]) -> None:
+    """`changed`: column -> what is written instead, in SQL; the rest stays, but for numbers that the database gives."""
+    names = [field.column for field in model._meta.concrete_fields]
+    columns = [name for name in names if name != "id" or name in changed]
+    values = ", ".join(changed.get(name, name) for name in columns)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO {_table(model)} ({', '.join(columns)}) SELECT {values} "  # noqa: S608 - all of it is ours
+            f"FROM (SELECT *, {NOISE} AS noise FROM {_table(model)} WHERE {condition} ORDER BY id) AS original"
+        )
+
+
+def _table(model: type[Model]) -> str:
+    return model._meta.db_table
