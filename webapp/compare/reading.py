@@ -13,16 +13,15 @@ from webapp.compare.dimensions import Row
 from webapp.compare.facts import normalised
 from webapp.compare.query import CompareRefused
 from webapp.hosts.models import Target
-from webapp.plans.factors import Value
 from webapp.results.filters import ResultFilter
 from webapp.results.metrics import Metric
 from webapp.results.models import Configuration, Result
+from webapp.results.points import Point, points_of
 from webapp.results.selectors import conditions
 from webapp.runs.models import Run
 
 MOST_RESULTS = 20_000
 SPOTS_LOOKED_AT = 5_000
-Point = Mapping[str, Value]
 _COLUMNS = (
     "id", "point_key", "run_id", "target_id", "leg_run__configuration_id", "direction", "trial__repeat",
     "trial__index", "leg_run__fio_version", "invalid", "trial__invalid_reason",
@@ -31,11 +30,10 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class Rows:
-    """In the order they were measured in; `missing` results have no value of the metric. `points` by their keys."""
+    """In the order they were measured in; `missing` results have no value of the metric."""
 
     rows: tuple[Row, ...]
     missing: int
-    points: Mapping[str, Point]
 
 
 @dataclass(frozen=True)
@@ -67,12 +65,7 @@ def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
     )
     values.sort(key=lambda one: (shared.runs[one[3]][0], one[8], one[1]))
     rows = tuple(_row(one, shared) for one in values if one[0] is not None)
-    return Rows(rows, len(values) - len(rows), shared.points)
-
-
-def points_of(results: Mapping[str, int]) -> dict[str, Point]:
-    """The point of each key, read from one result that stands at it: `results` is key -> id."""
-    return dict(Result.objects.filter(id__in=results.values()).values_list("point_key", "point"))
+    return Rows(rows, len(values) - len(rows))
 
 
 def _by_key(found: QuerySet[Any], *columns: str) -> dict[int, tuple[Any, ...]]:
@@ -110,14 +103,7 @@ def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:
     return [Spot(target, points[key]) for target, key in found]
 
 
-def points_there(
-    asked: ResultFilter, most: int = SPOTS_LOOKED_AT, known: Mapping[str, Point] | None = None
-) -> list[Point]:
-    """The points of the newest `most` results: what there is to choose from. `known` ones are not read again."""
+def points_there(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Point]:
+    """The points of the newest `most` results: what there is to choose from."""
     newest = Result.objects.filter(conditions(asked)).order_by("-measured_at", "-id")
-    found = dict(newest.values_list("point_key", "id")[:most])
-    read = known or {}
-    return [
-        *(read[key] for key in found if key in read),
-        *points_of({key: id_ for key, id_ in found.items() if key not in read}).values(),
-    ]
+    return list(points_of(dict(newest.values_list("point_key", "id")[:most])).values())

@@ -1,13 +1,13 @@
 """Comparisons: results grouped into cells, repeats summarised, series held against a baseline."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import Level, Row, known_dimension, label_of
 from webapp.compare.grouping import Grouped, group
 from webapp.compare.query import CompareQuery, CompareRefused, checked
-from webapp.compare.reading import Point, read_rows
+from webapp.compare.reading import read_rows
 from webapp.compare.statistics import summarise
 from webapp.compare.structs import AxisLevel, Comparison
 from webapp.compare.table import Summaries, Table
@@ -24,7 +24,6 @@ class Selected:
     query: CompareQuery
     metric: Metric
     rows: tuple[Row, ...]
-    points: Mapping[str, Point]  # of these results, by their keys
     missing: int
     invalid: int  # left out because a person marked them
     grouped: Grouped
@@ -41,7 +40,7 @@ def select(query: CompareQuery) -> Selected:
     metric = METRICS[query.metric]
     read = read_rows(query.results, metric)
     invalid = left_out_as_invalid(query.results)
-    return Selected(query, metric, read.rows, read.points, read.missing, invalid, grouped_for(query, read.rows))
+    return Selected(query, metric, read.rows, read.missing, invalid, grouped_for(query, read.rows))
 
 
 def comparison_of(selected: Selected) -> Comparison:

@@ -1,19 +1,19 @@
 """Numbers for people. `frontend/src/lib/format.ts` says the same in TypeScript; one file of examples holds both."""
 
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 
 NOTHING = "–"
 _COUNTS = ((1, ""), (10**3, "k"), (10**6, "M"), (10**9, "G"))
 _BYTES = ((1, "B"), (10**3, "kB"), (10**6, "MB"), (10**9, "GB"), (10**12, "TB"), (10**15, "PB"))
 _BINARY_BYTES = ((1, "B"), (2**10, "KiB"), (2**20, "MiB"), (2**30, "GiB"), (2**40, "TiB"))
+_THREE_DIGITS = Context(prec=3, rounding=ROUND_HALF_UP)
 _NANOSECONDS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s"))
 
 
 def _rounded(magnitude: float) -> Decimal:
     """To three significant digits, halves up, of the exact value of the double: what JavaScript's toPrecision does."""
-    exact = Decimal(magnitude)
-    return exact.quantize(Decimal(1).scaleb(exact.adjusted() - 2), rounding=ROUND_HALF_UP)
+    return _THREE_DIGITS.create_decimal_from_float(magnitude)
 
 
 def significant(value: float) -> str:
@@ -30,10 +30,13 @@ def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
     if value is None:
         return NOTHING
     magnitude = abs(value)
-    # rounding makes 1 of 0.9995: what is further below need not be tried
-    fits = (step for step in reversed(steps) if magnitude >= 0.99 * step[0] and _rounded(magnitude / step[0]) >= 1)
-    factor, unit = next(fits, steps[0])
+    factor, unit = next((step for step in reversed(steps) if _reaches(magnitude, step[0])), steps[0])
     return f"{significant(value / factor)} {unit}".rstrip()
+
+
+def _reaches(magnitude: float, factor: int) -> bool:
+    """At least 1 after rounding, which makes 1 of 0.9995: what is further below need not be tried."""
+    return magnitude >= factor or (magnitude >= 0.99 * factor and _rounded(magnitude / factor) >= 1)
 
 
 def iops(value: float | None) -> str:

@@ -12,9 +12,10 @@ from django.db.models import Q, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.results.filters import ResultFilter
+from webapp.results.listing import Listed, listed
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
-from webapp.results.selectors import conditions, filtered
+from webapp.results.selectors import conditions
 
 COUNTED = 1_000  # more than these are not counted: it would cost more than the page itself
 # key in an address -> column; each has an index (column, id)
@@ -45,7 +46,7 @@ class Sort:
 class Page:
     """`newer` and `older` name the rows to go on from, before the first and after the last; "" at an end."""
 
-    rows: list[Result]
+    rows: list[Listed]
     newer: str
     older: str
 
@@ -63,11 +64,11 @@ def read_sort(text: str) -> Sort:
 def page_of(asked: ResultFilter, sort: Sort, *, limit: int, after: str = "", before: str = "") -> Page:
     """Raises Refusal for a row that is named wrongly."""
     backwards = bool(before) and not after
-    results = _sorted(filtered(asked), sort, backwards=backwards)
+    results = _sorted(Result.objects.filter(conditions(asked)), sort, backwards=backwards)
     named = before if backwards else after
     if named:
         results = results.filter(_beyond(sort, *_read_row(sort, named), backwards=backwards))
-    found = list(results[: limit + 1])
+    found = listed(results[: limit + 1])
     more, rows = len(found) > limit, found[:limit]
     if backwards:
         rows.reverse()
@@ -90,9 +91,9 @@ def _beyond(sort: Sort, value: object, id_: int, *, backwards: bool) -> Q:
     return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"id__{way}": id_}))
 
 
-def _row_name(sort: Sort, row: Result) -> str:
+def _row_name(sort: Sort, row: Listed) -> str:
     value = getattr(row, sort.column)
-    return f"{value.isoformat() if isinstance(value, datetime) else repr(value)}~{row.pk}"
+    return f"{value.isoformat() if isinstance(value, datetime) else repr(value)}~{row.id}"
 
 
 def _read_row(sort: Sort, text: str) -> tuple[object, int]:

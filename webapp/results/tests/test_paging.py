@@ -42,7 +42,7 @@ def test_every_sort_goes_forth_and_back(key: str, descending: bool) -> None:
     first = page_of(ALL, sort, limit=3)
     second = page_of(ALL, sort, limit=3, after=first.older)
     back = page_of(ALL, sort, limit=3, before=second.newer)
-    assert [row.pk for row in back.rows] == [row.pk for row in first.rows]
+    assert [row.id for row in back.rows] == [row.id for row in first.rows]
     assert (first.newer, back.newer) == ("", "")
     assert back.older == first.older
 

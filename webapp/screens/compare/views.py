@@ -71,7 +71,7 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     comparison = comparison_of(selected)
-    offered = points_there(without_factors(selected.query.results), known=selected.points)
+    offered = points_there(without_factors(selected.query.results))
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     context = {
         "comparison": comparison,

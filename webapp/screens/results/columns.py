@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from webapp.core.errors import Refusal
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import FACTORS, Value
+from webapp.results.listing import Listed
 from webapp.results.metrics import METRICS
-from webapp.results.models import Result
 from webapp.results.paging import SORTS
 from webapp.screens import points
 
@@ -17,14 +18,14 @@ WHEN = "when"
 class Column:
     key: str
     label: str
-    text: Callable[[Result], str]
+    text: Callable[[Listed], str]
     numeric: bool = False
     measured: bool = False  # a number that is in doubt where the result is not to be trusted
     sorts: bool = False
 
 
-def _place(key: str, label: str, text: Callable[[Result], object]) -> Column:
-    return Column(key, label, lambda result: str(text(result)))
+def _place(key: str, label: str, text: Callable[[Listed], str]) -> Column:
+    return Column(key, label, text)
 
 
 def _factor(name: str) -> Column:
@@ -32,9 +33,15 @@ def _factor(name: str) -> Column:
     return Column(
         name,
         factor.label,
-        lambda result: factor.format(result.point[name]) if name in result.point else "–",
+        lambda result: _level(name, result.point[name]) if name in result.point else "–",
         numeric=factor.numeric,
     )
+
+
+@lru_cache(maxsize=10_000, typed=True)
+def _level(name: str, value: Value) -> str:
+    """Thousands of rows have the same few, so each is written once."""
+    return FACTORS[name].format(value)
 
 
 def _metric(key: str) -> Column:
@@ -46,16 +53,16 @@ def _metric(key: str) -> Column:
 
 
 _PLACES = (
-    _place("plan", "Plan", lambda result: result.run.version.plan.title),
-    _place("host", "Host", lambda result: result.target.host.slug),
-    _place("target", "Target", lambda result: result.target),
-    _place("model", "Drive model", lambda result: result.target.model or "–"),
-    _place("serial", "Drive", lambda result: result.target.serial or "–"),
+    _place("plan", "Plan", lambda result: result.plan_title),
+    _place("host", "Host", lambda result: result.host),
+    _place("target", "Target", lambda result: f"{result.host}/{result.target}"),
+    _place("model", "Drive model", lambda result: result.model or "–"),
+    _place("serial", "Drive", lambda result: result.serial or "–"),
     _place("direction", "Direction", lambda result: result.direction),
-    _place("drive_state", "Drive state", lambda result: getattr(result, "drive_state", None) or "–"),
+    _place("drive_state", "Drive state", lambda result: result.drive_state or "–"),
 )
 _TIMES = (
-    Column("repeat", "Repeat", lambda result: str(result.trial.repeat), numeric=True),
+    Column("repeat", "Repeat", lambda result: str(result.repeat), numeric=True),
     Column("ios", "I/Os", lambda result: f"{result.ios:,}", numeric=True),
 )
 
@@ -73,7 +80,7 @@ _BEFORE = ("target", "direction")
 _AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p99", "latency_p999", WHEN)
 
 
-def default_columns(rows: Iterable[Result], asked: Iterable[str]) -> tuple[str, ...]:
+def default_columns(rows: Iterable[Listed], asked: Iterable[str]) -> tuple[str, ...]:
     """Factors that vary among the rows shown, and those that are filtered by."""
     named = dict.fromkeys([*points.varying(row.point for row in rows), *asked])
     return (*_BEFORE, *(name for name in FACTORS if name in named), *_AFTER)

@@ -7,7 +7,7 @@ from django.http import StreamingHttpResponse
 
 from webapp.plans.factors import FACTORS
 from webapp.results.filters import ResultFilter
-from webapp.results.models import Result
+from webapp.results.listing import Listed
 from webapp.results.paging import Sort, page_of
 
 FIRST_CHUNK, CHUNK = 100, 1000  # results that are read at once: few at first, so that the file begins soon
@@ -61,11 +61,10 @@ def _heading(name: str) -> str:
     return name if not unit or name.lower().endswith(f"_{spelled.lower()}") else f"{name}_{spelled}"
 
 
-def _row(result: Result) -> Sequence[object]:
-    trial, target, run = result.trial, result.target, result.run
+def _row(result: Listed) -> Sequence[object]:
     return [
-        run.number, run.version.plan.slug, trial.index + 1, trial.repeat, target.host.slug, target.slug, target.model,
-        target.serial, getattr(result, "drive_state", None) or "", result.direction, result.measured_at.isoformat(),
+        result.run, result.plan, result.trial + 1, result.repeat, result.host, result.target, result.model,
+        result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
         result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
     ]  # fmt: skip

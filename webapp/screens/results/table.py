@@ -1,57 +1,52 @@
 """The rows of the table of results as HTML: a page has thousands of cells, too many for a template to be quick."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from html import escape
 
-from django.urls import reverse
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from webapp.results.models import Result
+from webapp.results.listing import Listed
+from webapp.screens.addresses import TrialAddress, trial_addresses
+from webapp.screens.choices import escaped
 from webapp.screens.results.columns import WHEN, Column
 from webapp.screens.templatetags.show import moment
 
-_ROW = '<tr{}><td class="sticky nowrap"><a href="{}">{} #{}</a>{}</td>{}{}</tr>\n'
-_TROUBLE = (
-    ' <a class="trouble" href="{}#kernel-log" '
-    'title="The kernel reported trouble with storage meanwhile: {} of its log">⚠'
-    '<span class="visually-hidden"> kernel log: {}</span></a>'
-)
+_MARKED = ' class="is-invalid-row"'
 
 
-def table_rows(results: Iterable[Result], columns: Sequence[Column], *, with_reasons: bool) -> SafeString:
+def table_rows(results: Iterable[Listed], columns: Sequence[Column], *, with_reasons: bool) -> SafeString:
     """One for each result; `with_reasons` there is a last column that says why a result is not to be trusted."""
-    return format_html_join("", _ROW, (_row(result, columns, with_reasons) for result in results))
+    address_of = trial_addresses()
+    return SafeString("".join(_row(result, columns, with_reasons, address_of) for result in results))
 
 
-def _row(result: Result, columns: Sequence[Column], with_reasons: bool) -> tuple[object, ...]:
-    number, index = result.run.number, result.trial.index
-    trial = reverse("trial", args=(number, index))
+def _row(result: Listed, columns: Sequence[Column], with_reasons: bool, address_of: TrialAddress) -> str:
+    trial = address_of(result.run, result.trial)
     return (
-        SafeString(' class="is-invalid-row"' if result.invalid else ""),
-        trial,
-        number,
-        index + 1,
-        _trouble(trial, result.kernel_lines) if result.kernel_lines else "",
-        SafeString("".join(_cells(result, columns))),
-        _reason(result) if with_reasons else "",
+        f"<tr{_MARKED if result.invalid else ''}>"
+        f'<td class="sticky nowrap"><a href="{trial}">{result.run} #{result.trial + 1}</a>'
+        f"{_trouble(trial, result.kernel_lines) if result.kernel_lines else ''}</td>"
+        f"{''.join(_cells(result, columns))}{_reason(result) if with_reasons else ''}</tr>\n"
     )
 
 
-def _trouble(trial: str, lines: int) -> SafeString:
+def _trouble(trial: str, lines: int) -> str:
     said = f"{lines} line{'' if lines == 1 else 's'}"
-    return format_html(_TROUBLE, trial, said, said)
+    return (
+        f' <a class="trouble" href="{trial}#kernel-log" '
+        f'title="The kernel reported trouble with storage meanwhile: {said} of its log">⚠'
+        f'<span class="visually-hidden"> kernel log: {said}</span></a>'
+    )
 
 
-def _cells(result: Result, columns: Sequence[Column]) -> Iterator[str]:
+def _cells(result: Listed, columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
         if column.key == WHEN:
             yield f"<td>{moment(result.measured_at)}</td>"
         else:
             doubted = " distrust" if column.measured and result.invalid else ""
-            yield f'<td class="{"num" if column.numeric else "nowrap"}{doubted}">{escape(column.text(result))}</td>'
+            yield f'<td class="{"num" if column.numeric else "nowrap"}{doubted}">{escaped(column.text(result))}</td>'
 
 
-def _reason(result: Result) -> SafeString:
-    words = format_html('<span class="worse">invalid: {}</span>', result.why_invalid) if result.invalid else ""
-    return format_html('<td class="small">{}</td>', words)
+def _reason(result: Listed) -> str:
+    words = f'<span class="worse">invalid: {escaped(result.why_invalid)}</span>' if result.invalid else ""
+    return f'<td class="small">{words}</td>'

@@ -12,7 +12,7 @@ from webapp.compare.reading import points_there
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors
-from webapp.results.models import Result
+from webapp.results.listing import Listed
 from webapp.results.paging import COUNTED, Page, Sort, count_up_to, page_of, read_sort, without_value
 from webapp.results.preferences import remember_columns, remembered_columns
 from webapp.results.selectors import left_out_as_invalid
@@ -72,7 +72,7 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
     }
 
 
-def _columns(request: HttpRequest, asked: ResultFilter, rows: Sequence[Result]) -> list[Column]:
+def _columns(request: HttpRequest, asked: ResultFilter, rows: Sequence[Listed]) -> list[Column]:
     """Of the address; else as the person wants them; else the usual ones."""
     given = read_columns(request.GET.getlist("columns"))
     remembered = () if given else tuple(key for key in remembered_columns(person(request)) if key in COLUMNS)

@@ -46,9 +46,8 @@ def moment(at: datetime | None, nothing: str = "never") -> SafeString:
     if at is None:
         return format_html("{}", nothing)
     utc = at.astimezone(UTC)
-    return format_html(
-        '<time datetime="{}" class="nowrap">{}</time>', utc.isoformat(timespec="seconds"), f"{utc:%Y-%m-%d %H:%M} UTC"
-    )
+    text = utc.isoformat(" ", "seconds")  # of digits and signs: nothing in it needs to be escaped
+    return SafeString(f'<time datetime="{text.replace(" ", "T")}" class="nowrap">{text[:-9]} UTC</time>')
 
 
 @register.simple_tag(takes_context=True)
