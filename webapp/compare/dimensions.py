@@ -2,8 +2,10 @@
 the configuration that was observed, and each fact of it (`fact.device.firmware`)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
+
+import msgspec
 
 from webapp.plans.factors import FACTORS, Value
 from webapp.results.filters import NOT_SET
@@ -13,8 +15,7 @@ FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(msgspec.Struct, frozen=True, gc=False):
     """One result, as far as comparing needs it."""
 
     id: int
@@ -31,7 +32,7 @@ class Row:
     configuration: str  # digest, "" if none was observed
     fio_version: str
     invalid: str = ""  # why it is not to be trusted
-    facts: Mapping[str, str] = field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
+    facts: Mapping[str, str] = msgspec.field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
 
     @property
     def drive_state(self) -> str:
@@ -39,8 +40,7 @@ class Row:
         return self.facts.get("drive_state", "")
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(msgspec.Struct, frozen=True, gc=False):
     """One value of a dimension. `number` is None where it is no number."""
 
     key: str  # as it stands in an address

@@ -29,13 +29,17 @@ def group(rows: Sequence[Row], query: CompareQuery) -> Grouped:
     by_panel = known_dimension(query.panel) if query.panel else None
     for row in rows:
         panel = by_panel.level(row) if by_panel else Level("", "", None)
-        levels = tuple(each.level(row) for each in by_series)
+        levels = tuple([each.level(row) for each in by_series])
         at = by_x.level(row)
-        key = ",".join(level.key for level in levels)
-        panels.setdefault(panel.key, panel)
-        series.setdefault(key, levels)
-        x.setdefault(at.key, at)
-        cells.setdefault((panel.key, key, at.key), []).append(row)
+        key = ",".join([level.key for level in levels])
+        place = panel.key, key, at.key
+        if place in cells:
+            cells[place].append(row)
+        else:
+            cells[place] = [row]
+            panels.setdefault(panel.key, panel)
+            series.setdefault(key, levels)
+            x.setdefault(at.key, at)
     return Grouped(cells, _sorted(panels), _named(series, query), _sorted(x))
 
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
 
 from webapp.compare.dimensions import Row
 from webapp.compare.facts import normalised
@@ -22,9 +23,10 @@ from webapp.runs.models import Run
 
 MOST_RESULTS = 20_000
 SPOTS_LOOKED_AT = 5_000
+# a text is looked up more quickly than a UUID
 _COLUMNS = (
-    "id", "point_key", "run_id", "target_id", "leg_run__configuration_id", "direction", "trial__repeat",
-    "trial__index", "leg_run__fio_version", "invalid", "trial__invalid_reason",
+    "id", "point_key", Cast("run_id", TextField()), Cast("target_id", TextField()), "leg_run__configuration_id",
+    "direction", "trial__repeat", "trial__index", "leg_run__fio_version", "invalid", "trial__invalid_reason",
 )  # fmt: skip
 
 
@@ -41,8 +43,8 @@ class _Shared:
     """What results share, by its key in the database."""
 
     points: Mapping[str, Point]
-    runs: Mapping[int, tuple[int, str, str]]  # number, plan, why it is invalid
-    targets: Mapping[int, tuple[str, str, str, str]]  # host, target, model and serial of its drive
+    runs: Mapping[str, tuple[int, str, str]]  # number, plan, why it is invalid
+    targets: Mapping[str, tuple[str, str, str, str]]  # host, target, model and serial of its drive
     facts: Mapping[str, Mapping[str, str]]
 
 
@@ -68,8 +70,8 @@ def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
     return Rows(rows, len(values) - len(rows))
 
 
-def _by_key(found: QuerySet[Any], *columns: str) -> dict[int, tuple[Any, ...]]:
-    return {pk: tuple(values) for pk, *values in found.order_by().values_list("pk", *columns)}
+def _by_key(found: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:
+    return {str(pk): tuple(values) for pk, *values in found.order_by().values_list("pk", *columns)}
 
 
 def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:

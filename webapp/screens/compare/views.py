@@ -27,6 +27,7 @@ from webapp.screens.compare.defaults import choose_for
 from webapp.screens.compare.form import form_of
 from webapp.screens.compare.heat import heat_of
 from webapp.screens.compare.ladder import ladder_of
+from webapp.screens.compare.numbers import number_rows
 from webapp.screens.compare.saved import opened
 from webapp.screens.results.picks import pairs_of
 
@@ -111,7 +112,7 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
         "payload": msgspec.to_builtins(charts_of(comparison, options, bounds)),
-        "rows": table_of(comparison),
+        "rows": number_rows(table_of(comparison), with_panel=bool(comparison.panel_label)),
         "heat": heat,
     }
 
