@@ -1,7 +1,7 @@
 """Comparisons: results grouped into cells, repeats summarised, series held against a baseline."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import Level, Row, known_dimension, label_of
@@ -12,7 +12,7 @@ from webapp.compare.statistics import summarise
 from webapp.compare.structs import AxisLevel, Comparison
 from webapp.compare.table import Summaries, Table
 from webapp.results.metrics import METRICS, Metric
-from webapp.results.selectors import left_out_as_invalid
+from webapp.results.selectors import left_out_as_invalid, located
 
 MOST_SERIES = 50
 
@@ -35,8 +35,9 @@ def compare(query: CompareQuery) -> Comparison:
 
 
 def select(query: CompareQuery) -> Selected:
-    """Six database queries, whatever is asked. Raises CompareRefused in words."""
+    """Seven database queries at most, whatever is asked. Raises CompareRefused in words."""
     checked(query)
+    query = replace(query, results=located(query.results))
     metric = METRICS[query.metric]
     read = read_rows(query.results, metric)
     invalid = left_out_as_invalid(query.results)

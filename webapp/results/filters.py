@@ -57,6 +57,8 @@ class ResultFilter:
     repeats: tuple[int, ...] = ()  # from 1
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
+    # lookup of results -> keys in the database that the places above stand for; None until `selectors.located`
+    located: Mapping[str, tuple[object, ...]] | None = None
 
 
 def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:

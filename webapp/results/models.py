@@ -122,9 +122,9 @@ class Result(models.Model):
     leg_run = models.ForeignKey(LegRun, on_delete=models.CASCADE, related_name="results")
     direction = models.CharField(max_length=5)
     # Copied for filtering without joins; they never change once a trial has ended.
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results")
-    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False)
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+", db_index=False)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+", db_index=False)
     point = models.JSONField()
     point_key = models.CharField(max_length=64)
     measured_at = models.DateTimeField()
@@ -164,6 +164,9 @@ class Result(models.Model):
         indexes = [
             GinIndex(fields=["point"], name="result_point", opclasses=["jsonb_path_ops"]),
             models.Index(fields=["-measured_at", "-id"], name="result_latest_first"),
+            # the newest of a place, and the indexes of its foreign key
+            models.Index(fields=["host", "-measured_at", "-id"], name="result_latest_of_host"),
+            models.Index(fields=["target", "-measured_at", "-id"], name="result_latest_of_target"),
             models.Index(fields=["run", "point_key"], name="result_of_point"),
             # how many were left out of a view, of which there are few
             models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),

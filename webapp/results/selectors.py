@@ -3,6 +3,7 @@
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, Prefetch, Q, QuerySet
@@ -11,7 +12,7 @@ from django.db.models.fields.json import KeyTextTransform
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import hosts_called
-from webapp.results.filters import Absence, Level, ResultFilter
+from webapp.results.filters import NOT_SET, Absence, Level, ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.runs.models import Attempt, Run, Trial
 
@@ -52,25 +53,47 @@ def newest_run() -> int | None:
 def conditions(asked: ResultFilter) -> Q:
     """The filter as a condition on results."""
     condition = Q() if asked.invalid else VALID
-    named = {
-        "run__number__in": asked.runs,
-        "run__version__plan__slug__in": asked.plans,
-        "direction__in": asked.directions,
-        "target__model__in": asked.models,
-        "target__serial__in": asked.serials,
-        "trial__repeat__in": asked.repeats,
-    }
+    condition &= Q(**(_places(asked) if asked.located is None else asked.located))
+    named = {"direction__in": asked.directions, "trial__repeat__in": asked.repeats}
     condition &= Q(**{lookup: values for lookup, values in named.items() if values})
-    if asked.hosts:
-        condition &= Q(host__in=hosts_called(asked.hosts))
-    if asked.targets:
-        names = (name.partition("/") for name in asked.targets)
-        condition &= _any(Q(host__in=hosts_called([host]), target__slug=target) for host, _, target in names)
     if asked.configurations:
         condition &= _any(Q(leg_run__configuration__digest__startswith=digest) for digest in asked.configurations)
+    # one look at a point for all factors of which one level is asked for
+    alone = {name: levels[0] for name, levels in asked.factors.items() if len(levels) == 1 and levels[0] is not NOT_SET}
+    if alone:
+        condition &= Q(point__contains=alone)
     for name, levels in asked.factors.items():
-        condition &= _any(_at(name, level) for level in levels)
+        if name not in alone:
+            condition &= _any(_at(name, level) for level in levels)
     return condition
+
+
+def located(asked: ResultFilter) -> ResultFilter:
+    """The same with its places looked up, for several queries about it: at most three queries, and PostgreSQL knows
+    for ids how many results they have, and finds those of one place in the order of time (`models.Result`)."""
+    found = {lookup: tuple(things.values_list("pk", flat=True)) for lookup, things in _places(asked).items()}
+    return replace(asked, located=found)
+
+
+def _places(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
+    """Lookup of results -> the hosts, targets and runs that are named."""
+    found: dict[str, QuerySet[Any]] = {}
+    if asked.hosts:
+        found["host__in"] = hosts_called(asked.hosts)
+    if asked.targets or asked.models or asked.serials:
+        found["target__in"] = _targets(asked)
+    if asked.runs or asked.plans:
+        named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans}
+        found["run__in"] = Run.objects.filter(**{key: values for key, values in named.items() if values}).order_by()
+    return found
+
+
+def _targets(asked: ResultFilter) -> QuerySet[Target]:
+    named = {"model__in": asked.models, "serial__in": asked.serials}
+    targets = Target.objects.filter(**{lookup: values for lookup, values in named.items() if values}).order_by()
+    names = (name.partition("/") for name in asked.targets)
+    called = [Q(host__in=hosts_called([host]), slug=slug) for host, _, slug in names]
+    return targets.filter(_any(called)) if called else targets
 
 
 def _at(name: str, level: Level) -> Q:

@@ -9,6 +9,7 @@ from webapp.plans.factors import FACTORS
 from webapp.results.filters import ResultFilter
 from webapp.results.listing import Listed
 from webapp.results.paging import Sort, page_of
+from webapp.results.selectors import located
 
 FIRST_CHUNK, CHUNK = 100, 1000  # results that are read at once: few at first, so that the file begins soon
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
@@ -47,6 +48,7 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
         "run", "plan", "trial", "repeat", "host", "target", "drive_model", "drive_serial", "drive_state", "direction",
         "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
     ]  # fmt: skip
+    asked = located(asked)
     page = page_of(asked, Sort(), limit=FIRST_CHUNK)
     yield from map(_row, page.rows)
     while page.older:

@@ -15,7 +15,7 @@ from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, wit
 from webapp.results.listing import Listed
 from webapp.results.paging import COUNTED, Page, Sort, count_up_to, page_of, read_sort, without_value
 from webapp.results.preferences import remember_columns, remembered_columns
-from webapp.results.selectors import left_out_as_invalid
+from webapp.results.selectors import left_out_as_invalid, located
 from webapp.screens.access import own_action, page, person
 from webapp.screens.choices import options_of
 from webapp.screens.results.columns import COLUMNS, Column, default_columns, read_columns
@@ -49,7 +49,7 @@ def _with_another_factor(request: HttpRequest) -> HttpResponse:
 
 
 def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
-    sort = read_sort(request.GET.get("sort", ""))
+    sort, asked = read_sort(request.GET.get("sort", "")), located(asked)
     shown = page_of(
         asked, sort, limit=PER_PAGE, after=request.GET.get("after", ""), before=request.GET.get("before", "")
     )
