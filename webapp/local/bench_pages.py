@@ -5,6 +5,7 @@ in this process but through all of Django: middleware, session, database, templa
 """
 
 import argparse
+import importlib
 import os
 import random
 import time
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 WANTED_MS = 100.0
 WARM_UP = 10
+LISTS = ("/runs/", "/runs/?page=2", "/plans/", "/hosts/", "/", "/queue/")
 Ask = Callable[[random.Random], str]
 
 
@@ -72,6 +74,7 @@ def _measure(results: int, requests: int) -> list[Measured]:
     from webapp.runs.models import Run
 
     call_command("migrate", verbosity=0)
+    importlib.import_module("webapp.wsgi")  # what the web tier loads, and how it collects garbage
     made, runs = _filled(results), Run.objects.count()
     say(f"{made:,} results of {runs} runs on {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     client = Client(headers={"host": "localhost"})
@@ -130,6 +133,8 @@ def _kinds(runs: int) -> list[tuple[str, Ask, Callable[["Client", str], None]]]:
         ("results: filtered by place and factor", lambda chance: f"/results/?{_filters(chance, runs)}", _whole),
         ("compare: one to three runs, all charts", lambda chance: _comparison(chance, runs), _whole),
         ("compare: latency and time line", lambda chance: _comparison(chance, runs, detail=True), _whole),
+        ("run: 504 trials", lambda chance: f"/runs/{chance.randint(1, runs)}/", _whole),
+        ("runs, plans, hosts, overview, queue", lambda chance: chance.choice(LISTS), _whole),
         ("results as CSV: first rows", lambda chance: f"/results.csv?{_filters(chance, runs)}", _first_rows),
     ]
 

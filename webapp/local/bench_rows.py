@@ -151,7 +151,7 @@ def _fill_run(
     ]  # fmt: skip
     Trial.objects.bulk_create(trials)
     Attempt.objects.bulk_create(attempts)
-    Move.objects.bulk_create(move for attempt in attempts for move in _moves(attempt))
+    Move.objects.bulk_create(move for pair in zip(trials, attempts, strict=True) for move in _moves(*pair))
     legs = LegRun.objects.bulk_create(_leg(attempt, run, configuration) for attempt in attempts)
     pairs = zip(trials, legs, strict=True)
     Result.objects.bulk_create(_result(trial, leg, chance, histograms) for trial, leg in pairs)
@@ -165,9 +165,9 @@ def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
         )  # fmt: skip
 
 
-def _moves(attempt: Attempt) -> Iterator[Move]:
+def _moves(trial: Trial, attempt: Attempt) -> Iterator[Move]:
     for before, after in itertools.pairwise(WAY):
-        yield Move(run_id=attempt.run_id, trial_id=attempt.trial_id, attempt=attempt, before=before, after=after)
+        yield Move(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=after)
 
 
 def _leg(attempt: Attempt, run: Run, configuration: Configuration) -> LegRun:
@@ -221,7 +221,7 @@ def _copy_run(original: Run, run: Run, target: Target, configuration: Configurat
 
 def _copy(model: type[Model], condition: str, changed: Mapping[str, str]) -> None:
     """`changed`: column -> what is written instead, in SQL; the rest stays, but for numbers that the database gives."""
-    names = [field.column for field in model._meta.concrete_fields]
+    names = [str(field.column) for field in model._meta.concrete_fields]
     columns = [name for name in names if name != "id" or name in changed]
     values = ", ".join(changed.get(name, name) for name in columns)
     with connection.cursor() as cursor:

@@ -73,13 +73,13 @@ def _listed(
     row: tuple[Any, ...],
     points: Mapping[str, Point],
     runs: Mapping[UUID, tuple[Any, ...]],
-    targets: Mapping[int, tuple[Any, ...]],
+    targets: Mapping[UUID, tuple[Any, ...]],
     states: Mapping[str | None, str],
 ) -> Listed:
     *numbers, index, repeat, why, key, run_id, target_id, configuration = row
     run, plan, title, run_why = runs[run_id]
-    state = states.get(configuration, "")
-    return Listed(*numbers, index, repeat, points[key], run, plan, title, *targets[target_id], state, why or run_why)
+    of_run, of_configuration = (run, plan, title), (states.get(configuration, ""), why or run_why)
+    return Listed(*(*numbers, index, repeat, points[key], *of_run, *targets[target_id], *of_configuration))
 
 
 def _runs(ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
@@ -87,7 +87,7 @@ def _runs(ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
     return {id_: tuple(rest) for id_, *rest in Run.objects.filter(pk__in=ids).order_by().values_list("pk", *columns)}
 
 
-def _targets(ids: set[int]) -> dict[int, tuple[Any, ...]]:
+def _targets(ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
     columns = ("host__slug", "slug", "model", "serial")
     return {id_: tuple(rest) for id_, *rest in Target.objects.filter(pk__in=ids).order_by().values_list("pk", *columns)}
 

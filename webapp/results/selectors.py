@@ -152,7 +152,7 @@ def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
     return [(kind, name) for kind, name in found or []]
 
 
-def kernel_lines_of(trials: Iterable[Trial]) -> Mapping[UUID, int]:
+def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUID, int]:
     """How many lines about trouble with storage the kernel's log has of each trial that has any, all its tries."""
     said = KernelLine.objects.filter(attempt__trial__in=trials).order_by().values_list("attempt__trial")
     return {trial: lines for trial, lines in said.annotate(Count("sequence")) if trial is not None}

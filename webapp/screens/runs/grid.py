@@ -1,12 +1,16 @@
 """The grid of a run's plan: a row a point and target, a column a repeat."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
+
+from django.utils.safestring import SafeString
 
 from webapp.core import formatting
 from webapp.runs.models import Run, Trial
 from webapp.screens import points
+from webapp.screens.addresses import TrialAddress, trial_addresses
+from webapp.screens.choices import escaped
 from webapp.screens.payloads import LiveCell
 
 
@@ -49,11 +53,12 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
     known = {cell.trial: cell for cell in cells}
     groups = sorted(by_row.values(), key=lambda group: _place(run, group[0], names))
+    place_of = _place_words(groups)
     return Grid(
         fixed=_fixed(trials, names),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
-        rows=tuple(_row(group, _words(group[0], names, trials), repeats, known) for group in groups),
+        rows=tuple(_row(group, _words(group[0], names, place_of(group[0])), repeats, known) for group in groups),
     )
 
 
@@ -69,13 +74,19 @@ def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, 
     return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
 
-def _words(trial: Trial, names: Sequence[str], trials: Sequence[Trial]) -> str:
-    """What sets a row apart: the levels that vary, and the target, with its host, where there are several."""
+def _words(trial: Trial, names: Sequence[str], place: str) -> str:
+    """What sets a row apart: the levels that vary, and the place."""
     words = [points.in_words(trial.point, names)] if names else []
-    if len({each.target_id for each in trials}) > 1:
-        several_hosts = len({each.host_id for each in trials}) > 1
-        words.append(f"{trial.host.slug}/{trial.target.slug}" if several_hosts else trial.target.slug)
-    return " · ".join(words) or points.in_words(trial.point)
+    return " · ".join([*words, *([place] if place else [])]) or points.in_words(trial.point)
+
+
+def _place_words(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
+    """The target of a row, with its host, where there are several."""
+    if len({group[0].target_id for group in groups}) < 2:
+        return lambda _: ""
+    if len({group[0].host_id for group in groups}) < 2:
+        return lambda trial: trial.target.slug
+    return lambda trial: f"{trial.host.slug}/{trial.target.slug}"
 
 
 def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapping[int, LiveCell]) -> GridRow:
@@ -111,3 +122,28 @@ def _text(cell: LiveCell) -> str:
     if cell.state == "done":
         return " / ".join(formatting.iops(value.iops) for value in cell.values) or "no result"
     return "·" if cell.state == "planned" else cell.state_label
+
+
+# ---- as HTML, which a template takes too long for: a run has hundreds of trials
+
+
+def grid_rows(run: Run, grid: Grid) -> SafeString:
+    """The body of the table, with a heading over each part where there are several."""
+    return SafeString("".join(_lines(run.number, grid)))
+
+
+def _lines(run: int, grid: Grid) -> Iterator[str]:
+    address_of, part = trial_addresses(), None
+    for row in grid.rows:
+        if grid.several_parts and row.part != part:
+            part = row.part
+            yield f'<tr class="group"><th scope="rowgroup" colspan="{grid.columns}">{escaped(part)}</th></tr>\n'
+        cells = "".join(_cell_html(run, cell, address_of) if cell else "<td></td>" for cell in row.cells)
+        spread = f'<td class="num muted" data-spread>{escaped(row.spread)}</td>'
+        yield f'<tr><th scope="row">{escaped(row.point)}</th>{cells}{spread}</tr>\n'
+
+
+def _cell_html(run: int, cell: GridCell, address_of: TrialAddress) -> str:
+    marks = f"{' is-invalid' if cell.invalid else ''}{' is-troubled' if cell.troubled else ''}"
+    link = f'<a href="{address_of(run, cell.trial)}" title="{escaped(cell.title)}">{escaped(cell.text)}</a>'
+    return f'<td class="trial state-{cell.state}{marks}" data-trial="{cell.trial}">{link}</td>'

@@ -22,7 +22,7 @@ from django.utils import timezone
 from webapp.core import formatting
 from webapp.results.models import Result, Sample
 from webapp.results.selectors import kernel_lines_of
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.phases import doing
 from webapp.runs.selectors import progress
 from webapp.screens import points
@@ -240,35 +240,29 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
     if cursor.moves_until is not None:
         moved = Q(moves__at__gt=cursor.moves_until - OVERLAP)
         trials = trials.filter(moved).distinct()
-    return live_cells(list(trials.select_related("run").order_by("index")))
+    return live_cells(trials.order_by("index"))
 
 
-def live_cells(trials: Sequence[Trial]) -> tuple[LiveCell, ...]:
-    """Cells of trials, with what the finished ones measured."""
+def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
+    """Cells of trials, with what the finished ones measured. Three queries."""
+    these = trials.order_by().values("pk")
     values: dict[UUID, list[LiveValue]] = {}
-    measured = Result.objects.filter(trial__in=trials).order_by("direction").defer("latency", "point")
-    for result in measured:
-        values.setdefault(result.trial_id, []).append(_live_value(result))
-    said = kernel_lines_of(trials)
+    numbers = ("trial_id", "direction", "iops", "bytes_per_s", "latency_mean_ns", "p99_ns")
+    measured = Result.objects.filter(trial__in=these).order_by("direction").values_list(*numbers)
+    for trial_id, direction, iops, bytes_per_s, mean_ns, p99_ns in measured:
+        value = LiveValue(direction=direction, iops=iops, bytes_per_s=bytes_per_s, mean_ns=mean_ns, p99_ns=p99_ns)
+        values.setdefault(trial_id, []).append(value)
+    said, labels = kernel_lines_of(these), dict(TrialState.choices)
+    columns = ("pk", "index", "state", "reason", "invalid_reason", "run__invalid_reason")
     return tuple(
         LiveCell(
-            trial=trial.index,
-            state=trial.state,
-            state_label=trial.get_state_display(),
-            reason=trial.reason,
-            invalid=trial.why_invalid,
-            kernel_lines=said.get(trial.pk, 0),
-            values=tuple(values.get(trial.id, ())),
+            trial=index,
+            state=state,
+            state_label=labels[state],
+            reason=reason,
+            invalid=why or run_why,
+            kernel_lines=said.get(pk, 0),
+            values=tuple(values.get(pk, ())),
         )
-        for trial in trials
-    )
-
-
-def _live_value(result: Result) -> LiveValue:
-    return LiveValue(
-        direction=result.direction,
-        iops=result.iops,
-        bytes_per_s=result.bytes_per_s,
-        mean_ns=result.latency_mean_ns,
-        p99_ns=result.p99_ns,
+        for pk, index, state, reason, why, run_why in trials.values_list(*columns)
     )

@@ -21,7 +21,7 @@ from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
-from webapp.screens.runs.grid import build_grid
+from webapp.screens.runs.grid import build_grid, grid_rows
 from webapp.screens.runs.live import live_run
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
@@ -57,14 +57,17 @@ def _run(number: int) -> Run:
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
     payload = live_run(run, with_samples=False)
-    trials = list(run.trials.select_related("run", "host", "target").order_by("index"))
+    trials = list(run.trials.defer("workload", "settings").prefetch_related("host", "target").order_by("index"))
+    grid = build_grid(run, trials, payload.cells)
     moves = Move.objects.filter(run=run).select_related("trial").order_by("-at", "-id")
+    moves = moves.only("at", "before", "after", "code", "reason", "trial__index")
     context = {
         "run": run,
         "live": payload,
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
-        "grid": build_grid(run, trials, payload.cells),
+        "grid": grid,
+        "grid_rows": grid_rows(run, grid),
         "failures": [trial for trial in trials if trial.reason],
         "moves": moves[:MOVES_SHOWN],
         "targets": run.targets.select_related("host"),
