@@ -142,7 +142,7 @@ def test_it_goes_on_where_a_page_ended(operator: Client, run: Run, monkeypatch: 
     monkeypatch.setattr("webapp.screens.results.views.PER_PAGE", 10)
     first = operator.get("/results/").context["page"]
     second = operator.get("/results/", {"after": first.older}).context["page"]
-    seen = [result.pk for result in (*first.rows, *second.rows)]
+    seen = [result.id for result in (*first.rows, *second.rows)]
     assert len(set(seen)) == 20
     assert operator.get("/results/", {"before": second.newer}).context["page"].rows == first.rows
 
