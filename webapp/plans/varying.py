@@ -28,14 +28,8 @@ def in_order(names: Iterable[str]) -> list[str]:
 
 def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
     """Names that some points have and others lack, or that take more than one level: all that can vary."""
-    if not points:
-        return set()
-    first = points[0]
-    found: set[str] = set()
-    for point in points[1:]:
-        found |= first.keys() ^ point.keys()
-        found.update(name for name, value in point.items() if name not in found and first[name] != value)
-    return found
+    columns = {name: [point.get(name, _ABSENT) for point in points] for name in set[str]().union(*points)}
+    return {name for name, column in columns.items() if column.count(column[0]) < len(column)}
 
 
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:

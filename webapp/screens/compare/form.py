@@ -52,10 +52,11 @@ def form_of(
     """`baselines` and `spots`: key -> name of the series and places that there are."""
     asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
+    varied = points.varying(all_points)
     return CompareForm(
-        axes=_axes(pairs, all_points, rows, baselines or {}),
+        axes=_axes(pairs, varied, rows, baselines or {}),
         looks=_looks(pairs, options, spots or {}),
-        picks=(*place_picks(asked), configurations, *factor_picks(all_points, asked)),
+        picks=(*place_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
         hidden=tuple((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
     )
@@ -65,10 +66,8 @@ def _given(pairs: Pairs, key: str) -> list[str]:
     return [name.strip() for k, value in pairs if k == key for name in value.split(",") if name.strip()]
 
 
-def _axes(
-    pairs: Pairs, all_points: Sequence[Point], rows: Sequence[Row], baselines: Mapping[str, str]
-) -> tuple[Choice, ...]:
-    groups = _dimensions(all_points, rows)
+def _axes(pairs: Pairs, varied: Sequence[str], rows: Sequence[Row], baselines: Mapping[str, str]) -> tuple[Choice, ...]:
+    groups = _dimensions(varied, rows)
     metric = (_given(pairs, "metric") or ["iops"])[-1]
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "") or next(iter(baselines), "")
     labels = {key: known.label for key, known in METRICS.items()}
@@ -108,9 +107,9 @@ def _option(name: str, chosen: str) -> Option:
     return Option(name, known.label if known else name, name == chosen)
 
 
-def _dimensions(all_points: Sequence[Point], rows: Sequence[Row]) -> list[Group]:
+def _dimensions(varied: Sequence[str], rows: Sequence[Row]) -> list[Group]:
     """Factors that vary, places, and facts that differ between the configurations that were observed."""
-    factors = [name for name in points.varying(all_points) if name in DIMENSIONS]
+    factors = [name for name in varied if name in DIMENSIONS]
     facts = [f"{FACT_PREFIX}{name}" for name in _differing_facts(rows)]
     named = (("Factors that vary", factors), ("Where and when", PLACES), ("Observed", facts))
     return [Group(label, tuple(_option(name, "") for name in names)) for label, names in named if names]

@@ -123,9 +123,11 @@ def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Seque
     return Pick(name, label, options_of(texts.items(), *chosen))
 
 
-def factor_picks(all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = ()) -> list[Pick]:
-    """One for each factor that varies in the points, each that levels are chosen of, and those named."""
-    offered = dict.fromkeys([*points.varying(all_points), *asked.factors, *names])
+def factor_picks(
+    all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = (), varied: Iterable[str] | None = None
+) -> list[Pick]:
+    """One for each factor that varies (`varied`, if known), each that levels are chosen of, and those named."""
+    offered = dict.fromkeys([*(points.varying(all_points) if varied is None else varied), *asked.factors, *names])
     return [_factor(name, all_points, asked.factors.get(name, ())) for name in offered if name in FACTORS]
 
 
