@@ -9,6 +9,7 @@ import msgspec
 from worker import __version__, engines, settings
 from worker.contract.inventory import Capabilities
 from worker.layouts.offered import offered
+from worker.whole_file import write_whole
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -25,9 +26,7 @@ def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
     if known is not None and known.key == key:
         return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
     found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
-    temporary = path.with_suffix(".new")
-    temporary.write_bytes(msgspec.json.encode(_Known(key, found)))
-    temporary.replace(path)
+    write_whole(path, msgspec.json.encode(_Known(key, found)))
     return found
 
 

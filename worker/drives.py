@@ -12,6 +12,7 @@ from worker.drive_state import DriveState, Look, Manner, Record, after_writes, b
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
 from worker.place import Place
+from worker.whole_file import write_whole
 
 _WRITTEN, _DISCARDED = 6, 13  # fields of /sys/block/<name>/stat (Documentation/block/stat.rst)
 
@@ -48,11 +49,7 @@ class Drives:
             return None  # unknown, which is what a damaged record is worth
 
     def write(self, name: str, record: Record) -> None:
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        path = self._path(name)
-        fresh = path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(record))
-        fresh.replace(path)
+        write_whole(self._path(name), msgspec.json.encode(record))
 
     def _path(self, name: str) -> Path:
         identity = f"{sysfs.stable_id(name)}:{sysfs.serial(name)}"

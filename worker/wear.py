@@ -22,6 +22,7 @@ from worker.engines.fio.device import SECTOR_BYTES, read_counters
 from worker.inventory import health, sysfs
 from worker.inventory.sysfs import SYS
 from worker.journal import current_boot_id
+from worker.whole_file import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -134,10 +135,7 @@ class Wear:
             return {}
 
     def _keep(self, kept: Mapping[str, Kept]) -> None:
-        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        fresh = self._path.with_suffix(".new")
-        fresh.write_bytes(msgspec.json.encode(kept))
-        fresh.replace(self._path)
+        write_whole(self._path, msgspec.json.encode(kept))
 
 
 def _following(before: Kept | None, now: DriveReading) -> Kept:

@@ -15,6 +15,7 @@ from webapp.compare.facts import normalised
 from webapp.compare.query import CompareRefused
 from webapp.hosts.models import Target
 from webapp.results.filters import ResultFilter
+from webapp.results.listing import by_key
 from webapp.results.metrics import Metric
 from webapp.results.models import Configuration, Result
 from webapp.results.points import Point, points_of
@@ -71,7 +72,7 @@ def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
 
 
 def _by_key(found: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:
-    return {str(pk): tuple(values) for pk, *values in found.order_by().values_list("pk", *columns)}
+    return {str(key): values for key, values in by_key(found, *columns).items()}
 
 
 def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:

@@ -133,7 +133,7 @@ def _drive_reading(intake: Intake, item: ReadingItem) -> None:
     told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
     plain = {name: getattr(item, name) for name in _OF_READINGS}
     row = DriveReading(attempt=intake.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
-    DriveReading.objects.bulk_create([row], ignore_conflicts=True)
+    prepared.insert([row], ignore_conflicts=True)
 
 
 _OF_READINGS = ("device", "drive", "serial", "model", "boot_id", "kernel_written_bytes")

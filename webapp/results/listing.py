@@ -1,5 +1,6 @@
 """Results as a list shows them: plain rows, as thousands of model instances take longer to make than to read."""
 
+import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -52,7 +53,7 @@ class Listed:
     why_invalid: str  # what a person wrote when marking it; "" where it is to be trusted
 
 
-_NUMBERS = tuple(Listed.__dataclass_fields__)[:19]
+_NUMBERS = [*itertools.takewhile(lambda name: name != "trial", Listed.__dataclass_fields__)]
 _COLUMNS = (
     *_NUMBERS, "trial__index", "trial__repeat", "trial__invalid_reason", "point_key", "run_id", "target_id",
     "leg_run__configuration_id",
@@ -63,8 +64,11 @@ def listed(results: QuerySet[Result]) -> list[Listed]:
     """In their order. What rows share is read once and not with each: five queries, or four."""
     rows = list(results.values_list(*_COLUMNS))
     points = points_of({row[-4]: row[0] for row in rows})
-    runs = _runs({row[-3] for row in rows})
-    targets = _targets({row[-2] for row in rows})
+    runs = by_key(
+        Run.objects.filter(pk__in={row[-3] for row in rows}),
+        "number", "version__plan__slug", "version__plan__title", "invalid_reason",
+    )  # fmt: skip
+    targets = by_key(Target.objects.filter(pk__in={row[-2] for row in rows}), "host__slug", "slug", "model", "serial")
     states = _drive_states({row[-1] for row in rows})
     return [_listed(row, points, runs, targets, states) for row in rows]
 
@@ -82,14 +86,9 @@ def _listed(
     return Listed(*(*numbers, index, repeat, points[key], *of_run, *targets[target_id], *of_configuration))
 
 
-def _runs(ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
-    columns = ("number", "version__plan__slug", "version__plan__title", "invalid_reason")
-    return {id_: tuple(rest) for id_, *rest in Run.objects.filter(pk__in=ids).order_by().values_list("pk", *columns)}
-
-
-def _targets(ids: set[UUID]) -> dict[UUID, tuple[Any, ...]]:
-    columns = ("host__slug", "slug", "model", "serial")
-    return {id_: tuple(rest) for id_, *rest in Target.objects.filter(pk__in=ids).order_by().values_list("pk", *columns)}
+def by_key(found: QuerySet[Any], *columns: str) -> dict[UUID, tuple[Any, ...]]:
+    """These columns of each row: what many results share, for looking up."""
+    return {key: tuple(values) for key, *values in found.order_by().values_list("pk", *columns)}
 
 
 def _drive_states(digests: set[str | None]) -> dict[str | None, str]:
