@@ -14,7 +14,13 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
 
     path: str
     device: str = ""  # kernel name of the block device it is or lies on (for /sys/block statistics), "" if unknown
+    several: tuple[str, ...] = ()  # those under a file system over several of them (btrfs); `device` is "" then
     cwd_fd: int | None = None  # fio's working directory; None for block targets
     pass_fds: tuple[int, ...] = ()  # further descriptors fio is to inherit
     target: str = ""  # id of the policy's entry that allowed it
     members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without one
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """Whole block devices that the I/O goes to directly; () if unknown."""
+        return (self.device,) if self.device else self.several

@@ -126,7 +126,7 @@ class Trial:
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._legs, places) if self._built is None else {}
         if any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs):
-            self._wear.begin(name for place in places.values() for name in (place.device, *place.members) if name)
+            self._wear.begin(name for place in places.values() for name in (*place.devices, *place.members))
             self._limit.begin(allowed, self._legs, places, self._order.layout)
             held.enter_context(self._limit.watching(self._control))
         self._enter("settings")
@@ -194,8 +194,7 @@ class Trial:
         facts: dict[str, str] = dict(states)
         for leg in self._legs:
             facts.update(inventory.observed_facts(places[leg.number], leg))
-        devices = {name for place in places.values() for name in (place.device, *place.members)}
-        facts.update(settings_facts(devices - {""}))
+        facts.update(settings_facts({name for place in places.values() for name in (*place.devices, *place.members)}))
         if self._built is not None:
             facts["layout"] = self._built.record.line
         self._emit(Observed(at=time.time(), facts=facts))
@@ -258,8 +257,7 @@ class Trial:
     def _run_legs(self, places: Mapping[int, Place]) -> None:
         """All legs at once, a thread each but for the first, which reads the sensors too. One that fails stops all."""
         first, *rest = self._legs
-        devices = [name for place in places.values() for name in ([place.device] if place.device else place.members)]
-        with Beside(every_source(devices), self._kernel) as beside:
+        with Beside(every_source(places.values()), self._kernel) as beside:
             others = [
                 threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
                 for leg in rest

@@ -34,17 +34,17 @@ class WriteLimit:
         for leg in legs:
             place = places[leg.number]
             if wish is None:
-                self._add(allowed.entry(leg.target.id), place.device)
+                self._add(allowed.entry(leg.target.id), place.devices)
             for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
-                self._add(allowed.entry(drive.id), member)
+                self._add(allowed.entry(drive.id), (member,))
             coming[leg.target.id] = coming.get(leg.target.id, 0) + _sure(leg)
         self._refuse(coming)
 
-    def _add(self, entry: PolicyEntry | None, device: str) -> None:
+    def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
         """Of several entries at one drive the least limit counts. Raises GuardRefused."""
         if entry is None or entry.max_write_bytes is None:
             return
-        drives = self._wear.drives_under([device] if device else [])
+        drives = self._wear.drives_under(devices)
         if not drives:
             raise GuardRefused(
                 CODE, f"{entry.id} may be written to within limits, and on which drive it lies is not known."

@@ -1,6 +1,7 @@
-"""How busy everything under the targets is: members of an array, the drives under a volume or a partition."""
+"""How busy everything under the targets is: members of an array or of a file system, the drives under a volume."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from itertools import islice
 from pathlib import Path
 
 from worker.beside.source import OpenFile, opened, short
@@ -15,9 +16,9 @@ MOST = 128  # devices
 class Members:
     """Utilisation in percent and time-weighted mean queue depth, from /sys/class/block/<name>/stat."""
 
-    def __init__(self, devices: Sequence[str], sys: Path = SYS) -> None:
+    def __init__(self, devices: Iterable[str], sys: Path = SYS) -> None:
         self._files: dict[str, OpenFile] = {}
-        for name in devices[:MOST]:
+        for name in islice(devices, MOST):
             # a queue that does not count would read as a device without any work
             if sysfs.attribute(name, "queue/iostats", sys) != "0" and (file := opened(sysfs.node(name, sys) / "stat")):
                 self._files[name] = file

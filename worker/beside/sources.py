@@ -15,15 +15,17 @@ from worker.beside.temperatures import CpuTemperatures
 from worker.contract.items import MOST_SENSORS
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
+from worker.place import Place
 
 
-def every_source(devices: Iterable[str], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV) -> tuple[Source, ...]:
-    """Whatever this host has for targets on these block devices, opened."""
-    targets = [name for name in dict.fromkeys(devices) if sysfs.exists(name, sys)]
-    below = dict.fromkeys(member for name in targets for member in sysfs.below(name, sys))
+def every_source(places: Iterable[Place], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV) -> tuple[Source, ...]:
+    """Whatever this host has for targets at these places, opened."""
+    each = list(places)
+    targets = [name for name in dict.fromkeys(n for place in each for n in place.devices) if sysfs.exists(name, sys)]
+    below = list(dict.fromkeys(member for name in targets for member in sysfs.below(name, sys)))
     drives = [name for name in dict.fromkeys([*targets, *below]) if not sysfs.parents(name, sys)]
     return (
-        Members([name for name in below if name not in targets], sys),
+        Members(dict.fromkeys([*(name for place in each for name in place.several), *below]), sys),
         WaitingMemory(proc),
         CpuTemperatures(sys),
         SlowSensors(drives, sys, dev),

@@ -165,7 +165,11 @@ class DirectionSample(Message, frozen=True, kw_only=True):
 
 
 class DeviceSample(Message, frozen=True, kw_only=True):
-    """From /sys/block/<name>/stat over the same interval."""
+    """From /sys/block/<name>/stat over the same interval.
+
+    Of the several devices under one file system together, `device` names all, the utilisation is their mean, the
+    rest are sums.
+    """
 
     device: Label
     utilisation_percent: Annotated[float, Meta(ge=0, le=100)]

@@ -21,6 +21,14 @@ SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
+def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Place:
+    found = usage.devices_of(lies_in)
+    alone = len(found) == 1
+    return Place(
+        path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id
+    )
+
+
 # ---- directories
 
 
@@ -32,7 +40,7 @@ def hold_directory(entry: "PolicyEntry", leg: Leg) -> Iterator[Place]:
         _lock(inner, shown)
         _refuse_odd_content(inner, shown)
         _refuse_without_space(entry, leg, inner, shown)
-        yield Place(path=entry.path, device=usage.device_of(inner), cwd_fd=inner, target=entry.id)
+        yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
 def survey_directory(entry: "PolicyEntry") -> Survey:
@@ -139,7 +147,7 @@ def hold_file(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) ->
             _refuse_file_in_use(entry.path, os.fstat(fd))
         _refuse_short(leg, entry.path, os.fstat(fd))
         _lock(fd, entry.path)
-        yield Place(path=name, device=usage.device_of(fd), cwd_fd=directory, target=entry.id)
+        yield _place(entry, name, lies_in=fd, cwd_fd=directory)
 
 
 def survey_file(entry: "PolicyEntry") -> Survey:

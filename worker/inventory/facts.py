@@ -23,10 +23,10 @@ LONGEST = 2000
 def observed_facts(place: Place, leg: Leg) -> dict[str, str]:
     """Facts about the host, the device under `place` and, for files, the file system. Keys of legs do not clash."""
     facts = host_facts()
-    for name in (place.device, *place.members):
-        facts |= device_facts(name) if name else {}
-    if place.device:
-        facts |= {f"device.{place.device}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(place.device)}
+    for name in (*place.devices, *place.members):
+        facts |= device_facts(name)
+    for over in place.devices:
+        facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
     facts |= {f"leg.{leg.number}.{key}": value for key, value in _target_facts(place, leg).items()}
     return {key: value[:LONGEST] for key, value in facts.items() if value}
 
@@ -75,7 +75,7 @@ def _controller_facts(name: str, sys: Path) -> dict[str, str]:
 
 
 def _target_facts(place: Place, leg: Leg) -> dict[str, str]:
-    facts = {"target": leg.target.id, "target.kind": leg.target.kind.value, "device": place.device}
+    facts = {"target": leg.target.id, "target.kind": leg.target.kind.value, "device": ", ".join(place.devices)}
     if place.cwd_fd is None:
         return facts
     return facts | _file_system_facts(place.cwd_fd)

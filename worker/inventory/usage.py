@@ -79,13 +79,19 @@ def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
     return next((mount for mount in mounts if mount.id == mount_id), None)
 
 
-def device_of(fd: int, sys: Path = sysfs.SYS) -> str:
-    """Kernel name of the whole block device that an open file lies on, "" if there is none or more than one."""
+def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:
+    """Kernel names of the whole block devices that an open file lies on: several under a btrfs over several."""
     numbers = os.fstat(fd).st_dev
     direct = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
     mount = None if direct else mount_of(fd)
     found = {direct} if direct else _devices(mount, _btrfs_groups(sys), sys) if mount else frozenset[str]()
-    return sysfs.whole(next(iter(found)), sys) if len(found) == 1 else ""
+    return tuple(sorted({sysfs.whole(name, sys) for name in found}))
+
+
+def device_of(fd: int, sys: Path = sysfs.SYS) -> str:
+    """The same where it is one, "" if there is none or more than one."""
+    found = devices_of(fd, sys)
+    return found[0] if len(found) == 1 else ""
 
 
 def _by_device(mounts: tuple[Mount, ...], sys: Path) -> tuple[tuple[str, Mount], ...]:

@@ -10,7 +10,18 @@ import pytest
 
 from worker import guard, layouts, policy
 from worker.contract.inventory import PolicyTarget
-from worker.contract.items import Finished, Item, Observed, Outcome, Purged, SettingRecord, SettingRestored
+from worker.contract.items import (
+    Finished,
+    Item,
+    LegResult,
+    LegStarted,
+    Observed,
+    Outcome,
+    Purged,
+    SensorKind,
+    SettingRecord,
+    SettingRestored,
+)
 from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
@@ -82,6 +93,12 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
         assert asked == observed == line
         facts = next(item.facts for item in items if isinstance(item, Observed))
         assert facts["layout"] == line
+        names = sorted(Path(device).name for device in rack.devices[: 2 if "btrfs" in line else 1])
+        started, result = (next(item for item in items if isinstance(item, of)) for of in (LegStarted, LegResult))
+        busy = [sensor.name for sensor in started.sensors if sensor.kind is SensorKind.UTILISATION]
+        assert busy == (names if "btrfs" in line else [])
+        assert result.device
+        assert (result.device.device, result.device.write_bytes > 0) == (", ".join(names), True)
         (record,) = rack.journal.layouts()
         keys.append(record.key)
     assert keys[0] == keys[1] != keys[2]

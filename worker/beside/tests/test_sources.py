@@ -5,11 +5,13 @@ hardware that has such sensors was not at hand.
 """
 
 import os
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from worker import guard
 from worker.beside import Beside, KernelWatch, every_source
 from worker.beside.energy import Energy
 from worker.beside.memory import WaitingMemory
@@ -18,7 +20,10 @@ from worker.beside.slow import SlowSensors, read_dcmi
 from worker.beside.source import FIRST_BYTES, OpenFile, Source
 from worker.beside.temperatures import CpuTemperatures, drive_inputs
 from worker.contract.items import Sensor, SensorKind
+from worker.engines.fio.device import read_counters, sample_of_all
+from worker.guard.tests import rig
 from worker.inventory import sysfs
+from worker.place import Place
 
 
 class Host:
@@ -53,6 +58,10 @@ class Host:
 @pytest.fixture
 def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
+
+
+def at(device: str) -> Place:
+    return Place(path=f"/dev/{device}", device=device)
 
 
 def named(source: Source) -> dict[tuple[str, str], float | None]:
@@ -122,7 +131,7 @@ def test_it_tells_how_busy_the_drives_under_an_array_are(host: Host) -> None:
         host.link(f"sys/class/block/md0/slaves/{name}", f"sys/devices/pci0000:00/{name}")
         host.write(f"sys/class/block/{name}/stat", "0 " * 17)
     host.write("proc/stat", BEFORE)
-    members, *_ = every_source(["md0"], sys=host.sys, proc=host.proc, dev=host.dev)
+    members, *_ = every_source([at("md0")], sys=host.sys, proc=host.proc, dev=host.dev)
     assert {sensor.name for sensor in members.sensors} == {"sda", "sdb"}
     host.write("sys/class/block/sda/stat", "10 0 80 5 0 0 0 0 0 100000 320000 " + "0 " * 6)
     values = named(members)
@@ -139,8 +148,51 @@ def test_a_drive_whose_counters_are_off_is_left_out(host: Host) -> None:
         host.link(f"sys/class/block/md0/slaves/{name}", f"sys/devices/pci0000:00/{name}")
         host.write(f"sys/class/block/{name}/queue/iostats", counts)
         host.write(f"sys/class/block/{name}/stat", "0 " * 17)
-    members, *_ = every_source(["md0"], sys=host.sys, proc=host.proc, dev=host.dev)
+    members, *_ = every_source([at("md0")], sys=host.sys, proc=host.proc, dev=host.dev)
     assert {sensor.name for sensor in members.sensors} == {"sda"}
+
+
+def test_a_drive_that_has_a_leg_of_its_own_and_is_under_another_is_told(host: Host) -> None:
+    for name in ("sda", "sdb"):
+        host.scsi_drive(name)
+        host.link(f"sys/class/block/md0/slaves/{name}", f"sys/devices/pci0000:00/{name}")
+        host.write(f"sys/class/block/{name}/stat", "0 " * 17)
+    members, *_ = every_source([at("md0"), at("sda")], sys=host.sys, proc=host.proc, dev=host.dev)
+    assert {sensor.name for sensor in members.sensors} == {"sda", "sdb"}
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("mkfs.btrfs"), reason="needs root and btrfs-progs")
+def test_it_tells_every_drive_of_a_btrfs_and_sums_what_they_did(tmp_path: Path) -> None:
+    files = [rig.sparse(tmp_path / name, 256 * rig.MIB) for name in "ab"]
+    with rig.loop(files[0]) as one, rig.loop(files[1]) as two:
+        rig.run("mkfs.btrfs", "-q", "-f", "-d", "raid0", "-m", "raid1", one, two)
+        with rig.mounted(one, tmp_path / "point", fresh=False) as point:
+            point.chmod(0o700)
+            allowed = rig.load(tmp_path, {"id": "dir", "kind": "directory", "path": str(point)})
+            with guard.admit(rig.leg(allowed, writes=True), allowed, ()) as place:
+                names = tuple(sorted(Path(device).name for device in (one, two)))
+                assert (place.device, place.devices) == ("", names)
+                members, *others = every_source([place])
+                before = [read_counters(name) for name in place.devices]
+                (point / "data").write_bytes(os.urandom(4 * rig.MIB))
+                os.sync()
+                after = [read_counters(name) for name in place.devices]
+                values = named(members)
+                for source in (members, *others):
+                    source.close()
+    assert set(values) == {(kind, name) for name in names for kind in ("utilisation", "queue_depth")}
+    assert all(values["utilisation", name] for name in names)
+    whole = sample_of_all(names, before, after)
+    assert whole is not None
+    each = [sample_of_all((name,), (old,), (new,)) for name, old, new in zip(names, before, after, strict=True)]
+    parts = [part for part in each if part is not None]
+    assert (whole.device, len(parts)) == (", ".join(names), 2)
+    assert whole.write_bytes == sum(part.write_bytes for part in parts) >= 4 * rig.MIB
+    assert all(part.write_bytes >= rig.MIB for part in parts)  # striped
+    assert whole.queue_depth == pytest.approx(sum(part.queue_depth for part in parts))
+    assert whole.utilisation_percent == pytest.approx(sum(part.utilisation_percent for part in parts) / 2)
+    assert sample_of_all(names, (before[0], None), after) is None
 
 
 def test_it_tells_the_memory_that_waits_in_bytes(host: Host) -> None:
@@ -249,7 +301,7 @@ def test_it_tells_the_watts_of_packages_and_their_memory(host: Host) -> None:
 
 
 def test_sensors_that_are_missing_are_missing(host: Host) -> None:
-    with Beside(every_source(["sda"], sys=host.sys, proc=host.proc, dev=host.dev), KernelWatch()) as beside:
+    with Beside(every_source([at("sda")], sys=host.sys, proc=host.proc, dev=host.dev), KernelWatch()) as beside:
         assert beside.sensors == ()
         assert beside.take() == ()
 
@@ -262,7 +314,7 @@ def test_a_file_longer_than_the_room_for_it_is_read_whole(tmp_path: Path) -> Non
 
 
 def test_it_reads_this_host() -> None:
-    with Beside(every_source(sysfs.names()), KernelWatch()) as beside:
+    with Beside(every_source(map(at, sysfs.names())), KernelWatch()) as beside:
         cores = {sensor.name for sensor in beside.sensors if sensor.kind is SensorKind.CPU_USER}
         assert len(cores) == os.cpu_count()
         values = beside.take()

@@ -1,6 +1,7 @@
 """Counters of the block device under a leg, from /sys/class/block/<name>/stat (Documentation/block/stat.rst)."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -9,6 +10,7 @@ from worker.contract.items import DeviceSample
 
 SECTOR_BYTES = 512  # the unit of this file, whatever the device's own block is
 SYS_BLOCK = Path("/sys/class/block")
+LONGEST = 200  # of a label in the contract
 
 
 class Counters(msgspec.Struct, frozen=True):
@@ -50,6 +52,28 @@ def is_gone(device: str, sys_block: Path = SYS_BLOCK) -> bool:
         return bool(device) and (sys_block / device / "size").read_text().strip() == "0"
     except OSError:
         return True
+
+
+def sample_of_all(
+    devices: Sequence[str], before: Sequence[Counters | None], after: Sequence[Counters | None]
+) -> DeviceSample | None:
+    """Of one device, or of several under one file system together: all are sums but the utilisation, their mean.
+
+    None where one of them is not known.
+    """
+    found = [sample_between(*each) for each in zip(devices, before, after, strict=True)]
+    known = [each for each in found if each is not None]
+    if not known or len(known) < len(found):
+        return None
+    return DeviceSample(
+        device=", ".join(devices)[:LONGEST],
+        utilisation_percent=sum(each.utilisation_percent for each in known) / len(known),
+        queue_depth=sum(each.queue_depth for each in known),
+        read_ios=sum(each.read_ios for each in known),
+        write_ios=sum(each.write_ios for each in known),
+        read_bytes=sum(each.read_bytes for each in known),
+        write_bytes=sum(each.write_bytes for each in known),
+    )
 
 
 def sample_between(device: str, before: Counters | None, after: Counters | None) -> DeviceSample | None:

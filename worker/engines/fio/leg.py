@@ -13,7 +13,7 @@ from typing import Protocol
 from worker.contract.items import DeviceSample, LatencyKind, LegResult, LegStarted, Sample, Sensor
 from worker.contract.workload import Engine, Leg
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
-from worker.engines.fio.device import Counters, is_gone, read_counters, sample_between
+from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.stream import Dump
 from worker.engines.fio.version import completion_latency_problem
@@ -61,7 +61,7 @@ def run_leg(
     started_at = time.time()
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
     on_started(_leg_started(started_at, leg, recipe, beside))
-    sampler = Sampler(leg, place.device, on_sample, beside)
+    sampler = Sampler(leg, place.devices, on_sample, beside)
     ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
     final = final_dump(ended, leg, place)
@@ -103,23 +103,23 @@ def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Reci
 
 
 class Sampler:
-    """Turns dumps into samples, with the device's counters over the same interval."""
+    """Turns dumps into samples, with the counters of the devices over the same interval."""
 
     def __init__(
-        self, leg: Leg, device: str, on_sample: Callable[[Sample], None], beside: Beside | None = None
+        self, leg: Leg, devices: tuple[str, ...], on_sample: Callable[[Sample], None], beside: Beside | None = None
     ) -> None:
         work = leg.workload
         polled = work.engine is Engine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self.count = 0
         self._leg = leg
-        self._device = device
+        self._devices = devices
         self._on_sample = on_sample
         self._beside = beside
         self._differ = Differ(
             self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
         )
-        self._first = self._before = read_counters(device)
+        self._first = self._before = self._counters()
         if beside:
             beside.restart()
 
@@ -131,10 +131,13 @@ class Sampler:
 
     def whole(self) -> DeviceSample | None:
         """The device over the measured part."""
-        return sample_between(self._device, self._first, self._before)
+        return sample_of_all(self._devices, self._first, self._before)
+
+    def _counters(self) -> tuple[Counters | None, ...]:
+        return tuple(map(read_counters, self._devices))
 
     def _emit(self, interval: Interval | None) -> None:
-        after = read_counters(self._device)
+        after = self._counters()
         if interval is None:
             self._forget_ramp(after)
             return
@@ -144,14 +147,14 @@ class Sampler:
             at=time.time(),
             interval_ms=interval.duration_ms,
             directions=interval.directions,
-            device=sample_between(self._device, self._before, after),
+            device=sample_of_all(self._devices, self._before, after),
             beside=self._beside.take() if self._beside else (),
         )
         self.count += 1
         self._before = after
         self._on_sample(sample)
 
-    def _forget_ramp(self, now: Counters | None) -> None:
+    def _forget_ramp(self, now: tuple[Counters | None, ...]) -> None:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
         if self.count == 0 and self._leg.workload.ramp_s and self._differ.ramping:
             self._first = self._before = now
@@ -181,8 +184,8 @@ def _refuse_wrong_latency(dump: Dump, ended: Ended, leg: Leg) -> None:
 
 def _failure(ended: Ended, leg: Leg, place: Place, error: int) -> LegFailed:
     words = ended.words or "no words"
-    if is_gone(place.device):  # fio's own words would be "No space left on device": the end is at 0 now
-        return _failed(ended, "fio_error", f"{place.device} went away while fio worked on it. fio: {words}")
+    if gone := next(filter(is_gone, place.devices), ""):  # fio's own words would be "No space left on device"
+        return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
     if error == EOPNOTSUPP and leg.workload.uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
