@@ -9,14 +9,14 @@ Left out are: `read_percent` of patterns that do not mix, `block_size` where `bl
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import BlockSplit, LayoutLine, Value
-from worker.contract.layouts import Layout
+from worker.contract.layouts import Layout, Maker
 from worker.contract.workload import BlockShare, Pattern, Placement, Workload
 
 Point = dict[str, Value]
@@ -110,6 +110,13 @@ def block_shares(value: Value) -> tuple[BlockShare, ...]:
 def layout_of(point: Mapping[str, Value]) -> Layout | None:
     """How the drives of a pool are put together for it; None where it names no layout."""
     return LayoutLine().layout(point.get("layout"))
+
+
+def on_virtual_drives(points: Iterable[Mapping[str, Value]]) -> bool:
+    """Whether the layout of any of them is made by a RAID controller's tool, none of which was tried for real."""
+    lines = {point.get("layout") for point in points}
+    layouts = (LayoutLine().layout(line) for line in lines)
+    return any(layout is not None and layout.maker is Maker.CONTROLLER for layout in layouts)
 
 
 def settings_of(point: Point) -> dict[str, str]:

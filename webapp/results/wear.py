@@ -1,6 +1,6 @@
-"""What a run wrote to each drive, by whose count, and what that cost the drive.
+"""What a run, or one trial of it, wrote to each drive, by whose count, and what that cost the drive.
 
-Four counts of the same writes, each of a run from its first reading of the drive to its last one:
+Four counts of the same writes, each from the first reading of the drive to the last one:
 
     fio's           what its jobs measured: without ramps, files written first, and what file systems add
     the kernel's    everything that this host wrote to the drive, whoever did
@@ -19,10 +19,11 @@ from itertools import pairwise
 from math import inf
 from uuid import UUID
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
 from webapp.results.models import DriveReading, Result
-from webapp.runs.models import Run
+from webapp.runs.models import Run, Trial
+from worker.contract.items import ReadingMoment
 
 RESOLVED = 0.10  # of the amplification, on either side
 SILENT = "the drive does not tell"
@@ -89,20 +90,45 @@ class DriveWear:
 
 def wear_of(run: Run) -> list[DriveWear]:
     """Every drive that the run wrote to, by host and device. Two queries."""
-    readings = DriveReading.objects.filter(attempt__run=run)
-    readings = readings.select_related("attempt__host", "attempt__trial__target__host")
+    return _wears(_readings().filter(attempt__run=run), Result.objects.filter(run=run))
+
+
+def wear_of_trial(trial: Trial) -> list[DriveWear]:
+    """Every drive that the last attempt at it wrote to. Three queries.
+
+    A drive that nobody had written to since the run's attempt before was not read again: its first reading is that
+    attempt's last one.
+    """
+    readings = _readings().filter(attempt__trial=trial)
+    own = list(readings.filter(attempt__in=readings.order_by("-attempt__number").values("attempt")[:1]))
+    if not own:
+        return []
+    attempt, begun = own[0].attempt, {each.drive for each in own if each.moment == ReadingMoment.BEFORE}
+    earlier = _readings().filter(attempt__run=trial.run_id, attempt__host=attempt.host_id, pk__lt=own[0].pk)
+    earlier = earlier.filter(drive__in={each.drive for each in own} - begun)
+    starts = list(earlier.order_by("drive", "-pk").distinct("drive"))
+    for start in starts:
+        start.attempt, start.moment = attempt, ReadingMoment.BEFORE
+    return _wears([*starts, *own], Result.objects.filter(leg_run__attempt=attempt))
+
+
+def _readings() -> QuerySet[DriveReading]:
+    return DriveReading.objects.select_related("attempt__host", "attempt__trial__target__host")
+
+
+def _wears(readings: Iterable[DriveReading], results: QuerySet[Result]) -> list[DriveWear]:
     found: dict[tuple[UUID, str], list[DriveReading]] = {}
     for reading in readings:
         found.setdefault((reading.attempt.host_id, reading.drive), []).append(reading)
-    fio = _written_by_fio(run) if found else {}
+    fio = _written_by_fio(results) if found else {}
     drives = _drives_of_trials(found.values())
     wears = [_wear(each, fio, drives) for each in found.values()]
     return sorted(wears, key=lambda wear: (wear.host, wear.device))
 
 
-def _written_by_fio(run: Run) -> Mapping[UUID, int]:
+def _written_by_fio(results: QuerySet[Result]) -> Mapping[UUID, int]:
     """By trial."""
-    rows = Result.objects.filter(run=run, direction="write").order_by().values_list("trial")
+    rows = results.filter(direction="write").order_by().values_list("trial")
     return {trial: total for trial, total in rows.annotate(Sum("bytes")) if total is not None}
 
 

@@ -94,7 +94,8 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
         facts = next(item.facts for item in items if isinstance(item, Observed))
         assert facts["layout"] == line
         names = sorted(Path(device).name for device in rack.devices[: 2 if "btrfs" in line else 1])
-        started, result = (next(item for item in items if isinstance(item, of)) for of in (LegStarted, LegResult))
+        started = next(item for item in items if isinstance(item, LegStarted))
+        result = next(item for item in items if isinstance(item, LegResult))
         busy = [sensor.name for sensor in started.sensors if sensor.kind is SensorKind.UTILISATION]
         assert busy == (names if "btrfs" in line else [])
         assert result.device

@@ -7,7 +7,7 @@ from django.test import Client
 
 from webapp.results.models import DriveReading
 from webapp.results.tests.lab import START, Lab, make_host, make_target
-from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of
+from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
 from webapp.runs.models import Attempt
 
 pytestmark = pytest.mark.django_db
@@ -140,6 +140,39 @@ def test_fios_bytes_are_of_all_drives_that_a_trial_wrote_to(lab: Lab) -> None:
     first, second = wear_of(lab.run)
     assert (first.fio_bytes, second.fio_bytes) == (2 * 3000 * 4096, 3000 * 4096)
     assert (first.together, second.together) == (2, 2)
+
+
+def test_it_tells_one_trial_from_the_reading_before_it(lab: Lab, client: Client, django_user_model: Any) -> None:
+    """The second trial was not preceded by a reading of its own: nothing was written in between."""
+    first, second = attempt(lab), attempt(lab)
+    read(first, "before", 0, **counts(1000, 10**12, 3))
+    read(first, "after", 50 * UNIT, **counts(1050, 10**12 + 50 * UNIT, 3))
+    read(second, "before", 0, drive="eui.2", device="nvme1n1")
+    read(second, "after", 250 * UNIT, **counts(1250, 10**12 + 350 * UNIT, 3))
+    read(second, "after", 8, drive="eui.2", device="nvme1n1")
+    assert first.trial
+    assert second.trial
+    (alone,) = wear_of_trial(first.trial)
+    assert (alone.kernel_bytes, alone.host_bytes.count, alone.fio_bytes) == (50 * UNIT, 50 * UNIT, 3000 * 4096)
+    one, other = wear_of_trial(second.trial)
+    assert (one.kernel_bytes, one.host_bytes.count, one.media_bytes.count) == (200 * UNIT, 200 * UNIT, 300 * UNIT)
+    assert (one.amplification.ratio, one.fio_bytes, one.together) == (1.5, 3000 * 4096, 2)
+    assert (other.kernel_bytes, other.host_bytes.why, one.targets) == (8, SILENT, ("a/nvme0",))
+    again = Attempt.objects.create(
+        kind="trial", run=lab.run, trial=second.trial, host=second.host, number=2, state="failed", lease_until=START
+    )
+    read(again, "after", 260 * UNIT, **counts(1260, 10**12 + 360 * UNIT, 3))
+    (last,) = wear_of_trial(second.trial)
+    assert (last.kernel_bytes, last.fio_bytes, last.amplification.why) == (10 * UNIT, 0, TOO_COARSE)
+    silent = attempt(lab)
+    assert silent.trial
+    assert wear_of_trial(silent.trial) == []
+    client.force_login(django_user_model.objects.create_user("vera", role="viewer"))
+    page = client.get(f"/runs/1/trials/{first.trial.index}/").content.decode()
+    assert "25.6 MB ± 512 kB" in page
+    assert "By this trial" in page
+    assert "By this run" in client.get("/runs/1/").content.decode()
+    assert "Written to drives" not in client.get(f"/runs/1/trials/{silent.trial.index}/").content.decode()
 
 
 def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model: Any) -> None:

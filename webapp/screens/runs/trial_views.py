@@ -8,6 +8,7 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.hosts.bounds import bounds_of
+from webapp.plans.points import on_virtual_drives
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.selectors import configuration_of, fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
@@ -16,6 +17,7 @@ from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
 from webapp.screens.runs.beside import lines_of, live_sensors, summary
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
+from webapp.screens.runs.wear import wear_rows
 from worker.contract.histogram import Histogram
 from worker.contract.packing import unpack
 
@@ -117,6 +119,9 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         "kernel_lines": KernelLine.objects.filter(attempt__trial=trial)
         .select_related("attempt")
         .order_by("at", "sequence"),
+        "virtual_drives": on_virtual_drives([trial.point]),
+        "wear_rows": wear_rows(trial),
+        "wear_open": trial.state in ACTIVE_TRIAL_STATES,
         "kernel_log_read": legs.filter(kernel_log_read=True).exists(),
         "ceilings_shown": shown,
         "ceilings": in_words(bounds),

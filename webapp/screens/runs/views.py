@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 
 from webapp.hosts.models import Target
+from webapp.plans.points import on_virtual_drives
 from webapp.runs.arming import arming_state, overwritten
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import runs_list
@@ -76,6 +77,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "learned": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
+        "virtual_drives": on_virtual_drives(trial.point for trial in trials),
         "since_before": since_run_before(run),
         "wear_rows": wear_rows(run),
         **_actions(run, payload, trials),

@@ -1,10 +1,10 @@
-"""What a run wrote to its drives, in words."""
+"""What a run or a trial wrote to its drives, in words."""
 
 from dataclasses import dataclass
 
 from webapp.core import formatting
-from webapp.results.wear import Amplification, Counted, DriveWear, wear_of
-from webapp.runs.models import Run
+from webapp.results.wear import Amplification, Counted, DriveWear, wear_of, wear_of_trial
+from webapp.runs.models import Run, Trial
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class WearRow:
     used: str
 
 
-def wear_rows(run: Run) -> list[WearRow]:
-    return [_row(wear) for wear in wear_of(run)]
+def wear_rows(of: Run | Trial) -> list[WearRow]:
+    return [_row(wear) for wear in (wear_of(of) if isinstance(of, Run) else wear_of_trial(of))]
 
 
 def _row(wear: DriveWear) -> WearRow:

@@ -83,7 +83,7 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     document = PlanDocument(
         title="Volumes", common=DOCUMENT.common | {"layout": line}, parts=(Part(name="main", factors={}),)
     )
-    factories.make_version(document, slug="volumes")
+    version = factories.make_version(document, slug="volumes")
     host = factories.make_host()
     host.capabilities["layouts"] = ["vd", "lvm", "xfs"]
     host.save()
@@ -100,6 +100,13 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     assert "type its serial: <code>SER5</code>" in page
     (layout,) = operator.get("/api/v1/plans/volumes/preview?target=storage1/shelf").json()["layouts"]
     assert (layout["by_controller"], layout["width_bytes"]) == (True, 256 * 1024)
+    untried = "virtual drives were made with emulated storcli and MegaCli only"
+    assert untried in page
+    run = factories.make_run(version, [pool])
+    pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/0/")
+    for layout_line, said in ((line, True), ("raid0 x2 chunk 64k / xfs", False)):
+        run.trials.update(point=run.trials.all()[0].point | {"layout": layout_line})
+        assert [untried in operator.get(address).content.decode() for address in pages] == [said, said]
     host_page = operator.get("/hosts/storage1/").content.decode()
     assert "build virtual drives" in host_page
     assert f'value="{host.targets.get(slug="s0").pk}"' not in page
