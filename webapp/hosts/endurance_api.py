@@ -6,10 +6,8 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.core.api import operator
-from webapp.core.errors import Refusal
 from webapp.hosts.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
-from webapp.hosts.models import Target
-from webapp.hosts.selectors import known_host
+from webapp.hosts.selectors import known_target
 
 router = Router(tags=["hosts"])
 
@@ -52,30 +50,22 @@ def _out(found: Endurance) -> dict[str, object]:
     }
 
 
-def _target(slug: str, name: str) -> Target:
-    """Raises Refusal target_unknown."""
-    found = Target.objects.select_related("host").filter(host=known_host(slug), slug=name, in_policy=True).first()
-    if found is None:
-        raise Refusal("target_unknown", f"There is no target {slug}/{name}.")
-    return found
-
-
 @router.get("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
 def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]:  # noqa: ARG001
-    found = _target(slug, target)
+    found = known_target(slug, target)
     return _out(endurance_of([found])[found.pk])
 
 
 @router.post("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
 def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[str, object]:
     """Enter the rated endurance of the drive under a target; a former entry is replaced."""
-    by, found = operator(request), _target(slug, target)
+    by, found = operator(request), known_target(slug, target)
     rate_endurance(target=found, by=by, source=body.source, tbw_tb=body.tbw_tb, dwpd=body.dwpd, years=body.years)
     return _out(endurance_of([found])[found.pk])
 
 
 @router.delete("/hosts/{slug}/targets/{target}/endurance", response={204: None})
 def forget(request: HttpRequest, slug: str, target: str) -> Status[None]:
-    by, found = operator(request), _target(slug, target)
+    by, found = operator(request), known_target(slug, target)
     forget_endurance(target=found, by=by)
     return Status(204, None)

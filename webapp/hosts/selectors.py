@@ -1,6 +1,6 @@
 """Reads about hosts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from uuid import UUID
 
 from django.db.models import Q, QuerySet
@@ -35,6 +35,28 @@ def hosts_called(names: Iterable[str]) -> QuerySet[Host]:
     wanted = list(names)
     former = FormerName.objects.filter(slug__in=wanted).values("host")
     return Host.objects.filter(Q(slug__in=wanted) | Q(pk__in=former)).order_by()
+
+
+def known_targets(names: Sequence[str]) -> list[Target]:
+    """Targets in a policy by `host/target`, each once, as asked for; a host also by a name that it had before.
+
+    Raises Refusal target_unknown naming the missing ones.
+    """
+    asked = [name.partition("/")[::2] for name in names]
+    hosts = {host for host, _ in asked}
+    former = dict(FormerName.objects.filter(slug__in=hosts).values_list("slug", "host__slug"))
+    listed = Target.objects.select_related("host").filter(host__slug__in=hosts | set(former.values()), in_policy=True)
+    known = {(target.host.slug, target.slug): target for target in listed}
+    found = [known.get((host, slug)) or known.get((former.get(host, host), slug)) for host, slug in asked]
+    missing = [name for name, target in zip(names, found, strict=True) if target is None]
+    if missing:
+        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Targets are named host/target.")
+    return list(dict.fromkeys(target for target in found if target is not None))
+
+
+def known_target(host: str, slug: str) -> Target:
+    """The same of one."""
+    return known_targets([f"{host}/{slug}"])[0]
 
 
 def drives_of(pool: Target) -> list[Target]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 import msgspec
@@ -93,13 +92,3 @@ def leg_at(target: Target, workload: Workload, layout: Layout | None) -> Leg:
     """The one leg of a trial: on a pool, at what the layout makes of its drives."""
     made = made_kind(TargetKind(target.kind), layout)
     return Leg(number=0, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)
-
-
-def targets_named(names: Sequence[str]) -> list[Target]:
-    """Targets by `host/target`, in the order asked for. Raises Refusal target_unknown naming the missing ones."""
-    hosts = {name.partition("/")[0] for name in names}
-    known = {str(t): t for t in Target.objects.select_related("host").filter(host__slug__in=hosts, in_policy=True)}
-    missing = [name for name in names if name not in known]
-    if missing:
-        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Targets are named host/target.")
-    return [known[name] for name in names]

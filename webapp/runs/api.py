@@ -13,8 +13,8 @@ from ninja.pagination import paginate
 
 from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
-from webapp.hosts.selectors import hosts_called
-from webapp.plans.selectors import targets_named, version_of
+from webapp.hosts.selectors import hosts_called, known_targets
+from webapp.plans.selectors import version_of
 from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import progress, runs_list
@@ -175,7 +175,7 @@ def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
     person = operator(request)
     run = start_run(
         version=version_of(payload.plan, payload.version),
-        targets=targets_named(payload.targets),
+        targets=known_targets(payload.targets),
         by=person,
         armed=payload.armed_serials,
         seed=payload.seed,

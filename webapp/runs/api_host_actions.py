@@ -9,9 +9,7 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.core.api import operator
 from webapp.core.errors import Refusal
-from webapp.hosts.models import Target
-from webapp.hosts.selectors import known_host
-from webapp.plans.selectors import targets_named
+from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.host_actions import (
     LONGEST_REASON,
     LONGEST_VALUE,
@@ -114,14 +112,12 @@ class SettingOut(ActionOut):
         return list(action.attempt.setting_changes.order_by("at", "id"))
 
 
-def _target(slug: str, target: str) -> Target:
-    return targets_named([f"{slug}/{target}"])[0]
-
-
 @router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
 def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
     """Latest first."""
-    return HostAction.objects.filter(target=_target(slug, target)).exclude(purge="").select_related("attempt", "by")
+    return (
+        HostAction.objects.filter(target=known_target(slug, target)).exclude(purge="").select_related("attempt", "by")
+    )
 
 
 @router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut})
@@ -129,7 +125,7 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
     """Destroys everything on the drive. Sent at once; refused while the host is at work."""
     person = operator(request)
     action = purge_drive(
-        target=_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
+        target=known_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
     )
     return Status(201, action)
 
@@ -138,7 +134,7 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
 def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
     """Only of a discard; the drive is partly purged then, and what it holds unknown."""
     person = operator(request)
-    asked = HostAction.objects.filter(target=_target(slug, target), pk=action).exclude(purge="").first()
+    asked = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
     if asked is None:
         raise Refusal("purge_unknown", f"{slug}/{target} has no purge {action}.")
     stop_purge(action=asked, by=person)
@@ -148,7 +144,7 @@ def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Sta
 @router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
 def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
     """What was read, set and put back by hand, latest first."""
-    actions = HostAction.objects.filter(target=_target(slug, target)).exclude(setting="")
+    actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
 
 
@@ -157,7 +153,7 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
     """Sent at once; refused while the host is at work."""
     person = operator(request)
     action = setting_by_hand(
-        target=_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
+        target=known_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
         by=person,
     )  # fmt: skip
     return Status(201, action)

@@ -8,11 +8,12 @@ import msgspec
 from django.http import HttpRequest
 from ninja import Field, Query, Router, Schema
 
+from webapp.hosts.selectors import known_targets
 from webapp.plans.document import read
 from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import job_of, preview
-from webapp.plans.selectors import targets_named, version_of
+from webapp.plans.selectors import version_of
 from webapp.runs.experience import experience_of
 
 router = Router(tags=["plans"])
@@ -138,7 +139,7 @@ def plan_preview(
     Its time is a range where earlier runs on these hosts have taught one.
     """
     found = version_of(slug, version)
-    targets = targets_named(target)
+    targets = known_targets(target)
     made = preview(read(found.document), targets, experience=experience_of(targets))
     names = {str(one.id): one for one in targets}
     jobs = [job_of(trial, names[trial.target_id]) for trial in made.expansion.trials[offset : offset + limit]]

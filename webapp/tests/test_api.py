@@ -16,6 +16,7 @@ from webapp.compare.structs import Comparison
 from webapp.core.api import schema_of
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.services import create_api_token
+from webapp.hosts.lifecycle import rename_host
 from webapp.hosts.models import Host, HostSnapshot, Snapshot
 from webapp.plans.models import Plan
 from webapp.results.tests.lab import Lab, add_samples, make_host, make_target
@@ -235,6 +236,24 @@ def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller
     assert viewer("get", "runs/1/trials?state=cancelled")[1]["count"] >= 3
     assert viewer("get", "runs?plan=mine&host=a")[1]["count"] == 1
     assert viewer("get", "runs?plan=other")[1]["count"] == 0
+
+
+def test_a_target_is_found_by_a_former_name_of_its_host_wherever_it_is_named(operator: Caller, host: Host) -> None:
+    make_target(host, "nvme0", "block")
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    rename_host(host=host, slug="rack4", by=None)
+    make_target(make_host("b"), "nvme0", "block")
+    for name in ("a", "rack4"):
+        assert operator("post", f"hosts/{name}/targets/nvme0/endurance", {"tbw_tb": 9, "source": "paper"})[0] == 200
+        assert operator("get", f"hosts/{name}/targets/nvme0/purges")[0] == 200
+        assert operator("get", f"hosts/{name}/targets/nvme0/settings")[0] == 200
+    twice = operator("get", "plans/mine/preview?target=a/nvme0&target=b/nvme0&target=rack4/nvme0")[1]
+    assert {trial["target"] for trial in twice["trials"]} == {"rack4/nvme0", "b/nvme0"}
+    assert (twice["problems"], twice["estimate"]["trials"]) == ([], 8)
+    assert operator("post", "runs", {"plan": "mine", "targets": ["a/nvme0"]})[0] == 201
+    assert operator("get", "runs/1")[1]["targets"] == ["rack4/nvme0"]
+    status, told = operator("get", "hosts/c/targets/nvme0/purges")
+    assert (status, told["code"]) == (404, "target_unknown")
 
 
 def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) -> None:

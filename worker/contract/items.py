@@ -41,7 +41,7 @@ class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
 
 
 class Phase(Message, tag="phase", frozen=True, kw_only=True):
-    """What the worker is doing now: guard, purge, settings, prefill, run, report, restore."""
+    """What the worker is doing now: guard, purge, layout, settings, prefill, run."""
 
     at: float
     name: Name

@@ -1,5 +1,7 @@
 """One example of every message; the documentation shows these and a test holds them to it."""
 
+from msgspec import structs
+
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.histogram import Histogram
@@ -9,6 +11,8 @@ from worker.contract.inventory import (
     Cpu,
     DriveHealth,
     FileSystem,
+    Geometry,
+    Holder,
     Inventory,
     Kernel,
     MemoryModule,
@@ -41,10 +45,13 @@ from worker.contract.items import (
     SettingRecord,
     SettingRestored,
 )
+from worker.contract.layouts import FileSystem as FileSystemKind
+from worker.contract.layouts import Layout, Raid
 from worker.contract.orders import (
     Arming,
     CloseRunOrder,
     InventoryOrder,
+    LayoutWish,
     PurgeOrder,
     SettingDeed,
     SettingOrder,
@@ -54,7 +61,7 @@ from worker.contract.orders import (
 from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
-from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import BlockShare, Leg, Pattern, TargetKind, TargetRef, Workload
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -70,6 +77,25 @@ DRIVE = TargetRef(
     serial="S4EWNX0R512345",
 )
 LEG = Leg(number=0, target=DRIVE, workload=Workload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
+
+SPLIT = Workload(
+    pattern=Pattern.RANDRW,
+    read_percent=70,
+    block_split=(BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=65_536, percent=40)),
+    amount_bytes=10_737_418_240,
+)
+LAYOUT_WISH = LayoutWish(
+    layout=Layout(
+        raid=Raid.RAID1,
+        drives_per_leg=2,
+        file_system=FileSystemKind.XFS,
+        mount_options=("noatime",),
+    ),
+    drives=(
+        DRIVE,
+        structs.replace(DRIVE, id="nvme1", path="/dev/nvme1n1", stable_id="eui.02", serial="S4EWNX0R512346"),
+    ),
+)
 
 TRIAL_ORDER = TrialOrder(
     host=HOST,
@@ -250,6 +276,22 @@ CAPABILITIES = Capabilities(
     settings=("scheduler", "read_ahead_kb"),
     as_root=True,
     isolation="cgroup2",
+)
+ARRAY = BlockDevice(
+    name="md0",
+    path="/dev/md0",
+    kind="raid",
+    major_minor="9:0",
+    stable_id="md-uuid-3f0a6c1e:5b4c4c0e:9a540f3f:1b6f6c11",
+    parents=("sda", "sdb"),
+    size_bytes=1_920_249_790_464,
+    logical_block_bytes=512,
+    physical_block_bytes=4096,
+    rotational=False,
+    minimum_io_bytes=65_536,
+    optimal_io_bytes=131_072,
+    geometry=Geometry(level="raid0", members=2, chunk_bytes=65_536, detail="clean, 1.2"),
+    holders=(Holder(kind="mount", detail="/srv (xfs)"),),
 )
 INVENTORY = Inventory(
     hostname="storage1",

@@ -10,7 +10,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.hosts.selectors import known_target
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.tables import aligned, point_table, run_as_data
 from webapp.runs.models import Run, RunState, TrialState
@@ -112,11 +114,11 @@ def _version(slug: str) -> PlanVersion:
 
 
 def _target(host: str, slug: str) -> Target:
-    target = Target.objects.filter(host__slug=host, slug=slug, in_policy=True).first()
-    if target is None:
+    try:
+        return known_target(host, slug)
+    except Refusal as refusal:
         known = ", ".join(map(str, Target.objects.filter(in_policy=True).select_related("host"))) or "none"
-        raise CommandError(f"There is no target {slug} on a host {host}. Targets: {known}.", returncode=2)
-    return target
+        raise CommandError(f"{refusal} Known are: {known}.", returncode=2) from refusal
 
 
 def _ended(now: RunProgress) -> int:
