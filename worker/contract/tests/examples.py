@@ -93,7 +93,7 @@ LAYOUT_WISH = LayoutWish(
     ),
     drives=(
         DRIVE,
-        structs.replace(DRIVE, id="nvme1", path="/dev/nvme1n1", stable_id="eui.02", serial="S4EWNX0R512346"),
+        structs.replace(DRIVE, id="nvme1", path="/dev/nvme1n1", stable_id="eui.02", serial="S4EWNX0R5123"),
     ),
 )
 
