@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { cellText } from "../src/features/runGrid";
+import { notBegun } from "../src/features/runNow";
 import { assignLooks } from "../src/lib/colours";
 import { pauseMs } from "../src/lib/poll";
 
@@ -44,4 +45,12 @@ test("the baseline is grey and the others keep apart", () => {
 test("pauses double after failures up to a limit, and never shorten", () => {
   expect([0, 1, 2, 3, 10].map((failures) => pauseMs(1000, failures))).toEqual([1000, 2000, 4000, 8000, 15000]);
   expect(pauseMs(30_000, 3)).toBe(30_000);
+});
+
+test("the dialog speaks of one trial as of one", () => {
+  expect([0, 1, 2].map(notBegun)).toEqual([
+    "0 trials that have not begun are not started.",
+    "1 trial that has not begun is not started.",
+    "2 trials that have not begun are not started.",
+  ]);
 });

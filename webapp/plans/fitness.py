@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from webapp.core.formatting import bytes_binary
 from webapp.plans.layouts import DriveFacts, made_kind, usable_bytes
 from webapp.plans.setting_rows import SETTING_ROWS
-from webapp.plans.values import Size
 from worker.contract.layouts import Layout, Maker
 from worker.contract.workload import TargetKind, Workload
 from worker.recipes import path_problem, workload_problems
@@ -96,7 +96,10 @@ def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, r
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"
-    return [f"{Size().format(needed)} are needed on {target.shown}, {room / 2**30:.2f} GiB are {there}."]
+    words = [bytes_binary(needed), bytes_binary(room)]
+    if words[0] == words[1]:
+        words = [f"{needed:,} B", f"{room:,} B"]
+    return [f"{words[0]} are needed on {target.shown}, {words[1]} are {there}."]
 
 
 def purge_problems(method: str, target: TargetFacts, layout: Layout | None = None) -> list[str]:

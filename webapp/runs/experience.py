@@ -3,19 +3,20 @@
 From the last `RUNS_LOOKED_AT` runs that have ended and used the host, all trials that are done at their first attempt.
 By the server's clock, so that hosts with wrong clocks give no nonsense:
 
-    turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's mean.
+    turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's
+               median, since a trial that lasted through an outage says nothing about others.
     prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
                of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
     layout     what the worker says that building took, by line; not in the two above.
     amount     bytes over (ended - fio began), for trials that an amount ends, by target and workload.
 
-Each run gives one mean; `estimate.Span` is the smallest, the median and the largest of them.
+Each run gives one figure; `estimate.Span` is the smallest, the median and the largest of them.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 from uuid import UUID
 
 import msgspec
@@ -101,7 +102,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
         settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.amount_bytes is None]
         if len(settled) < FEWEST_TRIALS:
             continue
-        turnovers.append(fmean(settled))
+        turnovers.append(median(settled))
         prefills += _prefill_rates(first, median(one.before_s for one in later))
     if not turnovers:
         return None

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Avg, Count, DurationField, ExpressionWrapper, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -16,10 +16,13 @@ from webapp.runs.models import (
     Attempt,
     AttemptKind,
     AttemptState,
+    Move,
     Run,
+    RunState,
     Trial,
     TrialState,
 )
+from webapp.runs.pace import paces, work_of
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class RunProgress:
     running: Trial | None
     attempt: Attempt | None  # also one that puts settings back
     elapsed_s: float
+    paused_s: float  # of it, in all pauses
     seconds_left: float | None  # None until a trial is done
 
 
@@ -80,7 +84,8 @@ def progress(run: Run) -> RunProgress:
         running=trials[0] if trials else None,
         attempt=active[0] if active else None,
         elapsed_s=_elapsed_s(run),
-        seconds_left=_seconds_left(run, per_host, active),
+        paused_s=_paused_s(run),
+        seconds_left=_seconds_left(run, active),
     )
 
 
@@ -92,30 +97,38 @@ def _counts(run: Run) -> dict[UUID, Counter[str]]:
 
 
 def _elapsed_s(run: Run) -> float:
-    began: datetime = run.started_at or run.created_at
-    return ((run.ended_at or timezone.now()) - began).total_seconds()
+    return ((run.ended_at or timezone.now()) - _began(run)).total_seconds()
 
 
-def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
-    """The slowest host's remaining trials times the mean duration of those that are done. Hosts run side by side."""
+def _began(run: Run) -> datetime:
+    return run.started_at or run.created_at
+
+
+def _paused_s(run: Run) -> float:
+    """In all pauses since it began, the present one too."""
+    moves = Move.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
+    total, since = 0.0, None
+    for at, after in [*moves.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
+        if since is not None:
+            total += max(0.0, (at - since).total_seconds())
+        since = max(at, _began(run)) if after == RunState.PAUSED else None
+    return total
+
+
+def _seconds_left(run: Run, active: list[Attempt]) -> float | None:
+    """Of the slowest host: hosts run side by side."""
     if run.ended_at:
         return 0.0
-    mean_s = _mean_duration_s(run)
-    if mean_s is None:
+    pace = paces(run.attempts.all()).get(run.pk)
+    if pace is None:
         return None
     now = timezone.now()
     spent = {attempt.host_id: (now - attempt.created_at).total_seconds() for attempt in active if attempt.trial}
-    return max(_host_left_s(counts, mean_s, spent.get(host, 0.0)) for host, counts in per_host.items())
-
-
-def _host_left_s(counts: Counter[str], mean_s: float, spent_s: float) -> float:
-    under_way = sum(counts[state] for state in ACTIVE_TRIAL_STATES)
-    waiting = sum(count for state, count in counts.items() if state not in ENDED_TRIAL_STATES) - under_way
-    return waiting * mean_s + (max(0.0, mean_s - spent_s) if under_way else 0.0)
-
-
-def _mean_duration_s(run: Run) -> float | None:
-    took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
-    done = run.attempts.filter(kind=AttemptKind.TRIAL, state=AttemptState.DONE)
-    mean: timedelta | None = done.aggregate(mean=Avg(took))["mean"]
-    return mean.total_seconds() if mean is not None else None
+    left: dict[UUID, float] = {}
+    for (host, state), work in work_of(run.trials.exclude(state__in=ENDED_TRIAL_STATES), "host_id", "state").items():
+        seconds = pace.seconds(work)
+        if seconds is None:
+            return None
+        under_way = spent.get(host, 0.0) if state in ACTIVE_TRIAL_STATES else 0.0
+        left[host] = left.get(host, 0.0) + max(0.0, seconds - under_way)
+    return max(left.values(), default=0.0)

@@ -1,7 +1,7 @@
 """What runs and what waits on each host, in the order in which it will be taken up, and what keeps it waiting.
 
-A fixed number of queries, however many runs wait. Times are estimates: the mean of the run's own finished trials,
-before that the run times that the plan asks for; a trial that moves a fixed amount makes them unknown.
+A fixed number of queries, however many runs wait. Times are estimates by the run's own finished trials (`pace`), before
+that by the run times that the plan asks for; a trial that moves a fixed amount makes them unknown then.
 """
 
 from collections import defaultdict
@@ -10,10 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from django.db.models import Avg, Count, ExpressionWrapper, F, FloatField, Max, Q, Sum
-from django.db.models.fields import DurationField
-from django.db.models.fields.json import KT
-from django.db.models.functions import Cast, Coalesce
+from django.db.models import Max
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState
@@ -32,6 +29,7 @@ from webapp.runs.models import (
     TargetLock,
     Trial,
 )
+from webapp.runs.pace import Pace, paces, work_of
 from webapp.runs.queue import queued_runs
 
 Place = tuple[UUID, UUID]  # run, host
@@ -94,32 +92,18 @@ class _Known:
 
 
 def _loads() -> dict[Place, Load]:
-    seconds = Cast(KT("workload__runtime_s"), FloatField()) + Coalesce(Cast(KT("workload__ramp_s"), FloatField()), 0.0)
-    unended = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES).order_by()
-    rows = unended.values_list("run_id", "host_id").annotate(
-        left=Count("pk"),
-        active=Count("pk", filter=Q(state__in=ACTIVE_TRIAL_STATES)),
-        planned_s=Sum(seconds),
-        timed=Count(seconds),
-    )
-    means = _means()
-    return {
-        (run, host): Load(left, active, _seconds(left, means.get(run), None if timed < left else planned))
-        for run, host, left, active, planned, timed in rows
-    }
-
-
-def _seconds(left: int, mean_s: float | None, planned_s: float | None) -> float | None:
-    if mean_s is not None:
-        return left * mean_s
-    return None if planned_s is None else planned_s + left * OVERHEAD_S
-
-
-def _means() -> dict[UUID, float]:
-    took = ExpressionWrapper(F("ended_at") - F("created_at"), output_field=DurationField())
-    done = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES, kind=AttemptKind.TRIAL, state=AttemptState.DONE)
-    rows = done.order_by().values_list("run_id").annotate(mean=Avg(took))
-    return {run: mean.total_seconds() for run, mean in rows if run is not None}
+    unended = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
+    known = paces(Attempt.objects.filter(run__state__in=OPEN_RUN_STATES))
+    found: dict[Place, Load] = {}
+    for (run, host, state), work in work_of(unended, "run_id", "host_id", "state").items():
+        before = found.get((run, host), Load(0, 0, 0.0))
+        seconds = known.get(run, Pace()).seconds(work, besides_s=OVERHEAD_S)
+        found[run, host] = Load(
+            left=before.left + work.trials,
+            active=before.active + (work.trials if state in ACTIVE_TRIAL_STATES else 0),
+            seconds=None if seconds is None or before.seconds is None else before.seconds + seconds,
+        )
+    return found
 
 
 def _holding() -> set[Place]:

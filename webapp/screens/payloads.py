@@ -106,6 +106,7 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     cancelled: int
     lost: int
     elapsed_s: float | None
+    lasted: str  # how long it has run, been paused or waited, in words
     seconds_left: float | None
     now: tuple[LiveNow, ...]
     cells: tuple[LiveCell, ...]

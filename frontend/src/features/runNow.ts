@@ -34,7 +34,7 @@ function paintProgress(run: LiveRun): void {
   }
   setText(document.getElementById("run-count"), `${ended} of ${run.total} trials`);
   setText(document.getElementById("run-failed"), run.failed ? `${run.failed} failed` : "");
-  setText(document.getElementById("run-elapsed"), duration(run.elapsed_s));
+  setText(document.getElementById("run-elapsed"), run.lasted);
   setText(document.getElementById("run-left"), run.ended ? "–" : duration(run.seconds_left));
 }
 
@@ -60,10 +60,17 @@ function paintDialogs(run: LiveRun): void {
   const stopped = run.now.map((now) => `Trial ${now.trial + 1} on ${now.host} is stopped.`);
   setText(document.getElementById("cancel-now"), stopped.join(" ") || "No trial is running.");
   const left = run.total - run.done - run.failed - run.cancelled - run.now.length;
-  setText(document.getElementById("cancel-left"), String(Math.max(0, left)));
+  setText(document.getElementById("cancel-left"), notBegun(Math.max(0, left)));
   const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial + 1}, ${now.what}`);
   setText(document.getElementById("now-others"), others.length ? `At the same time on ${others.join("; ")}` : "");
   paintSkip(run);
+}
+
+/** As the server writes it into the dialog. */
+export function notBegun(trials: number): string {
+  return trials === 1
+    ? "1 trial that has not begun is not started."
+    : `${trials} trials that have not begun are not started.`;
 }
 
 function paintSkip(run: LiveRun): void {

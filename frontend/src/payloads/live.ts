@@ -65,6 +65,7 @@ export const liveRun = struct({
   cancelled: number,
   lost: number,
   elapsed_s: nullable(number),
+  lasted: string,
   seconds_left: nullable(number),
   now: list(liveNow),
   cells: list(liveCell),

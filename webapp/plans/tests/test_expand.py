@@ -118,7 +118,8 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
         ({"engine": "psync", "iodepth": "4"}, "engine psync has one I/O in flight a thread, depth 4 cannot be"),
         ({"block_size": "4k", "block_split": "4k/50:8k/50"}, "exclude each other"),
         ({"read_percent": "70"}, "`read_percent` says nothing here"),
-        ({"size": "100G"}, "100 GiB are needed on a/scratch, 10.00 GiB are free"),
+        ({"size": "100G"}, "100 GiB are needed on a/scratch, 10 GiB are free"),
+        ({"size": "10737418752"}, "10,737,418,752 B are needed on a/scratch, 10,737,418,240 B are free"),
         ({"size": "whole"}, "a directory target needs the size"),
     ],
 )

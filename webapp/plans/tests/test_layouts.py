@@ -83,7 +83,7 @@ def test_it_says_which_layout_is_too_large_for_the_pool() -> None:
 def test_it_knows_the_room_on_each_layout() -> None:
     assert expanded("raid0 x2 chunk 64k / xfs", size="19G").problems == ()
     (problem,) = expanded("raid1 x2 / xfs", size="19G").problems
-    assert problem == "Part main: 19 GiB are needed on a/rack, 10.00 GiB are there."
+    assert problem == "Part main: 19 GiB are needed on a/rack, 10 GiB are there."
 
 
 def test_a_layout_is_shown_with_its_commands_and_what_is_aligned() -> None:

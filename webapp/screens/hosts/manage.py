@@ -35,7 +35,7 @@ def _show(request: HttpRequest, host: Host, *, action: str = "", problem: str = 
     open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES, trials__host=host).distinct().order_by("number")
     context = {
         "host": host,
-        "presence": presence(host, active is not None),
+        "presence": presence(host, active),
         "active": active,
         "open_runs": list(open_runs),
         "trial_count": Trial.objects.filter(host=host).count(),

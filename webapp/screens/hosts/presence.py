@@ -6,10 +6,14 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from webapp.core import formatting
 from webapp.hosts.models import Host, HostState, Target
+from webapp.runs.models import Attempt
+from webapp.runs.phases import doing
 
 # A worker reports every second while it works and at least once a minute while it does not.
 SILENT_AFTER = timedelta(minutes=3)
+QUIET_AFTER = timedelta(seconds=30)  # while it works
 # A clock further off than this is no transfer time: lines of its log and seconds of its runs seem shifted (s).
 CLOCK_LIMIT_S = 5.0
 
@@ -22,36 +26,58 @@ class Presence:
     words: str
 
 
-def presence(host: Host, busy: bool) -> Presence:
+def presence(host: Host, active: Attempt | None) -> Presence:
+    """`active` is what it works at now."""
     if host.archived_at is not None:
         return Presence("failed", "Removed")
     if host.state != HostState.ACTIVE:
         return Presence("cancelled" if host.state == HostState.MAINTENANCE else "failed", host.get_state_display())
+    if active and (quiet := quiet_for(host, active)):
+        return Presence("lost", f"Nothing heard for {quiet}")
     if silent(host):
         return Presence("lost", "Silent")
-    return Presence("running", "Working") if busy else Presence("done", "Ready")
+    return Presence("running", "Working") if active else Presence("done", "Ready")
 
 
 def silent(host: Host) -> bool:
     return host.last_seen_at is None or timezone.now() - host.last_seen_at > SILENT_AFTER
 
 
-def warnings(host: Host, targets: Iterable[Target], *, newest_version: str) -> list[str]:
+def quiet_for(host: Host, active: Attempt) -> str:
+    """For how long nothing was heard of a host that works, in words; "" where that is no longer than usual.
+
+    Not from before the order: until then the host had less to say.
+    """
+    heard = max(host.last_seen_at or active.created_at, active.created_at)
+    span = timezone.now() - heard
+    return formatting.duration(span.total_seconds()) if span >= QUIET_AFTER else ""
+
+
+def phase_words(attempt: Attempt) -> str:
+    """What its host does for it, or for how long that has said nothing and when the attempt is given up for it."""
+    quiet = quiet_for(attempt.host, attempt)
+    if not quiet or attempt.lease_until is None:
+        return doing(attempt)
+    left = formatting.duration((attempt.lease_until - timezone.now()).total_seconds())
+    return f"nothing heard of {attempt.host.slug} for {quiet}, lost in {left}"
+
+
+def warnings(host: Host, targets: Iterable[Target], *, newest_version: str, active: Attempt | None = None) -> list[str]:
     """What keeps the host from being used as it should, each with what to do. Nothing about a host that is shut out."""
     if host.state == HostState.REVOKED:
         return []
-    found = [*_about_worker(host, newest_version), *_about_clock(host)]
+    found = [*_about_worker(host, newest_version, active), *_about_clock(host)]
     if host.policy_problem:
         found.append(f"Its policy file allows nothing: {host.policy_problem}")
     found += [f"{target.slug}: {target.problem}" for target in targets if target.in_policy and target.problem]
     return found
 
 
-def _about_worker(host: Host, newest_version: str) -> list[str]:
+def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> list[str]:
     if not host.capabilities:
         return ["Its worker has not said yet what it can run. Start it on the host."]
     found = []
-    if silent(host):
+    if silent(host) or (active and quiet_for(host, active)):
         found.append("It is not heard. Is the worker running there, and does it reach this server?")
     if newest_version and host.worker_version != newest_version:
         found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")

@@ -48,7 +48,7 @@ def listed_hosts() -> QuerySet[Host]:
 def active_attempts() -> dict[UUID, Attempt]:
     """What each host is doing now, by the host's id."""
     active = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).select_related(
-        "run__version__plan", "trial__target"
+        "host", "run__version__plan", "trial__target"
     )
     return {attempt.host_id: attempt for attempt in active}
 
@@ -69,11 +69,11 @@ def _row(host: Host, active: Attempt | None) -> HostRow:
     targets = list(host.targets.all())
     return HostRow(
         host=host,
-        presence=presence(host, active is not None),
+        presence=presence(host, active),
         active=active,
         usable=sum(target.present for target in targets),
         listed=len(targets),
-        warnings=warnings(host, targets, newest_version=worker_wheel().version),
+        warnings=warnings(host, targets, newest_version=worker_wheel().version, active=active),
     )
 
 
@@ -99,9 +99,9 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     newest = worker_wheel().version
     return {
         "host": host,
-        "presence": presence(host, active is not None),
+        "presence": presence(host, active),
         "active": active,
-        "warnings": warnings(host, targets, newest_version=newest),
+        "warnings": warnings(host, targets, newest_version=newest, active=active),
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",
         "targets": targets,
         "target_rows": detail.target_rows(targets),

@@ -13,6 +13,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 from webapp.runs.selectors import count_of_trials
 from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.screens.access import page
+from webapp.screens.hosts.presence import phase_words
 from webapp.screens.hosts.views import active_attempts
 from webapp.screens.outcome import Outcome, outcome
 from webapp.screens.runs.views import listed_runs
@@ -28,6 +29,7 @@ class Working:
     host: Host
     run: Run
     attempt: Attempt
+    phase: str
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,7 @@ class Waiting:
 def overview_page(request: HttpRequest) -> HttpResponse:
     found, active = queues(), active_attempts()
     working = [
-        Working(queue.host, attempt.run, attempt)
+        Working(queue.host, attempt.run, attempt, phase_words(attempt))
         for queue in found
         if (attempt := active.get(queue.host.pk)) is not None and attempt.run is not None
     ]

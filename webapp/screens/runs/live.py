@@ -19,22 +19,21 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from webapp.core import formatting
 from webapp.results.models import Result, Sample
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
-from webapp.runs.phases import doing
 from webapp.runs.selectors import progress
 from webapp.screens import points
+from webapp.screens.hosts.presence import phase_words
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
 from webapp.screens.runs.beside import Lines, lines_of, live_sensors
+from webapp.screens.runs.story import lasted
 
 SAMPLES_AT_ONCE = 3_000
 SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
 ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
 WRONG_CLOCK_MS = 1_500  # less is the delay of a report
-QUIET_AFTER = timedelta(seconds=30)  # a worker reports every second while it works
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
@@ -93,6 +92,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         cancelled=state.cancelled,
         lost=state.lost,
         elapsed_s=state.elapsed_s,
+        lasted=lasted(run, state),
         seconds_left=state.seconds_left,
         now=_now(run),
         cells=_cells(run, cursor),
@@ -219,20 +219,11 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
             trial=attempt.trial.index,
             attempt=attempt.number,
             what=points.in_words(attempt.trial.point),
-            phase=_phase(attempt),
+            phase=phase_words(attempt),
         )
         for attempt in active.select_related("host", "trial__target").order_by("host__slug")
         if attempt.trial is not None
     )
-
-
-def _phase(attempt: Attempt) -> str:
-    """What it does, or for how long its host has said nothing and when the trial is given up for it."""
-    now, heard = timezone.now(), attempt.host.last_seen_at
-    if heard is None or now - heard < QUIET_AFTER or attempt.lease_until is None:
-        return doing(attempt)
-    quiet, left = (formatting.duration(span.total_seconds()) for span in (now - heard, attempt.lease_until - now))
-    return f"nothing heard of {attempt.host.slug} for {quiet}, lost in {left}"
 
 
 def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:

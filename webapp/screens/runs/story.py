@@ -4,9 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils import timezone
+
 from webapp.core import formatting
 from webapp.results.models import LegRun
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, SettingChange
+from webapp.runs.selectors import RunProgress
 from webapp.screens.payloads import LiveRun
 
 MOST_CHANGES = 20_000
@@ -21,6 +24,15 @@ def counted(run: Run, live: LiveRun) -> str:
     others = "".join(f", {count} {what}" for count, what in counts if count)
     back = " Settings were not put back everywhere." if run.reason_code == "settings_not_restored" else ""
     return f"{live.done} of {live.total} trials done{others}{took}.{back}"
+
+
+def lasted(run: Run, state: RunProgress) -> str:
+    """How long it has run, without its pauses; where it rests, that too."""
+    ran = formatting.duration(state.elapsed_s - state.paused_s)
+    if run.state == RunState.PAUSED and run.paused_at:
+        paused = formatting.duration((timezone.now() - run.paused_at).total_seconds())
+        return f"paused for {paused}" + (f", ran for {ran}" if run.started_at else "")
+    return f"{'running' if run.started_at else 'waiting'} for {ran}"
 
 
 def put_back_at(run: Run) -> datetime | None:

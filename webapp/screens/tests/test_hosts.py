@@ -1,6 +1,7 @@
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from unittest.mock import patch
 
 import pytest
 from django.conf import settings
@@ -33,8 +34,27 @@ def test_it_tells_ready_working_silent_and_revoked_hosts_apart() -> None:
     silent = factories.make_host("b", last_seen_at=timezone.now() - timedelta(minutes=10))
     never = factories.make_host("c", last_seen_at=None)
     revoked = factories.make_host("d", state="revoked")
-    assert [presence(ready, False).words, presence(ready, True).words] == ["Ready", "Working"]
-    assert [presence(host, False).words for host in (silent, never, revoked)] == ["Silent", "Silent", "Revoked"]
+    assert presence(ready, None).words == "Ready"
+    assert [presence(host, None).words for host in (silent, never, revoked)] == ["Silent", "Silent", "Revoked"]
+
+
+def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Client) -> None:
+    host = factories.make_host()
+    run = factories.make_run(factories.make_version(), [factories.make_target(host)])
+    now = timezone.now()
+    attempt = factories.start_trial(run.trials.get(index=0), at=now - timedelta(seconds=40.5))
+    pages = ("/hosts/", "/hosts/storage1/", "/hosts/storage1/manage/")
+    with patch.object(timezone, "now", return_value=now):
+        assert presence(host, attempt).words == "Working"
+        host.last_seen_at = now - timedelta(minutes=2)  # before the order: it had less to say then
+        host.save()
+        for page in pages:
+            assert ">Nothing heard for 40 s<" in operator.get(page).content.decode(), page
+        assert "It is not heard. Is the worker running there" in operator.get("/hosts/").content.decode()
+        assert "nothing heard of storage1 for 40 s, lost in " in operator.get("/").content.decode()
+        assert presence(host, None).words == "Ready"
+        host.last_seen_at = now - timedelta(seconds=29)
+        assert presence(host, attempt).words == "Working"
 
 
 def test_it_shows_targets_policy_and_inventory(operator: Client) -> None:

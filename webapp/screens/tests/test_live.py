@@ -61,7 +61,8 @@ def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
     attempt = factories.start_trial(trial(run, 0))
     assert live.live_run(run).now[0].phase == "measuring"
     now = timezone.now()
-    Attempt.objects.filter(pk=attempt.pk).update(lease_until=now + timedelta(seconds=700.5))
+    long_ago = now - timedelta(minutes=9)
+    Attempt.objects.filter(pk=attempt.pk).update(created_at=long_ago, lease_until=now + timedelta(seconds=700.5))
     Host.objects.update(last_seen_at=now - timedelta(seconds=200.5))
     with patch.object(timezone, "now", return_value=now):
         assert live.live_run(run).now[0].phase == "nothing heard of storage1 for 3 min 20 s, lost in 11 min 40 s"

@@ -1,5 +1,6 @@
 """The buttons of a run's pages: what they do, what they say, and when they are not there."""
 
+import re
 import uuid
 from collections.abc import Callable
 
@@ -38,15 +39,20 @@ def test_it_pauses_and_goes_on(operator: Client, run: Run) -> None:
     assert "Run 1 is paused" in text
     assert "Paused</strong> by olga" in text
     assert "Its settings stay for 60 s" in text
+    assert re.search(r'id="run-elapsed">paused for \d s, ran for \d s<', text)
     assert ">Go on<" in text
-    assert ">Pause<" in said(operator, "/runs/1/resume/")
+    text = said(operator, "/runs/1/resume/")
+    assert ">Pause<" in text
+    assert re.search(r'id="run-elapsed">running for \d s<', text)
     assert Run.objects.get().state == RunState.RUNNING
 
 
 def test_it_names_what_cancelling_stops(operator: Client, run: Run) -> None:
     text = operator.get("/runs/1/").content.decode()
     assert "Trial 2 on storage1 is stopped." in text
-    assert '<span id="cancel-left">22</span> trials that have not begun are not started.' in text
+    assert ">22 trials that have not begun are not started.<" in text
+    run.trials.exclude(index__in=(0, 1, 2)).update(state="cancelled")
+    assert ">1 trial that has not begun is not started.<" in operator.get("/runs/1/").content.decode()
 
 
 def test_it_skips_the_running_trial_and_all_planned_ones_of_a_point(operator: Client, run: Run) -> None:

@@ -1,0 +1,75 @@
+"""How long a run's remaining trials will take, from those that are done.
+
+    timed     their own run times and ramps, and for each the median of what a trial took besides
+    amounts   for each the median of what a trial took that an amount ended
+
+From the order to the end by the server's clock. Medians, because a trial that lasted through an outage, and whose end
+was told after it, says nothing about the others; and the own times apart, because a plan may mix long and short ones.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from django.db.models import Aggregate, Count, ExpressionWrapper, F, FloatField, Q, QuerySet, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Coalesce, Extract
+
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Trial
+
+
+class Median(Aggregate):
+    """PostgreSQL's percentile_cont(0.5): of two in the middle their mean."""
+
+    function = "percentile_cont"
+    template = "%(function)s(0.5) within group (order by %(expressions)s)"
+    arity = 1
+
+
+@dataclass(frozen=True)
+class Work:
+    """Trials that are left."""
+
+    trials: int
+    timed: int  # of them, those that end after a time
+    own_s: float  # the sum of their times and ramps
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Medians of a run's done trials; None where there is none of the kind."""
+
+    besides_s: float | None = None
+    amount_s: float | None = None
+
+    def seconds(self, work: Work, *, besides_s: float | None = None) -> float | None:
+        """That the work will take; None where nothing is known. `besides_s`: where no timed trial is done yet."""
+        besides = besides_s if self.besides_s is None else self.besides_s
+        amounts = work.trials - work.timed
+        if (work.timed and besides is None) or (amounts and self.amount_s is None):
+            return None
+        return work.own_s + work.timed * (besides or 0.0) + amounts * (self.amount_s or 0.0)
+
+
+def _own(workload: str) -> Any:
+    """Seconds that a trial asks for; null where an amount ends it."""
+    ramp = Coalesce(Cast(KeyTextTransform("ramp_s", workload), FloatField()), 0.0)
+    return Cast(KeyTextTransform("runtime_s", workload), FloatField()) + ramp
+
+
+def work_of(trials: QuerySet[Trial], *by: str) -> Mapping[tuple[Any, ...], Work]:
+    """The trials' work, grouped by these columns."""
+    own = _own("workload")
+    rows = trials.order_by().values_list(*by).annotate(trials=Count("pk"), timed=Count(own), own=Sum(own))
+    return {tuple(key): Work(count, timed, own_s or 0.0) for *key, count, timed, own_s in rows}
+
+
+def paces(attempts: QuerySet[Attempt]) -> Mapping[UUID, Pace]:
+    """By run, of the trials among these attempts that are done. One query."""
+    done = attempts.filter(kind=AttemptKind.TRIAL, state=AttemptState.DONE)
+    took = Extract(F("ended_at") - F("created_at"), "epoch")
+    besides = ExpressionWrapper(took - F("own"), output_field=FloatField())
+    rows = done.annotate(own=_own("trial__workload")).order_by().values_list("run_id")
+    medians = rows.annotate(besides=Median(besides), amount=Median(took, filter=Q(own=None)))
+    return {run: Pace(besides_s, amount_s) for run, besides_s, amount_s in medians if run is not None}
