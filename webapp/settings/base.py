@@ -39,7 +39,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.core.headers.browser_limits",
     "webapp.core.nul.refuse_nul",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "webapp.core.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",

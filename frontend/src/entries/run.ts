@@ -1,6 +1,7 @@
 /** One run: live while it goes on, the same page afterwards. */
 
 import { initCountdowns } from "../features/countdown";
+import { initNoteDraft } from "../features/noteDraft";
 import { initRunGrid } from "../features/runGrid";
 import { initRunNow } from "../features/runNow";
 import { SecondsChart } from "../features/secondsChart";
@@ -59,4 +60,5 @@ function initRun(): void {
 }
 
 initRun();
+initNoteDraft();
 initCountdowns(reloadWhenFree);

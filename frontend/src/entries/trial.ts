@@ -1,5 +1,6 @@
 /** One trial: its seconds. */
 
+import { initNoteDraft } from "../features/noteDraft";
 import { SecondsChart } from "../features/secondsChart";
 import { find, readJson } from "../lib/dom";
 import { SampleStore } from "../lib/samples";
@@ -18,3 +19,4 @@ function initTrial(): void {
 }
 
 initTrial();
+initNoteDraft();

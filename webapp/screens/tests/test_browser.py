@@ -117,6 +117,21 @@ def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, ru
     assert problems == []
 
 
+def test_a_note_outlasts_a_log_in_that_had_ended(page: Page, run: Run, problems: list[str]) -> None:
+    page.goto("/runs/1/trials/0/")
+    page.get_by_label("New note").fill("fan off\nat noon")
+    page.context.clear_cookies()
+    page.get_by_role("button", name="Add note").click()
+    page.get_by_label("Name").fill("olga")
+    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_label("New note")).to_have_value("fan off\nat noon")
+    page.get_by_role("button", name="Add note").click()
+    expect(page.locator(".note .note-text")).to_have_text("fan off at noon")
+    expect(page.get_by_label("New note")).to_have_value("")
+    assert problems == []
+
+
 def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
     page.goto("/runs/1/")
     cell = page.locator('[data-trial="0"] a')
