@@ -7,7 +7,7 @@ from whitenoise.responders import StaticFile
 GONE = "This file is not there any more: the front end was built anew. The server must be started again."
 
 
-class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc] - it has no types
+class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
     """The files that there were when the server began. One that was taken away since then is not found."""
 
     @staticmethod
