@@ -131,7 +131,7 @@ def touch_host(*, host: Host, spool_bytes: int = 0) -> None:
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
-        prepared.send(_SEEN, {"host": host.pk, "now": now, "stale": stale, "spool_bytes": str(spool_bytes)})
+        prepared.change(_SEEN, {"host": host.pk, "now": now, "stale": stale, "spool_bytes": str(spool_bytes)})
 
 
 @transaction.atomic

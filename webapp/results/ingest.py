@@ -1,8 +1,9 @@
-"""Takes a worker's report: exactly once, in order, each attempt in a transaction of its own.
+"""Takes a worker's report: exactly once, in order.
 
-The attempt's row is locked, so two reports about it wait for each other. Batch `confirmed_seq + 1` is taken,
-lower ones were taken before, higher ones show a gap and are not taken; the answer says how far everything is
-committed. An item that cannot be true fails its attempt by name and no other.
+What only has to be written is written together with what other reports bring (`together`). The rest comes here, each
+attempt in a transaction of its own: its row is locked, so two reports about it wait for each other. Batch
+`confirmed_seq + 1` is taken, lower ones were taken before, higher ones show a gap and are not taken; the answer says
+how far everything is committed. An item that cannot be true fails its attempt by name and no other.
 
     attempt      batches new to us      answer
     active       taken                  confirmed, cancel?, lease
@@ -13,27 +14,27 @@ committed. An item that cannot be true fails its attempt by name and no other.
 """
 
 import logging
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
 
-from webapp.core import prepared
 from webapp.core.logs import about
 from webapp.core.models import Counter
 from webapp.core.services import count
 from webapp.hosts.models import Host
 from webapp.hosts.services import touch_host
+from webapp.results.attempts import lock, reply_about
 from webapp.results.bad_item import BadItem
-from webapp.results.clock import offset_ms
-from webapp.results.intake import Intake
-from webapp.results.items import take_item
+from webapp.results.intake import Intake, started_legs, write
+from webapp.results.items import take_batches
 from webapp.results.seconds import take_quickly
+from webapp.results.together import Piece, take
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
-from webapp.runs.leases import parse_id, renewed, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction, Run, Trial
+from webapp.runs.leases import parse_id, revive
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptState
+from webapp.runs.states import Later
 from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
 
 log = logging.getLogger(__name__)
@@ -41,19 +42,6 @@ log = logging.getLogger(__name__)
 # Batches of an attempt in a report: a worker that keeps up sends one or two. One that has more to say was out of reach;
 # after an outage that may be all of them, and what is next for each of them is left to the tick.
 _KEEPS_UP = 20
-
-_ATTEMPT = prepared.names(Attempt)
-_RUN = prepared.names(Run, "id", "number", "state", "cancel_requested_at")
-_TRIAL = prepared.names(
-    Trial, "id", "run_id", "host_id", "target_id", "index", "point", "point_key", "state", "reason_code",
-    "attempts_left", "destructive", "skip_requested_at", "skip_reason",
-)  # fmt: skip
-_COLUMNS = [f'{table}."{name}"' for table, names in (("a", _ATTEMPT), ("r", _RUN), ("t", _TRIAL)) for name in names]
-_LOCK = (
-    f"select {', '.join(_COLUMNS)} from runs_attempt a "  # noqa: S608 - our own columns
-    "left join runs_run r on r.id = a.run_id left join runs_trial t on t.id = a.trial_id "
-    "where a.id = %s and a.host_id = %s for no key update of a"
-)
 
 _UNKNOWN = Refusal(code="unknown_attempt", message="This server gave this host no such attempt.")
 _CLOSED = Refusal(code="attempt_closed", message="This attempt has ended; nothing more of it is taken.")
@@ -74,14 +62,31 @@ def take_at_length(*, host: Host, report: Report) -> ReportReply:
     for batch in report.batches:
         batches.setdefault(batch.attempt, []).append(batch)
     touch_host(host=host, spool_bytes=report.spool_bytes)
+    taken = _taken_together(host, batches)
     active = frozenset(report.active)
     reply = ReportReply(
-        attempts=tuple(_logged(host, name, found, active=name in active) for name, found in batches.items())
+        attempts=tuple(
+            taken.get(name) or _logged(host, name, found, active=name in active) for name, found in batches.items()
+        )
     )
     for answer in reply.attempts:
         if answer.refusal is not None:
             count(Counter.REFUSED, answer.refusal.code)
     return reply
+
+
+def _taken_together(host: Host, said: Mapping[str, Sequence[Batch]]) -> dict[str, AttemptReply]:
+    """Answers about those attempts that could be written together with others'."""
+    pieces = [
+        Piece(host, attempt_id, batches)
+        for name, batches in said.items()
+        if batches and (attempt_id := parse_id(name)) is not None
+    ]
+    if pieces:
+        take(pieces)
+    if any(piece.finished and len(piece.batches) <= _KEEPS_UP for piece in pieces):
+        transaction.on_commit(lambda: dispatch_host(host.pk))
+    return {piece.answer.attempt: piece.answer for piece in pieces if piece.answer}
 
 
 def _logged(host: Host, name: str, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
@@ -103,78 +108,35 @@ def _answer(host: Host, name: str, batches: Sequence[Batch], *, active: bool) ->
 
 
 def _take(host: Host, name: str, attempt_id: UUID, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
-    attempt = _locked(host, attempt_id)
+    attempt = lock(host, attempt_id)
     if attempt is None:
         return AttemptReply(attempt=name, confirmed_seq=0, refusal=_UNKNOWN)
     unseen = any(batch.seq > attempt.confirmed_seq for batch in batches)
     if attempt.state == AttemptState.LOST and (unseen or active) and not revive(attempt):
-        return _reply(name, attempt, refusal=_SUPERSEDED)
+        return reply_about(name, attempt, refusal=_SUPERSEDED)
     if attempt.state not in ACTIVE_ATTEMPT_STATES:
-        return _reply(name, attempt, cancel=active, refusal=_CLOSED if unseen else None)
+        return reply_about(name, attempt, cancel=active, refusal=_CLOSED if unseen else None)
     return _take_in_order(name, attempt, batches)
 
 
-def _locked(host: Host, attempt_id: UUID) -> Attempt | None:
-    """With what a report may ask of its run and its trial; the rest is read if something asks for it."""
-    found = prepared.execute(_LOCK, [attempt_id, host.pk])
-    if not found:
-        return None
-    values = found[0]
-    attempt = prepared.loaded(Attempt, _ATTEMPT, values[: len(_ATTEMPT)])
-    if attempt.run_id:
-        attempt.run = prepared.loaded(Run, _RUN, values[len(_ATTEMPT) : -len(_TRIAL)])
-    if attempt.trial_id:
-        attempt.trial = prepared.loaded(Trial, _TRIAL, values[-len(_TRIAL) :])
-    return attempt
-
-
 def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:
-    intake = Intake(attempt)
-    confirmed = attempt.confirmed_seq
-    for batch in batches:
-        if batch.seq == confirmed + 1:
-            for item in batch.items:
-                take_item(intake, item)
-            confirmed = batch.seq
-    offset = offset_ms(attempt.clock_offset_ms, batches[-1:], now_s=time.time())
-    intake.later.change(
-        attempt, confirmed_seq=confirmed, lease_until=renewed(attempt.lease_until), clock_offset_ms=offset
-    )
-    intake.write()
+    later = Later()
+    intake = Intake(attempt, later, started_legs([attempt])[attempt.pk])
+    take_batches(intake, batches)
+    write([intake], later)
     if intake.finished and len(batches) <= _KEEPS_UP:
         transaction.on_commit(lambda: dispatch_host(attempt.host_id))
-    return _reply(name, attempt)
+    return reply_about(name, attempt)
 
 
 def _fail_for_bad_item(host: Host, name: str, attempt_id: UUID, words: str) -> AttemptReply:
     """What the report said of this attempt was rolled back; what was confirmed before stays."""
     refusal = Refusal(code="bad_item", message=words)
     with transaction.atomic():
-        attempt = _locked(host, attempt_id)
+        attempt = lock(host, attempt_id)
         if attempt is None:
             return AttemptReply(attempt=name, confirmed_seq=0, refusal=_UNKNOWN)
         if attempt.state in ACTIVE_ATTEMPT_STATES:
             end_attempt(attempt, AttemptState.FAILED, code="bad_item", message=f"The worker reported: {words}")
             transaction.on_commit(lambda: dispatch_host(attempt.host_id))
-    return _reply(name, attempt, refusal=refusal)
-
-
-def _reply(name: str, attempt: Attempt, *, cancel: bool = False, refusal: Refusal | None = None) -> AttemptReply:
-    if attempt.state in ACTIVE_ATTEMPT_STATES:
-        cancel = _to_be_stopped(attempt)
-    return AttemptReply(
-        attempt=name,
-        confirmed_seq=attempt.confirmed_seq,
-        cancel=cancel,
-        lease_until=attempt.lease_until.timestamp() if attempt.state in ACTIVE_ATTEMPT_STATES else 0.0,
-        refusal=refusal,
-    )
-
-
-def _to_be_stopped(attempt: Attempt) -> bool:
-    """A person cancelled its run, skips its trial, or stops its purge. Settings are put back all the same."""
-    if attempt.kind == AttemptKind.PURGE:
-        return HostAction.objects.filter(attempt=attempt, stop_requested_at__isnull=False).exists()
-    if attempt.kind != AttemptKind.TRIAL or attempt.run is None or attempt.trial is None:
-        return False
-    return attempt.run.cancel_requested_at is not None or attempt.trial.skip_requested_at is not None
+    return reply_about(name, attempt, refusal=refusal)

@@ -1,15 +1,19 @@
-"""What one report has to say about one attempt, gathered so that it is written in few statements."""
+"""What reports have to say about attempts, gathered so that all of it is written in few statements."""
 
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from webapp.core import prepared
 from webapp.results.bad_item import BadItem
-from webapp.results.models import LegRun, Result
+from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun, Result
 from webapp.results.samples import copy
 from webapp.runs.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.states import Later
 from worker.contract.items import Finished, Sample
+
+Legs = dict[int, LegRun]
 
 
 @dataclass
@@ -17,21 +21,16 @@ class Intake:
     """`attempt` is locked. Everything is collected here and in `later`, and written by `write`."""
 
     attempt: Attempt
-    later: Later = field(default_factory=Later)  # of the attempt and its trial
+    later: Later  # of attempts and their trials
+    legs: Legs  # that have started, by number
+    configurations: list[Configuration] = field(default_factory=list)
+    kernel_lines: list[KernelLine] = field(default_factory=list)
+    drive_readings: list[DriveReading] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     setting_changes: list[SettingChange] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     finished: Finished | None = None
-    _legs: dict[int, LegRun] | None = None
-    _changed_legs: dict[int, dict[str, object]] = field(default_factory=dict)
-
-    @property
-    def legs(self) -> dict[int, LegRun]:
-        """Legs that have started, by number."""
-        if self._legs is None:
-            known = LegRun.objects.filter(attempt=self.attempt) if self.attempt.started_at else ()
-            self._legs = {leg.leg: leg for leg in known}
-        return self._legs
+    changed_legs: dict[int, set[str]] = field(default_factory=dict)  # number -> columns
 
     def leg(self, number: int, what: str) -> LegRun:
         """The leg that `what` is said of. Raises BadItem where it never started."""
@@ -40,27 +39,64 @@ class Intake:
         return self.legs[number]
 
     def change_leg(self, leg: LegRun, **changes: object) -> None:
-        """Note new values of a leg's columns."""
-        self._changed_legs.setdefault(leg.leg, {}).update(changes)
+        """New values of a leg's columns."""
+        self.changed_legs.setdefault(leg.leg, set()).update(changes)
         for name, value in changes.items():
             setattr(leg, name, value)
 
-    def write(self) -> None:
-        """Rules that only the database can see are seen here. The attempt's end comes last: its run may end with it."""
-        new = [leg for leg in (self._legs or {}).values() if leg.pk is None]
-        prepared.insert_for_keys(new)
-        for result in self.results:
-            result.leg_run_id = result.leg_run.pk
-        if self.samples:
-            copy(self.attempt.pk, self.samples)
-        with prepared.together():
-            for number, changes in self._changed_legs.items():
-                if self.legs[number] not in new:
-                    prepared.update(self.legs[number], changes)
-            prepared.insert(self.setting_changes)
-            prepared.insert(self.results)
-        if self.finished is None:
-            self.later.write()
-        else:
-            outcome = AttemptState(self.finished.outcome.value)
-            end_attempt(self.attempt, outcome, code=self.finished.code, message=self.finished.message, later=self.later)
+
+def started_legs(attempts: Iterable[Attempt]) -> dict[UUID, Legs]:
+    """Of each attempt, the legs that were said to have started."""
+    found: dict[UUID, Legs] = {attempt.pk: {} for attempt in attempts}
+    started = [attempt.pk for attempt in attempts if attempt.started_at]
+    for leg in LegRun.objects.filter(attempt__in=started) if started else ():
+        found[leg.attempt_id][leg.leg] = leg
+    return found
+
+
+def write(intakes: Sequence[Intake], later: Later) -> None:
+    """In a few exchanges with the database, however many there are; in a transaction, which ends where this raises.
+
+    Rules that only the database can see are seen here. Raises BadItem and Django's database errors; which attempt they
+    are about, only a single one's tell.
+    """
+    results = [result for intake in intakes for result in intake.results]
+    new = [leg for intake in intakes for leg in intake.legs.values() if leg.pk is None]
+    prepared.insert_for_keys(new)
+    copy((intake.attempt.pk, intake.samples) for intake in intakes)
+    prepared.insert([line for intake in intakes for line in intake.kernel_lines], ignore_conflicts=True)
+    said = _kernel_lines_of([intake.attempt.pk for intake in intakes if intake.results])
+    for result in results:
+        result.leg_run_id = result.leg_run.pk
+        result.kernel_lines = said.get(result.leg_run.attempt_id, 0)
+    for intake in intakes:
+        if end := intake.finished:
+            outcome = AttemptState(end.outcome.value)
+            end_attempt(intake.attempt, outcome, code=end.code, message=end.message, later=later)
+    with prepared.together():
+        # In one order, so that two that write the same ones at once do not wait for each other.
+        seen = sorted((each for intake in intakes for each in intake.configurations), key=lambda each: each.digest)
+        prepared.insert(seen, ignore_conflicts=True)
+        prepared.insert([reading for intake in intakes for reading in intake.drive_readings], ignore_conflicts=True)
+        for names, legs in _alike(intakes, new).items():
+            prepared.update(legs, names)
+        prepared.insert([change for intake in intakes for change in intake.setting_changes])
+        prepared.insert(results)
+        later.write()
+
+
+def _kernel_lines_of(attempts: list[UUID]) -> dict[UUID, int]:
+    """How many there are of each, where there are any."""
+    counted = "select attempt_id, count(*) from results_kernelline where attempt_id = any(%s::uuid[]) group by 1"
+    return dict(prepared.execute(counted, [attempts])) if attempts else {}
+
+
+def _alike(intakes: Sequence[Intake], new: Collection[LegRun]) -> dict[frozenset[str], list[LegRun]]:
+    """Legs that were there before, by the columns that change."""
+    alike: dict[frozenset[str], list[LegRun]] = {}
+    fresh = {id(leg) for leg in new}
+    for intake in intakes:
+        for number, names in intake.changed_legs.items():
+            if id(intake.legs[number]) not in fresh:
+                alike.setdefault(frozenset(names), []).append(intake.legs[number])
+    return alike

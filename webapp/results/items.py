@@ -2,19 +2,20 @@
 
 import hashlib
 import json
+import time
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from webapp.core import prepared
 from webapp.results.bad_item import BadItem
-from webapp.results.clock import moment
+from webapp.results.clock import moment, offset_ms
 from webapp.results.intake import Intake
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
 from webapp.results.packed import check_packed
 from webapp.results.services import results_of
+from webapp.runs.leases import renewed
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.items import (
@@ -33,9 +34,24 @@ from worker.contract.items import (
     SettingRestored,
 )
 from worker.contract.items import DriveReading as ReadingItem
+from worker.contract.reports import Batch
 
 
-def take_item(intake: Intake, item: Item) -> None:
+def take_batches(intake: Intake, batches: Sequence[Batch]) -> None:
+    """Take those of the attempt's batches that are next; earlier ones were taken before. Raises BadItem."""
+    attempt = intake.attempt
+    confirmed = attempt.confirmed_seq
+    for batch in batches:
+        if batch.seq == confirmed + 1:
+            for item in batch.items:
+                _take_item(intake, item)
+            confirmed = batch.seq
+    offset = offset_ms(attempt.clock_offset_ms, batches[-1:], now_s=time.time())
+    lease = renewed(attempt.lease_until)
+    intake.later.change(attempt, confirmed_seq=confirmed, lease_until=lease, clock_offset_ms=offset)
+
+
+def _take_item(intake: Intake, item: Item) -> None:
     """Take one item. Raises BadItem where it contradicts what was said before."""
     if intake.finished:
         raise BadItem("An item after the one that said the attempt was finished.")
@@ -89,7 +105,7 @@ def _purged(intake: Intake, item: Purged) -> None:
 def _observed(intake: Intake, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    prepared.insert([Configuration(digest=digest, facts=item.facts)], ignore_conflicts=True)
+    intake.configurations.append(Configuration(digest=digest, facts=item.facts))
     for leg in intake.legs.values():
         intake.change_leg(leg, configuration_id=digest)
     intake.later.change(intake.attempt, configuration_digest=digest)
@@ -120,11 +136,10 @@ def _sample(intake: Intake, item: Sample) -> None:
 
 
 def _kernel_log(intake: Intake, item: KernelLog) -> None:
-    lines = [
+    intake.kernel_lines += [
         KernelLine(attempt=intake.attempt, sequence=line.sequence, at=moment(line.at), level=line.level, text=line.text)
         for line in item.lines
     ]
-    prepared.insert(lines, ignore_conflicts=True)
 
 
 def _drive_reading(intake: Intake, item: ReadingItem) -> None:
@@ -133,7 +148,7 @@ def _drive_reading(intake: Intake, item: ReadingItem) -> None:
     told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
     plain = {name: getattr(item, name) for name in _OF_READINGS}
     row = DriveReading(attempt=intake.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
-    prepared.insert([row], ignore_conflicts=True)
+    intake.drive_readings.append(row)
 
 
 _OF_READINGS = ("device", "drive", "serial", "model", "boot_id", "kernel_written_bytes")

@@ -4,7 +4,6 @@ from collections.abc import Collection
 
 import msgspec
 
-from webapp.core import prepared
 from webapp.results.bad_item import BadItem
 from webapp.results.models import LegRun, Result
 from webapp.runs.models import Attempt
@@ -18,9 +17,8 @@ def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
     unfinished = [leg.leg for leg in legs if leg.ended_at is None]
     if not legs or unfinished:
         raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
-    (said,) = prepared.execute("select count(*) from results_kernelline where attempt_id = %s", [attempt.pk])[0]
     rows = [
-        _result(attempt, leg, direction, said)
+        _result(attempt, leg, direction)
         for leg in legs
         for direction in msgspec.json.decode(bytes(leg.directions), type=tuple[DirectionResult, ...])
     ]
@@ -29,7 +27,7 @@ def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
     return rows
 
 
-def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lines: int) -> Result:
+def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
     trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
     assert leg.ended_at is not None
@@ -58,5 +56,4 @@ def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, kernel_lin
         p99_ns=supported_percentile(latency, 99.0),
         p999_ns=supported_percentile(latency, 99.9),
         latency=measured.latency,
-        kernel_lines=kernel_lines,
     )

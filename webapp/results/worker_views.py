@@ -19,6 +19,7 @@ from webapp.hosts.worker_http import (
 from webapp.hosts.worker_log import keep_log
 from webapp.results.ingest import take_at_length
 from webapp.results.seconds import take_quickly
+from webapp.results.together import coming
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import revive_unfinished
 from webapp.runs.locks import drop_left
@@ -59,9 +60,10 @@ def _taken(request: HttpRequest) -> ReportReply:
     message = _read_short(request) if short else None
     if message and (reply := take_quickly(token_hash=hash_token(bearer_token(request)), report=message)):
         return reply
-    host = host_of(request)
-    message = message or read_message(request, Report, limit=MAX_REPORT_BYTES)
-    reply = take_at_length(host=host, report=message)
+    with coming():
+        host = host_of(request)
+        message = message or read_message(request, Report, limit=MAX_REPORT_BYTES)
+        reply = take_at_length(host=host, report=message)
     if message.log is not None:
         keep_log(host=host, shipped=message.log)
     return replace(reply, token_due=host.rotation_requested_at is not None)

@@ -30,18 +30,21 @@ def end_attempt(
 ) -> None:
     """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
 
-    Call inside a transaction that has locked the attempt. What `later` holds is written, too.
+    Call inside a transaction that has locked the attempt. With `later` that is for the caller to write, who ends
+    several so; what cannot wait is written here.
     """
-    later = later or Later()
+    writing = later or Later()
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
-    move_attempt(attempt, to, code=code, outcome=message, later=later)
-    drop_locks(attempt)
+    move_attempt(attempt, to, code=code, outcome=message, later=writing)
+    drop_locks(attempt, writing)
     if attempt.trial is not None:
-        _end_trial(attempt.trial, attempt, to, code, message, later)
-    later.write()
+        _end_trial(attempt.trial, attempt, to, code, message, writing)
     if attempt.trial is None and attempt.run_id is not None and to is not AttemptState.LOST:
+        writing.write()
         settle_run(attempt.run_id)
+    elif later is None:
+        writing.write()
 
 
 def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, message: str, later: Later) -> None:

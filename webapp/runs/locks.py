@@ -14,10 +14,10 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from webapp.core import prepared
 from webapp.hosts.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
+from webapp.runs.states import Later
 from worker.contract.inventory import Inventory
 
 # Of a run whose closing failed on a host.
@@ -58,7 +58,7 @@ def free(trial: Trial) -> bool:
     return not held.exclude(_ours(trial.run_id, trial.host_id)).exists()
 
 
-def drop_locks(attempt: Attempt) -> None:
+def drop_locks(attempt: Attempt, later: Later) -> None:
     """When the attempt ends, but for drives under a layout: those when its run is closed on the host."""
     if attempt.kind == AttemptKind.CLOSE_RUN and attempt.state != AttemptState.LOST:
         kept = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
@@ -67,7 +67,7 @@ def drop_locks(attempt: Attempt) -> None:
         else:
             kept.delete()
     elif attempt.trial is None or not attempt.trial.has_layout or attempt.host.state == HostState.REVOKED:
-        prepared.send("delete from runs_targetlock where attempt_id = %s", [attempt.pk])
+        later.release(attempt)
 
 
 def drop_all(run: Run) -> None:

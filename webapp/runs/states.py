@@ -21,6 +21,7 @@ A revival makes a failed trial run again; `revive_trial` alone may do that, and 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 
 from django.utils import timezone
 
@@ -87,32 +88,49 @@ class StaleMove(Exception):
 
 @dataclass
 class Later:
-    """Moves of attempts and trials that are written together: a statement for each row, one for the history.
+    """Moves of attempts and trials that are written together: a statement for all rows that change alike, one for the
+    history, one for the locks of what has ended.
 
-    For who has locked the attempt and makes several moves in one transaction. Each row is changed only if it is still
+    For who has locked the attempts and makes several moves in one transaction. Each row is changed only if it is still
     in the state that it had before the first of its moves.
     """
 
-    _rows: dict[Attempt | Trial, tuple[str, dict[str, object]]] = field(default_factory=dict)
+    _rows: dict[Attempt | Trial, tuple[str, set[str]]] = field(default_factory=dict)  # state before, changed columns
     _history: list[Move] = field(default_factory=list)
+    _released: list[Attempt] = field(default_factory=list)
 
     def change(self, row: Attempt | Trial, **changes: object) -> None:
         """New values of columns, its state among them or not; the row in memory has them at once."""
-        before, known = self._rows.get(row, (row.state, {}))
-        self._rows[row] = (before, {**known, **changes})
+        _, names = self._rows.setdefault(row, (row.state, set()))
+        names.update(changes)
         _set(row, changes)
 
     def note(self, move: Move) -> None:
         self._history.append(move)
 
+    def release(self, attempt: Attempt) -> None:
+        """It holds nothing any more."""
+        self._released.append(attempt)
+
     def write(self) -> None:
-        """Raises StaleMove where another was first. What was written is forgotten here."""
+        """Inside a transaction. Raises StaleMove where another was first, and then it must end: here, or at the end of
+        `prepared.together`. What was written is forgotten.
+        """
         with prepared.together():
-            sent = [(row, before, prepared.update(row, new, was=before)) for row, (before, new) in self._rows.items()]
-        for row, before, cursor in sent:
-            _require_one(cursor.rowcount, row, before, row.state)
-        prepared.insert(self._history)
-        self._rows, self._history = {}, []
+            for (_, before, names), rows in self._alike().items():
+                prepared.update(rows, names, was=before, otherwise=partial(_stale, rows, before))
+            prepared.insert(self._history)
+            if self._released:
+                keys = [attempt.pk for attempt in self._released]
+                gone = "delete from runs_targetlock where attempt_id = any(%(attempts)s::uuid[])"
+                prepared.change(gone, {"attempts": keys})
+        self._rows, self._history, self._released = {}, [], []
+
+    def _alike(self) -> dict[tuple[type, str, frozenset[str]], list[Attempt | Trial]]:
+        alike: dict[tuple[type, str, frozenset[str]], list[Attempt | Trial]] = {}
+        for row, (before, names) in self._rows.items():
+            alike.setdefault((type(row), before, frozenset(names)), []).append(row)
+        return alike
 
 
 def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
@@ -130,8 +148,10 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
         changes |= {"paused_at": None, "paused_by": None}
     if to in ENDED_RUN_STATES:
         changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_place": None}
-    _require_one(Run.objects.filter(pk=run.pk, state=before).update(**changes), run, before, to)
+    changed = Run.objects.filter(pk=run.pk, state=before).update(**changes)
     _set(run, changes)
+    if changed != 1:
+        raise _stale([run], before)
     Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
 
 
@@ -225,9 +245,9 @@ def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[st
     return times
 
 
-def _require_one(changed: int, row: object, before: str, to: str) -> None:
-    if changed != 1:
-        raise StaleMove(f"{row} was not {before} any more when it was to become {to}.")
+def _stale(rows: Sequence[Run | Trial | Attempt], before: str) -> StaleMove:
+    others = f" or one of {len(rows) - 1} others" if len(rows) > 1 else ""
+    return StaleMove(f"{rows[0]}{others} was not {before} any more when it was to become {rows[0].state}.")
 
 
 def _set(row: object, changes: Mapping[str, object]) -> None:

@@ -18,6 +18,7 @@ from webapp.local.state import State, default_state
 POSTS_WANTED, BULK_WANTED, P99_WANTED_S = 0.6, 0.3, 2.0
 MIB = 1024 * 1024
 WARM_UP_TRIALS = 100  # until every thread has its connection and its statements
+CONNECTIONS = 32  # of those hosts at a time
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -221,7 +222,9 @@ def _resend(state: State, trials: int, samples: int) -> tuple[float, str]:
 
     requests = [player.story(samples) for player in make_players(trials, running=False)]
     before = cpu_seconds(state)
-    _, took_s = saturate(state.read_facts("ports.json")[services.WEB], [_in_turn(requests[n::8]) for n in range(8)])
+    _, took_s = saturate(
+        state.read_facts("ports.json")[services.WEB], [_in_turn(requests[n::CONNECTIONS]) for n in range(CONNECTIONS)]
+    )
     used = spent(before, cpu_seconds(state), trials)
     end_runs()
     return took_s, used

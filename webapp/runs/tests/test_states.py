@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from django.db import transaction
 
 from webapp.core.tests.factories import a_run, a_target
 from webapp.runs.dispatch import dispatch_host
@@ -104,7 +105,7 @@ def test_it_does_not_revive_a_trial_that_failed_by_itself() -> None:
 def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
     trial = a_single_trial()
     Trial.objects.update(state=TrialState.CANCELLED)
-    with pytest.raises(StaleMove):
+    with pytest.raises(StaleMove), transaction.atomic():
         move_trial(trial, TrialState.DISPATCHED)
     assert not Move.objects.exists()
     run = Run.objects.get()
@@ -137,6 +138,6 @@ def test_it_writes_nothing_together_that_somebody_else_has_moved() -> None:
     move_trial(trial, TrialState.DISPATCHED, later=later)
     move_trial(trial, TrialState.ACCEPTED, later=later)
     Trial.objects.update(state=TrialState.CANCELLED)
-    with pytest.raises(StaleMove):
+    with pytest.raises(StaleMove), transaction.atomic():
         later.write()
     assert not Move.objects.exists()
