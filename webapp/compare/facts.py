@@ -42,12 +42,12 @@ EFFECTS: Mapping[str, frozenset[str]] = {
 def normalised(facts: Mapping[str, str]) -> dict[str, str]:
     """Without the names of devices and numbers of legs, so that facts of different devices can be held together.
 
-    `device.nvme0n1.scheduler` is `device.scheduler`; the devices below it become one fact.
+    `device.nvme0n1.scheduler` is `device.scheduler`; what several devices or legs have alike is said once, else all.
     """
     made: dict[str, list[str]] = {}
     for name, text in sorted(facts.items()):
         made.setdefault(_plain_name(name), []).append(text)
-    return {name: ", ".join(texts) for name, texts in made.items()}
+    return {name: texts[0] if len({*texts}) == 1 else ", ".join(texts) for name, texts in made.items()}
 
 
 def _plain_name(name: str) -> str:
@@ -70,5 +70,9 @@ def causes(fact: str, dimensions: Iterable[str]) -> list[str]:
 
 
 def _made_by(cause: str, fact: str) -> bool:
-    """Another layout is another device or file system, of other drives: everything that is told of them follows."""
+    """Another layout is another device or file system, of other drives: everything that is told of them follows.
+    More targets at once are more drives, each with a name of its own.
+    """
+    if cause == "at_once":
+        return fact in IDENTITY
     return cause == "layout" and fact.startswith(("device", "file_system"))

@@ -1,4 +1,4 @@
-"""Results as rows for comparing: five queries, whatever is asked.
+"""Results as rows for comparing: five queries, whatever is asked, and one more where targets were used at once.
 
 What many results share (a run, a target, a point, a configuration) is read once and not with each of them.
 """
@@ -14,8 +14,10 @@ from webapp.compare.dimensions import Row
 from webapp.compare.facts import normalised
 from webapp.compare.query import CompareRefused
 from webapp.hosts.models import Target
+from webapp.hosts.names import group_name
+from webapp.plans.points import at_once
 from webapp.results.filters import ResultFilter
-from webapp.results.listing import by_key
+from webapp.results.listing import Named, by_key, further_of, together
 from webapp.results.metrics import Metric
 from webapp.results.models import Configuration, Result
 from webapp.results.points import Point, points_of
@@ -46,6 +48,7 @@ class _Shared:
     points: Mapping[str, Point]
     runs: Mapping[str, tuple[int, str, str]]  # number, plan, why it is invalid
     targets: Mapping[str, tuple[str, str, str, str]]  # host, target, model and serial of its drive
+    further: Mapping[int, list[Named]]  # of results of targets at once, by their ids
     facts: Mapping[str, Mapping[str, str]]
 
 
@@ -58,12 +61,15 @@ def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
             "compare_too_many",
             f"More than {MOST_RESULTS:,} results fit this choice. Choose runs, hosts, drives or levels of a factor.",
         )
+    points = points_of({str(one[2]): int(one[1]) for one in values})
+    several = {key for key, point in points.items() if at_once(point) > 1}
     shared = _Shared(
-        points_of({str(one[2]): int(one[1]) for one in values}),
+        points,
         _by_key(
             Run.objects.filter(pk__in={one[3] for one in values}), "number", "version__plan__slug", "invalid_reason"
         ),
         _by_key(Target.objects.filter(pk__in={one[4] for one in values}), "host__slug", "slug", "model", "serial"),
+        further_of(one[1] for one in values if one[2] in several),
         _facts({one[5] for one in values if one[5]}),
     )
     values.sort(key=lambda one: (shared.runs[one[3]][0], one[8], one[1]))
@@ -82,7 +88,8 @@ def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
 
 def _row(one: Sequence[Any], shared: _Shared) -> Row:
     value, id_, key, run_id, target_id, digest, direction, repeat, _, fio, invalid, why = one
-    (run, plan, run_why), (host, target, model, serial) = shared.runs[run_id], shared.targets[target_id]
+    (run, plan, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
+    target, model, serial = together((named[0], named[1], named[2]), shared.further.get(id_, ()))
     return Row(
         id_, value, host, f"{host}/{target}", model, serial, run, plan, direction, repeat, shared.points[key],
         digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", shared.facts.get(digest, {}),
@@ -100,9 +107,10 @@ class Spot:
 def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:
     """Each point once for each target, of the newest `most` results."""
     newest = Result.objects.filter(conditions(asked)).order_by("-measured_at", "-id")
-    rows = newest.values_list("id", "host__slug", "target__slug", "point_key")[:most]
-    found = {(f"{host}/{target}", key): id_ for id_, host, target, key in rows}
-    points = points_of({key: id_ for (_, key), id_ in found.items()})
+    rows = list(newest.values_list("id", "host__slug", "target__slug", "point_key")[:most])
+    points = points_of({key: id_ for id_, _, _, key in rows})
+    further = further_of(id_ for id_, _, _, key in rows if at_once(points[key]) > 1)
+    found = {(group_name(f"{h}/{t}", [slug for slug, _, _ in further.get(id_, ())]), key) for id_, h, t, key in rows}
     return [Spot(target, points[key]) for target, key in found]
 
 

@@ -1,16 +1,23 @@
-"""Trials laid over one another second by second, from the first second that was measured (a ramp is not)."""
+"""Trials laid over one another second by second, from the first second that was measured (a ramp is not).
+
+Where a trial used several targets at once, a second of it is that of all its legs, each counted from its own start:
+rates are added up, and percentiles are those of all I/Os of the second.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
+from uuid import UUID
 
 from webapp.compare.places import PlaceRows
 from webapp.compare.query import CompareRefused
 from webapp.compare.structs import Struct
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, Sample
+from worker.contract.histogram import Histogram, merge, supported_percentile
+from worker.contract.packing import unpack
 
 MOST_SAMPLES = 60_000
 MOST_POINTS = 600  # of a line: more are put together
@@ -42,14 +49,15 @@ class _Quantity:
     metric: str
     column: str  # of Sample
     is_rate: bool
+    percent: float = 0.0  # of a percentile
 
 
 # What a second holds for each metric: rates, and three percentiles.
 _IOPS = _Quantity("iops", "ios", True)
 _BYTES = _Quantity("bytes_per_s", "bytes", True)
-_P50 = _Quantity("latency_p50", "p50_ns", False)
-_P99 = _Quantity("latency_p99", "p99_ns", False)
-_P999 = _Quantity("latency_p999", "p999_ns", False)
+_P50 = _Quantity("latency_p50", "p50_ns", False, 50.0)
+_P99 = _Quantity("latency_p99", "p99_ns", False, 99.0)
+_P999 = _Quantity("latency_p999", "p999_ns", False, 99.9)
 _OF_METRIC = {
     "iops": _IOPS, "bytes_per_s": _BYTES, "latency_mean": _P50, "latency_min": _P50, "latency_p50": _P50,
     "latency_p999": _P999,
@@ -57,7 +65,10 @@ _OF_METRIC = {
 
 
 def time_lines(place: PlaceRows, metric: str) -> TimeLines:
-    """Two queries. Raises CompareRefused where there are too many seconds to be drawn."""
+    """Two queries, and for percentiles one for each trial of several legs.
+
+    Raises CompareRefused where there are too many seconds to be drawn.
+    """
     quantity = _OF_METRIC.get(metric, _P99)
     seconds = _seconds(place, quantity)
     longest = max((len(line) for line in seconds.values()), default=0)
@@ -86,24 +97,36 @@ def _how(bin_s: int, quantity: _Quantity) -> str:
 
 def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
     """Result id -> a value for each second from the first on."""
-    columns = ("leg_run__attempt_id", "leg_run__leg", "direction", "id")
-    legs = {tuple(key): id_ for *key, id_ in Result.objects.filter(id__in=place.ids).values_list(*columns)}
-    found = Sample.objects.filter(attempt_id__in={key[0] for key in legs}).order_by("second")
-    rows = list(
-        found.values_list("attempt_id", "leg", "direction", "second", "interval_ms", "runtime_ms", quantity.column)[
-            : MOST_SAMPLES + 1
-        ]
-    )
+    columns = ("leg_run__attempt_id", "direction", "id")
+    results = {tuple(key): id_ for *key, id_ in Result.objects.filter(id__in=place.ids).values_list(*columns)}
+    found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("second")
+    names = ("attempt_id", "leg", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
+    rows = list(found.values_list(*names)[: MOST_SAMPLES + 1])
     if len(rows) > MOST_SAMPLES:
         raise CompareRefused(
             "compare_too_many", f"More than {MOST_SAMPLES:,} seconds: choose fewer repeats, runs or lines."
         )
     values: dict[int, dict[int, float | None]] = defaultdict(dict)
     for attempt, leg, direction, second, interval_ms, runtime_ms, value in rows:
-        id_, lasted_ms = legs.get((attempt, leg, direction)), runtime_ms or interval_ms
-        if id_ is not None:
-            values[id_][second] = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
+        id_, lasted_ms = results.get((attempt, direction)), runtime_ms or interval_ms
+        if id_ is not None and (leg == 0 or quantity.is_rate):
+            own = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
+            values[id_][second] = own if leg == 0 else (values[id_].get(second) or 0.0) + own
+    if not quantity.is_rate:
+        several = {row[0] for row in rows if row[1] > 0}
+        for (attempt, direction), id_ in results.items():
+            if attempt in several:
+                values[id_] = _percentiles(attempt, direction, quantity)
     return {id_: _from_the_first(line) for id_, line in values.items()}
+
+
+def _percentiles(attempt: UUID, direction: str, quantity: _Quantity) -> dict[int, float | None]:
+    """Of all legs of each second, from their whole histograms."""
+    histograms: dict[int, list[Histogram]] = defaultdict(list)
+    found = Sample.objects.filter(attempt=attempt, direction=direction)
+    for second, packed in found.values_list("second", "latency"):
+        histograms[second].append(unpack(bytes(packed)))
+    return {second: supported_percentile(merge(each), quantity.percent) for second, each in histograms.items()}
 
 
 def _from_the_first(line: Mapping[int, float | None]) -> Line:

@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import product
 
 import msgspec
 from django.db.models import Q
 
 from webapp.hosts.ceilings import Ceiling, Chain, Interval, chain_of
 from webapp.hosts.models import HostSnapshot, Target
+from webapp.hosts.names import parted
 from worker.contract.inventory import Inventory
 
 MOST = 6  # lines that a chart can bear
@@ -19,32 +21,38 @@ MOST = 6  # lines that a chart can bear
 class Bound:
     """`realistic` is what a published source says the limiting link gives in practice; mostly nothing."""
 
-    target: str  # host/target
+    target: str  # host/target, or what several at once are called together
     bytes_per_s: float
     words: str
     realistic: Interval | None = None
 
 
 def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
-    """Of targets (`host/target`), each as its host was at a moment; those of which nothing is known are left out.
+    """Of targets (`host/target`, or several at once), each as its host was at a moment; those of which nothing is
+    known are left out. Of several at once it is what all of them together cannot exceed: a link that they share counts
+    once.
 
     Two queries, and one for each host. The targets with the lowest bounds are told, at most MOST.
     """
-    found = []
-    for target in _targets(moments):
-        name = f"{target.host.slug}/{target.slug}"
-        inventory = _inventory_at(target, moments[name])
-        bound = bound_of(name, chain_of(inventory, target.device)) if inventory else None
-        found += [bound] if bound else []
+    found, known = [], _targets(moments)
+    for name, at in moments.items():
+        host, slugs = parted(name)
+        for targets in product(*(known.get((host, slug), ()) for slug in slugs)):
+            inventory = _inventory_at(targets[0], at)
+            bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
+            found += [bound] if bound else []
     return tuple(sorted(found, key=lambda each: (each.bytes_per_s, each.target))[:MOST])
 
 
-def _targets(names: Iterable[str]) -> Iterable[Target]:
+def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
+    """By host and slug; of those under which a device is known. A slug may have been that of another drive before."""
     wanted = Q()
-    for name in names:
-        host, _, slug = name.partition("/")
-        wanted |= Q(host__slug=host, slug=slug)
-    return Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ()
+    for host, slugs in map(parted, names):
+        wanted |= Q(host__slug=host, slug__in=slugs)
+    found: dict[tuple[str, str], list[Target]] = {}
+    for target in Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ():
+        found.setdefault((target.host.slug, target.slug), []).append(target)
+    return found
 
 
 def _inventory_at(target: Target, at: datetime) -> Inventory | None:

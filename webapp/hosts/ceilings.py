@@ -120,15 +120,18 @@ def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
 # ---- the chain of a target
 
 
-def chain_of(inventory: Inventory, device: str, *, drive_bytes_per_s: Mapping[str, float] | None = None) -> Chain:
-    """From the drives under a block device to memory, for what drives and links carry: redundancy costs more of it.
+def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, float] | None = None) -> Chain:
+    """From the drives under a block device, or several used at once, to memory, for what drives and links carry:
+    redundancy costs more of it. A drive or link that several devices share is there once.
 
     Rates of drives (datasheet, or measured alone) are by kernel name.
     """
     devices = {found.name: found for found in inventory.block_devices}
-    drives = _drives(device, devices)
-    if not drives:
-        return Chain(unknown=(f"what {device or 'it'} lies on",))
+    under = {name: _drives(name, devices) for name in names}
+    if not all(under.values()):
+        bare = next(name for name, found in under.items() if not found)
+        return Chain(unknown=(f"what {bare or 'it'} lies on",))
+    drives = list({drive.name: drive for found in under.values() for drive in found}.values())
     rates = drive_bytes_per_s or {}
     members = _members(inventory)
     own = [ceiling for drive in drives for ceiling in _of_drive(drive, rates, members)]

@@ -1,6 +1,10 @@
-"""What a host may be called: one name each for ever, so that an old address never leads to another machine."""
+"""What a host may be called: one name each for ever, so that an old address never leads to another machine.
+
+And what targets of a host that are used at once are called together: host/nvme0n1 + nvme1n1.
+"""
 
 import re
+from collections.abc import Iterable
 
 from django.utils.text import slugify
 
@@ -8,6 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.hosts.models import FormerName, Host
 
 LONGEST = 63
+BESIDE = " + "
 RESERVED = frozenset({"add", "former", "removed"})  # words of our own addresses
 _FORM = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 
@@ -27,6 +32,17 @@ def checked_name(slug: str, *, host: Host | None = None) -> str:
     if former is not None and former.host != host:
         raise Refusal("host_name_taken", f"{slug} is what {former.host} was called before. Choose another name.")
     return slug
+
+
+def group_name(first: str, further: Iterable[str]) -> str:
+    """`first` is host/target, or target alone; `further` are slugs of others of the host. No slug has a blank."""
+    return BESIDE.join((first, *further))
+
+
+def parted(name: str) -> tuple[str, list[str]]:
+    """The host and the slugs of the targets in a name, which may be that of a group."""
+    host, _, slugs = name.partition("/")
+    return host, slugs.split(BESIDE)
 
 
 def plain_slug(name: str) -> str:

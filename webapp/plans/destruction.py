@@ -17,7 +17,8 @@ def destroys(workload: Workload, kind: TargetKind, layout: Layout | None = None,
 
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
     """Each once, in the order of the targets; for a pool, every drive that a layout of these trials takes."""
-    written = {(t.target_id, t.layout) for t in trials if destroys(t.workload, t.kind, t.layout, t.purge)}
+    taken = (t for t in trials if destroys(t.workload, t.kind, t.layout, t.purge))
+    written = {(target_id, trial.layout) for trial in taken for target_id in trial.target_ids}
     return drives_taken(written, targets)
 
 

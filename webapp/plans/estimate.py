@@ -56,7 +56,8 @@ class Experience:
     runs: int
     turnover_s: Span  # of a trial, besides its own time
     prefill_bytes_per_s: Span | None = None  # None: no run wrote files
-    amounts: Mapping[tuple[str, Workload], Span] = field(default_factory=dict)  # (target id, `rated`) -> bytes/s
+    # (ids of targets used at once, `rated`) -> bytes/s of each
+    amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
     builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
 
 
@@ -147,11 +148,10 @@ def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
 def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_FileSet]:
     sets: dict[tuple[str, int, int], _FileSet] = {}
     for trial, build in zip(trials, builds, strict=True):
-        if trial.kind is not TargetKind.DIRECTORY:
-            continue
-        key = (trial.target_id, trial.workload.size_bytes or 0, build)
-        old = sets.get(key, _FileSet(*key, files=0, filled=False))
-        sets[key] = _FileSet(*key, max(old.files, trial.workload.files), old.filled or trial.workload.prefill)
+        for target_id in trial.target_ids if trial.kind is TargetKind.DIRECTORY else ():
+            key = (target_id, trial.workload.size_bytes or 0, build)
+            old = sets.get(key, _FileSet(*key, files=0, filled=False))
+            sets[key] = _FileSet(*key, max(old.files, trial.workload.files), old.filled or trial.workload.prefill)
     return list(sets.values())
 
 
@@ -176,7 +176,7 @@ class _Clock:
         turnover = known.turnover_s
         times = (own + turnover.low, own + turnover.typical, own + turnover.high)
         if work.amount_bytes is not None:
-            rate = known.amounts.get((trial.target_id, rated(work)))
+            rate = known.amounts.get((trial.target_ids, rated(work)))
             self.unknown_trials += rate is None
             times = _plus(times, _moved(work.amount_bytes, rate))
         self._add(trial.target_id, times)
@@ -221,8 +221,9 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
     """Bytes by target id, at most. `limits`: bytes/s that what is known of a target cannot exceed."""
     total: dict[str, int] = {}
     for trial in expansion.trials:
-        most = _written(trial.workload, (limits or {}).get(trial.target_id, FASTEST_BYTES_PER_S))
-        total[trial.target_id] = total.get(trial.target_id, 0) + most
+        for target_id in trial.target_ids:
+            most = _written(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
+            total[target_id] = total.get(target_id, 0) + most
     for one in _file_sets(expansion.trials, _builds(expansion.trials)):
         total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
     return total
@@ -241,5 +242,5 @@ def _written(workload: Workload, fastest: float) -> int:
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:
-    pairs = dict.fromkeys((trial.target_id, name) for trial in trials for name in trial.settings)
+    pairs = dict.fromkeys((each, name) for trial in trials for each in trial.target_ids for name in trial.settings)
     return tuple(f"{targets[target].shown}: {FACTORS[name].label}" for target, name in sorted(pairs))

@@ -6,7 +6,7 @@ another, so that a drift of the host meets every point alike.
 Randomised, inside a block:
 
     part            in the order of the plan
-      target        shuffled
+      target        shuffled, each group of targets that are used at once like a target of its own
         costly factors (layout, settings, then size of files), slowest first: the levels of each are shuffled,
                     and trials that share them stay together, so a scheduler is set once a block and level
           points    shuffled
@@ -14,6 +14,9 @@ Randomised, inside a block:
 Each block is shuffled anew, all from one recorded seed. Listed, inside a block: parts and targets as given,
 then the factors of the plan's `sequence`, then the others in the same order of cost, the slowest outermost, each with
 its levels as they are written.
+
+Where a part names `at_once`, its targets on each host are taken as they were chosen, those of a kind together, in
+groups of so many: each group is a trial, one leg a target. What is left over at the end is left out at that level.
 
 fio's random offsets are seeded with the number of the repeat: equal repeats of different points meet the same
 offsets, different repeats others; and the job text does not depend on the seed of the order.
@@ -31,21 +34,16 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import Fitness, TargetFacts, purge_problems
 from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.layouts import made_kind
-from webapp.plans.points import Point, combinations, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.places import Group, Places
+from webapp.plans.points import Point, at_once, combinations, layout_of, point_key, purge_of, settings_of, workload_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
 MOST_TRIALS = 10_000
+MOST_SETTINGS = 200  # that an order can wish for, over all its legs
 _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
-_KIND_WORDS = {
-    TargetKind.BLOCK: ("block devices", "a block device"),
-    TargetKind.DIRECTORY: ("directories", "a directory"),
-    TargetKind.FILE: ("files", "a file"),
-    TargetKind.POOL: ("pools of drives", "a pool of drives"),
-    TargetKind.SLOT: ("slots of controllers", "a slot of a controller, which only a pool makes use of"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,7 +52,7 @@ class PlannedTrial:
     block: int  # from 1
     repeat: int  # from 1; the same as `block`
     part: str
-    target_id: str
+    target_id: str  # the first one
     point: Point
     point_key: str
     workload: Workload
@@ -63,6 +61,12 @@ class PlannedTrial:
     kind: TargetKind  # of what the workload finds: a layout makes a pool's drives a device or a directory
     layout: Layout | None = None
     purge: str = ""  # contract.purge.PurgeMethod, "" for none
+    further_ids: tuple[str, ...] = ()  # of targets of the same kind that are used at the same time
+
+    @property
+    def target_ids(self) -> tuple[str, ...]:
+        """A leg each, in their order."""
+        return (self.target_id, *self.further_ids)
 
 
 @dataclass(frozen=True)
@@ -88,25 +92,31 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One point on one target: a trial in every block."""
+    """One point on one target, or on several at once: a trial in every block."""
 
     part_number: int
     part: Part
-    target: TargetFacts
+    targets: Group
     found: _Found
+
+    @property
+    def target_ids(self) -> tuple[str, ...]:
+        return tuple(target.id for target in self.targets)
 
 
 def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
     """All trials of a plan on `targets`. Never raises for what a person wrote: that is in `problems`."""
     grids = [part_grid(document, part) for part in document.parts]
-    skipped = tuple(_left_out(grid, target) for grid in grids for target in targets if not _runs(grid, target))
+    places = [Places(grid, targets) for grid in grids]
+    skipped = tuple(text for place in places for text in place.left_out)
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
-    total = document.repeats * sum(grid.count for grid in grids for target in targets if _runs(grid, target))
+    problems += [problem for place in places for problem in place.problems]
+    total = document.repeats * sum(place.cells for place in places)
     if total > MOST_TRIALS:
         problems.append(f"{total:,} trials are more than a run may have ({MOST_TRIALS:,}). Take levels or repeats out.")
     if problems:
         return Expansion((), skipped, tuple(problems), tuple(targets))
-    cells, unfit = _cells(grids, targets)
+    cells, unfit = _cells(grids, places)
     if not cells and not unfit:
         unfit = ["There is nothing to run: no part of this plan runs on the chosen targets."]
     trials = _numbered(document, cells, seed)
@@ -124,37 +134,30 @@ def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list
     return problems
 
 
-def _runs(grid: PartGrid, target: TargetFacts) -> bool:
-    return target.kind in grid.kinds
-
-
-def _left_out(grid: PartGrid, target: TargetFacts) -> str:
-    names = [words[0] for kind, words in _KIND_WORDS.items() if kind in grid.kinds]
-    only = " and ".join(names) or "nothing"
-    hint = (
-        "" if TargetKind.POOL in grid.kinds or target.kind is not TargetKind.POOL else "; a part with a `layout` does"
-    )
-    return f"Part {grid.part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}{hint}."
-
-
-def _cells(grids: Sequence[PartGrid], targets: Sequence[TargetFacts]) -> tuple[list[_Cell], list[str]]:
+def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_Cell], list[str]]:
     """Every point that can run, and in words why the others cannot."""
     fitness = Fitness()
     cells: list[_Cell] = []
     problems: list[str] = []
-    for number, grid in enumerate(grids):
+    for number, (grid, place) in enumerate(zip(grids, places, strict=True)):
         found, wrong = _found(grid)
         problems += wrong
-        for target in targets:
-            if not _runs(grid, target):
-                continue
+        for group in place.groups:
             for one in found:
-                unfit = fitness.problems(one.workload, one.settings, target, one.layout)
-                unfit += purge_problems(purge_of(one.point), target, one.layout)
+                if at_once(one.point) != len(group):
+                    continue
+                unfit = [text for target in group for text in _unfit(fitness, one, target)]
+                if len(one.settings) * len(group) > MOST_SETTINGS:
+                    unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:
-                    cells.append(_Cell(number, grid.part, target, one))
+                    cells.append(_Cell(number, grid.part, group, one))
     return cells, problems
+
+
+def _unfit(fitness: Fitness, found: _Found, target: TargetFacts) -> list[str]:
+    unfit = fitness.problems(found.workload, found.settings, target, found.layout)
+    return unfit + purge_problems(purge_of(found.point), target, found.layout)
 
 
 def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
@@ -191,7 +194,7 @@ def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
 def _place(cell: _Cell, rank: Callable[..., float]) -> tuple[float, ...]:
     part = cell.part_number
     costly = [rank(part, name, level) for name, level in cell.found.point.items() if name in _COSTLY]
-    return part, rank(part, cell.target.id), *costly, rank(part, cell.target.id, "point", cell.found.key)
+    return part, rank(part, cell.target_ids), *costly, rank(part, cell.target_ids, "point", cell.found.key)
 
 
 def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
@@ -202,13 +205,14 @@ def _trial(cell: _Cell, index: int, block: int) -> PlannedTrial:
         block=block,
         repeat=block,
         part=cell.part.name,
-        target_id=cell.target.id,
+        target_id=cell.targets[0].id,
+        further_ids=cell.target_ids[1:],
         point=found.point,
         point_key=found.key,
         workload=workload,
         settings=found.settings,
         drop_caches=bool(found.point["drop_caches"]),
         purge=purge_of(found.point),
-        kind=made_kind(cell.target.kind, found.layout),
+        kind=made_kind(cell.targets[0].kind, found.layout),
         layout=found.layout,
     )

@@ -44,10 +44,14 @@ PURGE_LABELS = {
 }
 
 
+MOST_AT_ONCE = 16
+
+
 class FactorKind(StrEnum):
     WORKLOAD = "workload"
     PROCESS = "process"  # of fio's own processes: part of the workload, in a point only where the plan names it
     DRIVE = "drive"  # done to the drive before the trial; in a point only where the plan names it
+    TARGETS = "targets"  # how many a trial uses; in a point only where the plan names it
     LAYOUT = "layout"  # of drives: built before the trials that name it, taken down at the end
     SETTING = "setting"  # of the host: applied, read back, put back at the end
 
@@ -167,6 +171,16 @@ _DRIVE = (
         help="of the whole drive before each trial, or of all drives under its layout: destroys everything on them",
     ),
 )
+_TARGETS = (
+    Factor(
+        "at_once",
+        "Targets at once",
+        Count(1, MOST_AT_ONCE),
+        kind=FactorKind.TARGETS,
+        help="of one host and kind, in groups as they were chosen: each gets the whole workload, all start together, "
+        "and the result is their sum",
+    ),
+)
 _LAYOUT = Factor(
     "layout",
     "Layout",
@@ -183,7 +197,7 @@ _SETTINGS = tuple(
 )
 
 FACTORS: Mapping[str, Factor] = {
-    factor.name: factor for factor in (*_WORKLOAD, _LAYOUT, *_PROCESS, *_DRIVE, *_SETTINGS)
+    factor.name: factor for factor in (*_WORKLOAD, _LAYOUT, *_TARGETS, *_PROCESS, *_DRIVE, *_SETTINGS)
 }
 
 # Given one, the other does not apply: which of them a part names decides.

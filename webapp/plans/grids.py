@@ -58,7 +58,7 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
-    problems += _contradictions(texts) + _missing(parsed, texts) + _unknown_kinds(part)
+    problems += _contradictions(texts) + _pooled(texts) + _missing(parsed, texts) + _unknown_kinds(part)
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
     return PartGrid(part, levels, tuple(problems), kinds_of(part, texts))
@@ -95,6 +95,13 @@ def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
         for one, other in ALTERNATIVES
         if one in texts and other in texts
     ]
+
+
+def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
+    if not {"at_once", "layout"} <= set(texts):
+        return []
+    words = "`at_once` is for targets that are there, and a layout makes one of a pool's drives; take one of them out."
+    return [GridProblem("at_once", words)]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

@@ -1,8 +1,8 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
 A point carries every factor that applies, those left at their default too, so that results of plans that
-were written differently can be found and compared. A layout, settings, and what is of fio's processes are in it
-only where the plan sets them.
+were written differently can be found and compared. A layout, settings, what is of fio's processes
+and how many targets are used at once are in it only where the plan sets them.
 Left out are: `read_percent` of patterns that do not mix, `block_size` where `block_split` is given,
 `runtime` where `amount` is given.
 """
@@ -82,6 +82,12 @@ def purge_of(point: Mapping[str, Value]) -> str:
     """The method by which the drive is purged before the trial, "" for none."""
     wanted = str(point.get("purge") or "none")
     return "" if wanted == "none" else wanted
+
+
+def at_once(point: Mapping[str, object]) -> int:
+    """How many targets a trial at this point uses at the same time."""
+    wanted = point.get("at_once", 1)
+    return wanted if isinstance(wanted, int) else 1
 
 
 def point_key(point: Mapping[str, Value]) -> str:

@@ -30,10 +30,9 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class TrialJob:
-    """One trial as fio would get it; `prefill` is None where nothing is to be written first."""
+class LegJob:
+    """One leg of a trial as fio would get it; `prefill` is None where nothing is to be written first."""
 
-    trial: PlannedTrial
     target: Target
     recipe: Recipe
     prefill: Recipe | None
@@ -74,10 +73,15 @@ def _node(trial: PlannedTrial, target: Target) -> str:
     return top_path(trial.layout, drives, Names(KEY))
 
 
-def job_of(trial: PlannedTrial, target: Target) -> TrialJob:
-    """The text the worker would give to fio: for a device behind a link, with the node that its host last reported.
+def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[LegJob, ...]:
+    """The text the worker would give to fio for each leg: for a device behind a link, with the node that its host last
+    reported. `targets` by id.
 
     Raises worker.recipes.RecipeError for a path that fio cannot be given.
     """
-    leg = opening(leg_at(target, trial.workload, trial.layout), _node(trial, target))
-    return TrialJob(trial=trial, target=target, recipe=render(leg), prefill=render_prefill(leg))
+    return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
+
+
+def _job(trial: PlannedTrial, number: int, target: Target) -> LegJob:
+    leg = opening(leg_at(target, trial.workload, trial.layout, number), _node(trial, target))
+    return LegJob(target=target, recipe=render(leg), prefill=render_prefill(leg))

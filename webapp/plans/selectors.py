@@ -88,7 +88,7 @@ def reference_of(target: Target) -> TargetRef:
     )
 
 
-def leg_at(target: Target, workload: Workload, layout: Layout | None) -> Leg:
-    """The one leg of a trial: on a pool, at what the layout makes of its drives."""
+def leg_at(target: Target, workload: Workload, layout: Layout | None, number: int = 0) -> Leg:
+    """A leg of a trial: on a pool, at what the layout makes of its drives."""
     made = made_kind(TargetKind(target.kind), layout)
-    return Leg(number=0, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)
+    return Leg(number=number, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)

@@ -1,8 +1,8 @@
 """Which factors vary among points: the one rule for tables, grids, filters and comparisons.
 
 A factor varies if it takes more than one level. That a point lacks a factor is a level where it says something:
-a setting that is left as the host had it, no layout, or one of two alternatives (a block size or a split, a time or
-an amount).
+a setting that is left as the host had it, no layout, one target alone, or one of two alternatives (a block size or a
+split, a time or an amount).
 Where a factor just does not apply (`fixedbufs` of psync), what makes it so varies itself, and nothing is said twice.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
+_SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS)
 _ABSENT = "absent"  # is no repr of a level: those of texts have quotes
 _PLACES = {name: index for index, name in enumerate(FACTORS)}
 
@@ -40,5 +41,5 @@ def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
 
 def _absence_speaks(name: str) -> bool:
     factor = FACTORS.get(name)
-    left_out = factor is not None and factor.kind in (FactorKind.SETTING, FactorKind.LAYOUT)
+    left_out = factor is not None and factor.kind in _SPEAKING
     return left_out or any(name in pair for pair in ALTERNATIVES)

@@ -15,6 +15,7 @@ from ninja.pagination import paginate
 from webapp.core.api import Paged, operator
 from webapp.core.errors import Refusal
 from webapp.results.filters import read_filter
+from webapp.results.legs import LegFigures, legs_of
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.selectors import (
     configuration_of,
@@ -98,7 +99,7 @@ class ResultOut(Schema):
 
     @staticmethod
     def resolve_target(result: Result) -> str:
-        return str(result.target)
+        return result.place
 
     @staticmethod
     def resolve_repeat(result: Result) -> int:
@@ -138,14 +139,34 @@ class KernelLineOut(Schema):
     text: str
 
 
+class LegOut(Schema):
+    """One direction of one leg. Times are seconds after the first leg's start."""
+
+    leg: int
+    target: str
+    device: str
+    direction: str
+    iops: float
+    bytes_per_s: float
+    latency_mean_ns: float
+    p99_ns: int | None
+    share_percent: float | None
+    started_s: float
+    ended_s: float
+
+
 class TrialDetail(TrialOut):
-    """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there."""
+    """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there.
+
+    `legs`: what each measured that `results` are the sums of, where targets were used at once; else nothing.
+    """
 
     workload: dict[str, Any]
     attempts: list[AttemptOut]
     settings: list[SettingOut]
     configuration: dict[str, str]
     results: list[ResultOut]
+    legs: list[LegOut]
     kernel_log: list[KernelLineOut]
 
     @staticmethod
@@ -167,6 +188,11 @@ class TrialDetail(TrialOut):
     @staticmethod
     def resolve_results(trial: Trial) -> list[Result]:
         return list(results_of(trial))
+
+    @staticmethod
+    def resolve_legs(trial: Trial) -> list[LegFigures]:
+        table = legs_of(trial, list(results_of(trial)))
+        return list(table.rows) if table else []
 
 
 class SampleOut(Schema):

@@ -112,7 +112,8 @@ def _observed(intake: Intake, item: Observed) -> None:
 
 
 def _leg_started(intake: Intake, item: LegStarted) -> None:
-    if intake.attempt.kind != AttemptKind.TRIAL or item.leg != 0:
+    trial = intake.attempt.trial
+    if trial is None or item.leg >= trial.leg_count:
         raise BadItem(f"Leg {item.leg} is not in the order of this attempt.")
     if item.leg in intake.legs:
         raise BadItem(f"Leg {item.leg} has started before.")
@@ -186,9 +187,9 @@ def _finished(intake: Intake, item: Finished) -> None:
     if item.outcome is Outcome.DONE and intake.attempt.kind == AttemptKind.TRIAL:
         if intake.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done without having run.")
-        intake.results = results_of(intake.attempt, intake.legs.values())
-        for leg in intake.legs.values():
-            intake.change_leg(leg, directions=b"")
+        intake.results = results_of(intake.attempt, intake.legs)
+        if len(intake.legs) == 1:  # of several the results are sums, and these are what each leg measured
+            intake.change_leg(intake.legs[0], directions=b"")
     intake.finished = item
 
 

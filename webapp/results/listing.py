@@ -1,7 +1,7 @@
 """Results as a list shows them: plain rows, as thousands of model instances take longer to make than to read."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,9 +11,14 @@ from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
 from webapp.hosts.models import Target
+from webapp.hosts.names import BESIDE, group_name
+from webapp.plans.points import at_once
 from webapp.results.models import Configuration, Result
 from webapp.results.points import Point, points_of
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Run
+
+Named = tuple[str, str, str]  # slug, model and serial of a target
 
 
 @dataclass(slots=True)
@@ -46,7 +51,7 @@ class Listed:
     plan: str  # slug
     plan_title: str
     host: str
-    target: str
+    target: str  # of several at once first + second; so are model and serial
     model: str  # of the drive, "" where none is known
     serial: str
     drive_state: str  # what the worker knew the drive to hold before its leg began; "" where nobody said
@@ -61,7 +66,8 @@ _COLUMNS = (
 
 
 def listed(results: QuerySet[Result]) -> list[Listed]:
-    """In their order. What rows share is read once and not with each: five queries, or four."""
+    """In their order. What rows share is read once and not with each: five queries, or four; two more where targets
+    were used at once."""
     rows = list(results.values_list(*_COLUMNS))
     points = points_of({row[-4]: row[0] for row in rows})
     runs = by_key(
@@ -69,8 +75,10 @@ def listed(results: QuerySet[Result]) -> list[Listed]:
         "number", "version__plan__slug", "version__plan__title", "invalid_reason",
     )  # fmt: skip
     targets = by_key(Target.objects.filter(pk__in={row[-2] for row in rows}), "host__slug", "slug", "model", "serial")
-    states = _drive_states({row[-1] for row in rows})
-    return [_listed(row, points, runs, targets, states) for row in rows]
+    several = {row[0]: row[-1] for row in rows if at_once(points[row[-4]]) > 1}
+    further = further_of(several)
+    states = _drive_states({row[-1] for row in rows}) | _states_of_all({*several.values()})
+    return [_listed(row, points, runs, targets, further, states) for row in rows]
 
 
 def _listed(
@@ -78,12 +86,37 @@ def _listed(
     points: Mapping[str, Point],
     runs: Mapping[UUID, tuple[Any, ...]],
     targets: Mapping[UUID, tuple[Any, ...]],
+    further: Mapping[int, list[Named]],
     states: Mapping[str | None, str],
 ) -> Listed:
     *numbers, index, repeat, why, key, run_id, target_id, configuration = row
     run, plan, title, run_why = runs[run_id]
+    host, *named = targets[target_id]
     of_run, of_configuration = (run, plan, title), (states.get(configuration, ""), why or run_why)
-    return Listed(*(*numbers, index, repeat, points[key], *of_run, *targets[target_id], *of_configuration))
+    place = together((named[0], named[1], named[2]), further.get(row[0], ()))
+    return Listed(*(*numbers, index, repeat, points[key], *of_run, host, *place, *of_configuration))
+
+
+def further_of(results: Iterable[int]) -> dict[int, list[Named]]:
+    """Of results (ids) of targets at once, those beside the first one, in the order of legs. One query, or none."""
+    wanted, found = list(results), dict[int, list[Named]]()
+    columns = ("trial__results__id", "target__slug", "target__model", "target__serial")
+    known = FurtherTarget.objects.filter(trial__results__in=wanted).order_by("leg") if wanted else None
+    for id_, *named in known.values_list(*columns) if known is not None else ():
+        found.setdefault(id_, []).append((named[0], named[1], named[2]))
+    return found
+
+
+def together(first: Named, further: Sequence[Named]) -> Named:
+    """What targets at once are called together; a model or serial that several have is said once."""
+    if not further:
+        return first
+    slugs, models, serials = zip(first, *further, strict=True)
+    return group_name(slugs[0], slugs[1:]), _each_once(models), _each_once(serials)
+
+
+def _each_once(names: Iterable[str]) -> str:
+    return BESIDE.join(dict.fromkeys(name for name in names if name))
 
 
 def by_key(found: QuerySet[Any], *columns: str) -> dict[UUID, tuple[Any, ...]]:
@@ -95,3 +128,14 @@ def _drive_states(digests: set[str | None]) -> dict[str | None, str]:
     state = KeyTextTransform("leg.0.drive_state", "facts")
     found = Configuration.objects.filter(pk__in=digests - {None}).values_list("pk", state)
     return {digest: text or "" for digest, text in found}
+
+
+def _states_of_all(digests: set[str | None]) -> dict[str | None, str]:
+    """The same of every leg, each state once."""
+    found = Configuration.objects.filter(pk__in=digests - {None}).values_list("pk", "facts") if digests else ()
+    return {digest: _each_once(drive_states(facts)) for digest, facts in found}
+
+
+def drive_states(facts: Mapping[str, str]) -> list[str]:
+    """What the worker knew each leg's drive to hold before, in the order of the legs."""
+    return [text for name, text in sorted(facts.items()) if name.startswith("leg.") and name.endswith(".drive_state")]

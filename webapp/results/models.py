@@ -7,6 +7,8 @@ from django.db import models
 from django.db.models import F, Q
 
 from webapp.hosts.models import Host, Target
+from webapp.hosts.names import group_name
+from webapp.plans.points import at_once
 from webapp.runs.models import Attempt, Run, Trial
 
 
@@ -38,7 +40,8 @@ class LegRun(models.Model):
     exit_code = models.IntegerField(null=True)
     fio_json = models.BinaryField(default=b"")  # zlib of fio's last dump
     stderr = models.TextField(blank=True)
-    directions = models.BinaryField(default=b"")  # JSON of the DirectionResults until the attempt is done, then empty
+    # JSON of its DirectionResults; emptied when the attempt is done where it is the only leg: its results say the same
+    directions = models.BinaryField(default=b"")
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
     device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole leg
@@ -116,7 +119,10 @@ class DriveReading(models.Model):
 
 
 class Result(models.Model):
-    """What a finished leg measured in one direction. One row a trial is the rule: the current attempt's."""
+    """What a finished trial measured in one direction: its one leg, or all its legs together (`results.sums`).
+
+    `target` and `leg_run` are of the first leg.
+    """
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results")
     leg_run = models.ForeignKey(LegRun, on_delete=models.CASCADE, related_name="results")
@@ -150,6 +156,13 @@ class Result(models.Model):
     def why_invalid(self) -> str:
         """What a person wrote when marking it; "" where it is to be trusted."""
         return self.trial.invalid_reason or self.run.invalid_reason
+
+    @property
+    def place(self) -> str:
+        """host/target; of several at once host/first + second."""
+        known: list[str] | None = self.__dict__.get("further_slugs")  # of `selectors.with_places`
+        further = self.trial.further.all() if known is None and at_once(self.point) > 1 else ()
+        return group_name(str(self.target), known or [each.target.slug for each in further])
 
     class Meta:
         ordering = ["-measured_at", "-id"]

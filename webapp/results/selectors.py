@@ -6,14 +6,17 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.contrib.postgres.expressions import ArraySubquery
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
+from webapp.hosts.names import parted
 from webapp.hosts.selectors import hosts_called
 from webapp.results.filters import NOT_SET, Absence, Level, ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, Run, Trial
 
 # A result row is written in the transaction that ends its trial as done, and a trial that is done stays so.
@@ -31,13 +34,16 @@ def with_places(results: QuerySet[Result]) -> QuerySet[Result]:
     """With trial, run, plan, target and host fetched along, in three queries: results share few runs and targets, so
     those are read once each. Of all of them only what a list shows.
 
+    `further_slugs` are of the targets that its trial used beside the first one.
     `drive_state` is what the worker knew the drive to hold before its leg began; None where nobody said.
     """
     runs = Run.objects.select_related("version__plan").only(*_OF_RUNS)
     targets = Target.objects.select_related("host").only(*_OF_TARGETS)
     state = KeyTextTransform("leg.0.drive_state", "leg_run__configuration__facts")
     with_trial = results.select_related("trial").only(*_OF_RESULTS, *_OF_TRIALS).annotate(drive_state=state)
-    return with_trial.prefetch_related(Prefetch("run", runs), Prefetch("target", targets))
+    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("leg").values("target__slug")
+    together = with_trial.annotate(further_slugs=ArraySubquery(further))
+    return together.prefetch_related(Prefetch("run", runs), Prefetch("target", targets))
 
 
 def filtered(asked: ResultFilter) -> QuerySet[Result]:
@@ -91,8 +97,8 @@ def _places(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
 def _targets(asked: ResultFilter) -> QuerySet[Target]:
     named = {"model__in": asked.models, "serial__in": asked.serials}
     targets = Target.objects.filter(**{lookup: values for lookup, values in named.items() if values}).order_by()
-    names = (name.partition("/") for name in asked.targets)
-    called = [Q(host__in=hosts_called([host]), slug=slug) for host, _, slug in names]
+    names = map(parted, asked.targets)  # results of several at once are found by the first
+    called = [Q(host__in=hosts_called([host]), slug=slugs[0]) for host, slugs in names]
     return targets.filter(_any(called)) if called else targets
 
 

@@ -1,36 +1,45 @@
 """Result rows."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
+from datetime import datetime
 
 import msgspec
 
 from webapp.results.bad_item import BadItem
 from webapp.results.models import LegRun, Result
+from webapp.results.sums import summed
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
 from worker.contract.packing import unpack
 
 
-def results_of(attempt: Attempt, legs: Collection[LegRun]) -> list[Result]:
-    """The result rows of an attempt that is done, from what its legs said. Raises BadItem if one said nothing."""
-    unfinished = [leg.leg for leg in legs if leg.ended_at is None]
-    if not legs or unfinished:
-        raise BadItem(f"The attempt is done, but there is no result of leg {unfinished[0] if unfinished else 0}.")
-    rows = [
-        _result(attempt, leg, direction)
-        for leg in legs
-        for direction in msgspec.json.decode(bytes(leg.directions), type=tuple[DirectionResult, ...])
-    ]
+def results_of(attempt: Attempt, legs: Mapping[int, LegRun]) -> list[Result]:
+    """The result rows of an attempt that is done, from what its legs (by number) said: sums where there are several.
+
+    Raises BadItem if a leg of the order said nothing.
+    """
+    assert attempt.trial is not None
+    for number in range(attempt.trial.leg_count):
+        if number not in legs or legs[number].ended_at is None:
+            raise BadItem(f"The attempt is done, but there is no result of leg {number}.")
+    measured = summed([directions_of(legs[number]) for number in sorted(legs)])
+    ended_at = max(leg.ended_at for leg in legs.values() if leg.ended_at is not None)
+    rows = [_result(attempt, legs[0], direction, ended_at) for direction in measured]
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
     return rows
 
 
-def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
+def directions_of(leg: LegRun) -> tuple[DirectionResult, ...]:
+    """What a leg measured; () of the only leg of a trial that is done, whose results say it."""
+    kept = bytes(leg.directions)
+    return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
+
+
+def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, ended_at: datetime) -> Result:
     trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
-    assert leg.ended_at is not None
     return Result(
         trial=trial,
         leg_run=leg,
@@ -40,7 +49,7 @@ def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult) -> Result:
         target_id=trial.target_id,
         point=trial.point,
         point_key=trial.point_key,
-        measured_at=leg.ended_at,
+        measured_at=ended_at,
         ios=measured.ios,
         bytes=measured.bytes,
         runtime_ms=measured.runtime_ms,

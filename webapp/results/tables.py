@@ -11,6 +11,7 @@ from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
 from webapp.runs.models import Run, Trial
+from webapp.runs.selectors import read_further
 
 SHOWN_METRICS = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 
@@ -21,10 +22,11 @@ def point_table(run: Run) -> list[list[str]]:
     Only factors that vary in the run are shown.
     """
     results = list(run.results.filter(invalid=False).select_related("target__host", "trial").order_by("trial__index"))
+    read_further(result.trial for result in results)
     names = varying(result.point for result in results)
     groups: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
-        groups.setdefault((str(result.target), result.point_key, result.direction), []).append(result)
+        groups.setdefault((result.place, result.point_key, result.direction), []).append(result)
     headings = ["target", *map(_label, names), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
     ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), item[0][2]))
     return [headings, *(_row(target, direction, found, names) for (target, _, direction), found in ordered)]
@@ -70,7 +72,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 def run_as_data(run: Run) -> dict[str, Any]:
     """A run with its trials and their results, for scripts; units are in the names."""
     trials = run.trials.select_related("target__host").order_by("index")
-    trials = trials.prefetch_related(Prefetch("results", queryset=Result.objects.order_by("direction")))
+    trials = trials.prefetch_related("further", Prefetch("results", queryset=Result.objects.order_by("direction")))
     return {
         "run": run.number,
         "plan": str(run.version),
@@ -87,7 +89,7 @@ def _trial_as_data(trial: Trial) -> dict[str, Any]:
         "index": trial.index,
         "repeat": trial.repeat,
         "part": trial.part,
-        "target": str(trial.target),
+        "target": trial.place,
         "point": trial.point,
         "state": trial.state,
         "reason_code": trial.reason_code,

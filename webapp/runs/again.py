@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
 from webapp.runs.models import Run, TrialState
 from webapp.runs.services import StartOptions, start_run
@@ -38,13 +39,19 @@ def run_again(
     keep = (lambda trial: _key(trial) in failed) if only_failed else None
     return start_run(
         version=run.version,
-        targets=list(run.targets.all()),
+        targets=_as_chosen(run),
         by=by,
         armed=armed,
         seed=run.seed if same_seed else None,
         note=note,
         options=StartOptions(again_of=run, keep=keep, request_id=request_id),
     )
+
+
+def _as_chosen(run: Run) -> list[Target]:
+    """Its targets, in the order in which groups of them were made."""
+    places = {pk: place for place, pk in enumerate(run.target_order)}
+    return sorted(run.targets.all(), key=lambda target: places.get(str(target.pk), len(places)))
 
 
 def _failed(run: Run) -> set[Key]:

@@ -112,6 +112,8 @@ class RunDetail(RunOut):
 
 
 class TrialOut(Schema):
+    """`target` is host/target; of several at once host/first + second."""
+
     id: UUID
     run: int
     index: int
@@ -132,7 +134,7 @@ class TrialOut(Schema):
 
     @staticmethod
     def resolve_target(trial: Trial) -> str:
-        return str(trial.target)
+        return trial.place
 
 
 class StartIn(Schema):
@@ -201,4 +203,5 @@ def cancel(request: HttpRequest, number: int) -> Run:
 def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
     """In the order of execution."""
     found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
+    found = found.prefetch_related("further")
     return found.filter(state=state) if state else found

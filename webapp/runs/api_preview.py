@@ -12,7 +12,7 @@ from webapp.hosts.selectors import known_targets
 from webapp.plans.document import read
 from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
-from webapp.plans.preview import job_of, preview
+from webapp.plans.preview import LegJob, jobs_of, preview
 from webapp.plans.selectors import version_of
 from webapp.runs.experience import experience_of
 
@@ -36,7 +36,15 @@ class EstimateOut(Schema):
     settings_changed: list[str]
 
 
+class PreviewLeg(Schema):
+    target: str
+    job_text: str
+    prefill_job_text: str | None
+
+
 class PreviewTrial(Schema):
+    """`legs` start together, one a target; `target` and the job texts beside it are of the first."""
+
     index: int
     repeat: int
     part: str
@@ -46,6 +54,7 @@ class PreviewTrial(Schema):
     drop_caches: bool
     job_text: str
     prefill_job_text: str | None
+    legs: list[PreviewLeg]
 
 
 class AlignmentOut(Schema):
@@ -142,7 +151,7 @@ def plan_preview(
     targets = known_targets(target)
     made = preview(read(found.document), targets, experience=experience_of(targets))
     names = {str(one.id): one for one in targets}
-    jobs = [job_of(trial, names[trial.target_id]) for trial in made.expansion.trials[offset : offset + limit]]
+    shown = made.expansion.trials[offset : offset + limit]
     return {
         "plan": slug,
         "version": found.number,
@@ -154,14 +163,22 @@ def plan_preview(
         "endurance": made.endurance,
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
-            {name: getattr(job.trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
-            | {
-                "target": str(job.target),
-                "job_text": job.recipe.job_text,
-                "prefill_job_text": job.prefill.job_text if job.prefill else None,
-            }
-            for job in jobs
+            {name: getattr(trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
+            | _legs([_leg(job) for job in jobs_of(trial, names)])
+            for trial in shown
         ],
+    }
+
+
+def _legs(legs: list[dict[str, object]]) -> dict[str, object]:
+    return legs[0] | {"legs": legs}
+
+
+def _leg(job: LegJob) -> dict[str, object]:
+    return {
+        "target": str(job.target),
+        "job_text": job.recipe.job_text,
+        "prefill_job_text": job.prefill.job_text if job.prefill else None,
     }
 
 

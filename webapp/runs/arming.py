@@ -80,7 +80,8 @@ def armed_targets(run: Run) -> list[Target]:
 
 def overwritten(trials: Iterable[Trial]) -> list[Target]:
     """Devices and files that these trials overwrite, drives under layouts among them."""
-    written = {(str(trial.target_id), layout_of(trial.point)) for trial in trials if trial.destructive}
+    taken = [trial for trial in trials if trial.destructive]
+    written = {(str(target.pk), layout_of(trial.point)) for trial in taken for target in trial.all_targets}
     targets = Target.objects.filter(pk__in={target for target, _ in written}).select_related("host")
     return drives_taken(written, list(targets)) if written else []
 

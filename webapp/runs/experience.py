@@ -8,7 +8,7 @@ By the server's clock, so that hosts with wrong clocks give no nonsense:
     prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
                of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
     layout     what the worker says that building took, by line; not in the two above.
-    amount     bytes over (ended - fio began), for trials that an amount ends, by target and workload.
+    amount     bytes over (ended - fio began), for trials that an amount ends, by targets at once and workload.
 
 Each run gives one figure; `estimate.Span` is the smallest, the median and the largest of them.
 """
@@ -20,10 +20,12 @@ from statistics import median
 from uuid import UUID
 
 import msgspec
+from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Experience, Span, rated
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import TargetKind, Workload
@@ -40,7 +42,7 @@ class _Done:
 
     run_id: UUID
     host_id: str
-    target_id: str
+    target_ids: tuple[str, ...]  # used at once
     kind: str
     work: Workload
     before_s: float  # from the order to fio's beginning, without building a layout
@@ -53,11 +55,11 @@ class _Done:
         return (self.work.runtime_s or 0) + self.work.ramp_s
 
     @property
-    def files(self) -> tuple[object, ...] | None:
-        """The set of files that is written before its first use; None where nothing is."""
+    def files(self) -> set[tuple[object, ...]]:
+        """The sets of files that are written before their first use, one a target; none where nothing is."""
         if self.kind != TargetKind.DIRECTORY or not self.work.prefill:
-            return None
-        return self.target_id, self.work.size_bytes, self.work.files, self.work.buffers
+            return set()
+        return {(each, self.work.size_bytes, self.work.files, self.work.buffers) for each in self.target_ids}
 
 
 def experience_of(targets: Sequence[Target]) -> dict[str, Experience]:
@@ -82,17 +84,21 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         started_at__isnull=False,
     )
     built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
+    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("leg")
     attempts = attempts.annotate(
-        layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1])
-    )
-    fields = ("run_id", "host_id", "trial__target_id", "trial__target__kind", "trial__workload", "layout", "took_s")
+        layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1]),
+        further=ArraySubquery(further.values("target_id")),
+    )  # fmt: skip
+    of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload")
+    fields = ("run_id", "host_id", *of_trial, "layout", "took_s")
     times = ("created_at", "started_at", "ended_at")
     rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MOST_TRIALS]
-    for run, host, target, kind, work, layout, took_s, created, started, ended in reversed(rows):
+    for run, host, target, others, kind, work, layout, took_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
         yield _Done(
-            run, str(host), str(target), kind, msgspec.convert(work, Workload), before, lasted, layout or "", took_s
-        )
+            run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, Workload), before, lasted,
+            layout or "", took_s,
+        )  # fmt: skip
 
 
 def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
@@ -116,23 +122,25 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     )
 
 
-def _split(trials: Sequence[_Done]) -> tuple[list[_Done], list[_Done]]:
-    """The first trial of each set of files, and all others."""
+def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done]]:
+    """Trials that found sets of files for the first time, with how many, and all others."""
     seen: set[tuple[object, ...]] = set()
     first, later = [], []
     for one in trials:
-        if one.files is None or one.files in seen:
-            later.append(one)
+        if new := one.files - seen:
+            seen |= new
+            first.append((one, len(new)))
         else:
-            seen.add(one.files)
-            first.append(one)
+            later.append(one)
     return first, later
 
 
-def _prefill_rates(first: Sequence[_Done], usual_before_s: float) -> list[float]:
-    took = [(one, one.before_s - usual_before_s) for one in first]
+def _prefill_rates(first: Sequence[tuple[_Done, int]], usual_before_s: float) -> list[float]:
+    took = [(one.work, sets, one.before_s - usual_before_s) for one, sets in first]
     return [
-        (one.work.size_bytes or 0) * one.work.files / seconds for one, seconds in took if seconds >= SHORTEST_PREFILL_S
+        (work.size_bytes or 0) * work.files * sets / seconds
+        for work, sets, seconds in took
+        if seconds >= SHORTEST_PREFILL_S
     ]
 
 
@@ -144,9 +152,9 @@ def _builds(trials: Sequence[_Done]) -> Mapping[str, Span]:
     return {line: Span.of(seconds) for line, seconds in took.items()}
 
 
-def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[str, Workload], Span]:
-    rates: dict[tuple[str, Workload], list[float]] = defaultdict(list)
+def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:
+    rates: dict[tuple[tuple[str, ...], Workload], list[float]] = defaultdict(list)
     for one in trials:
         if one.work.amount_bytes is not None and one.lasted_s > one.before_s:
-            rates[one.target_id, rated(one.work)].append(one.work.amount_bytes / (one.lasted_s - one.before_s))
+            rates[one.target_ids, rated(one.work)].append(one.work.amount_bytes / (one.lasted_s - one.before_s))
     return {key: Span.of(values) for key, values in rates.items()}

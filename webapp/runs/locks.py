@@ -11,11 +11,12 @@ from collections.abc import Collection
 from datetime import timedelta
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.hosts.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
 from webapp.runs.states import Later
 from worker.contract.inventory import Inventory
@@ -27,8 +28,8 @@ OLDEST_LOOK_SECONDS = 120
 
 
 def keys_of(trial: Trial) -> set[str]:
-    """The trial's set of lock keys: of every drive that it uses, on any host."""
-    return set(trial.target.lock_keys)
+    """The trial's set of lock keys: of every drive that it uses, on any host. Its own targets may share drives."""
+    return {key for target in trial.all_targets for key in target.lock_keys}
 
 
 def keys_for(attempt: Attempt) -> set[str]:
@@ -41,7 +42,8 @@ def keys_for(attempt: Attempt) -> set[str]:
 
 def wanting(trials: QuerySet[Trial], keys: Collection[str]) -> QuerySet[Trial]:
     """Of these trials, those that use one of these keys."""
-    return trials.filter(target__lock_keys__has_any_keys=list(keys))
+    further = FurtherTarget.objects.filter(trial=OuterRef("pk"), target__lock_keys__has_any_keys=list(keys))
+    return trials.filter(Q(target__lock_keys__has_any_keys=list(keys)) | Exists(further))
 
 
 def take_locks(attempt: Attempt, keys: Collection[str]) -> None:

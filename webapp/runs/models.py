@@ -15,6 +15,7 @@ from django.db.models import Q
 
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import PlanVersion
+from webapp.runs.at_once import UsesTargets
 
 
 class RunState(models.TextChoices):
@@ -75,6 +76,7 @@ class Run(models.Model):
     number = models.PositiveIntegerField(unique=True)  # what people call it: run 17
     version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="runs")
     targets = models.ManyToManyField(Target, related_name="runs")
+    target_order = models.JSONField(default=list)  # their ids as they were chosen: groups at once are made in it
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)
     seed = models.BigIntegerField()  # of the order of trials
     trial_count = models.PositiveIntegerField()
@@ -115,7 +117,7 @@ class Run(models.Model):
         return f"run {self.number}"
 
 
-class Trial(models.Model):
+class Trial(UsesTargets, models.Model):
     """One execution of one point in a run."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -124,7 +126,7 @@ class Trial(models.Model):
     repeat = models.PositiveIntegerField()  # from 1
     part = models.CharField(max_length=100)  # name of the plan's part it belongs to
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of leg 0
     # Every level of this point, fixed ones too: factor name -> level, e.g. {"block_size": 4096, "scheduler": "none"}.
     # Keys and units are those of plans.factors; filters on any factor go through its GIN index.
     point = models.JSONField()

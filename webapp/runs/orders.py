@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterator
 from datetime import timedelta
 
 import msgspec
@@ -15,6 +16,7 @@ from webapp.celery import app
 from webapp.core.services import SYSTEM
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
+from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.points import layout_of
 from webapp.plans.selectors import leg_at, reference_of
 from webapp.runs.arming import arming_of
@@ -95,17 +97,17 @@ def order_for(attempt: Attempt) -> AnyOrder:
     trial, run = attempt.trial, attempt.run
     assert trial is not None
     assert run is not None
-    leg = leg_of(trial)
+    legs = legs_of(trial)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
-        legs=(leg,),
-        settings=tuple(SettingWish(name=name, value=value) for name, value in trial.settings.items()),
+        legs=legs,
+        settings=tuple(_wishes(trial)),
         layout=_wish(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
-        total_limit_s=total_limit_s(leg.workload),
+        total_limit_s=total_limit_s(legs[0].workload, len(legs)),
         **head,  # type: ignore[arg-type]
     )
 
@@ -131,8 +133,17 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
     )
 
 
-def leg_of(trial: Trial) -> Leg:
-    return leg_at(trial.target, msgspec.convert(trial.workload, Workload), layout_of(trial.point))
+def legs_of(trial: Trial) -> tuple[Leg, ...]:
+    """One at each of its targets, all with the same workload."""
+    work, layout = msgspec.convert(trial.workload, Workload), layout_of(trial.point)
+    return tuple(leg_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
+
+
+def _wishes(trial: Trial) -> Iterator[SettingWish]:
+    """Of the host once, of what lies under a target for each leg."""
+    for name, value in trial.settings.items():
+        for leg in range(1 if name in HOST_WIDE else trial.leg_count):
+            yield SettingWish(name=name, value=value, leg=leg)
 
 
 def _wish(trial: Trial) -> LayoutWish | None:
@@ -144,10 +155,11 @@ def _wish(trial: Trial) -> LayoutWish | None:
     return LayoutWish(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
-def total_limit_s(workload: Workload) -> int:
-    """How long a leg may take in all before the worker ends it."""
-    measured = workload.ramp_s + (workload.runtime_s or 0) + (workload.amount_bytes or 0) / _SLOWEST_BYTES_PER_S
-    prefill = (workload.size_bytes or 0) * workload.files / _SLOWEST_BYTES_PER_S if workload.prefill else 0
+def total_limit_s(workload: Workload, legs: int = 1) -> int:
+    """How long a leg may take in all before the worker ends it. Legs may share the drive that is so slow."""
+    slowest = _SLOWEST_BYTES_PER_S / legs
+    measured = workload.ramp_s + (workload.runtime_s or 0) + (workload.amount_bytes or 0) / slowest
+    prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
     return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)
 
 

@@ -1,11 +1,12 @@
 """Reads about runs."""
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from django.db.models import Count, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
@@ -61,6 +62,11 @@ def count_of_trials(wanted: Q) -> Coalesce:
     """How many trials of each run are so. To be used instead of a join, which would count those of all runs."""
     found = Trial.objects.filter(wanted, run=OuterRef("pk")).order_by().values("run")
     return Coalesce(Subquery(found.annotate(count=Count("*")).values("count")), 0)
+
+
+def read_further(trials: Iterable[Trial]) -> None:
+    """The targets that are used beside the first ones, for all of these trials. One query, or none."""
+    prefetch_related_objects([trial for trial in trials if trial.leg_count > 1], "further")
 
 
 def progress(run: Run) -> RunProgress:

@@ -21,6 +21,7 @@ from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import arm
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
@@ -61,9 +62,10 @@ def start_run(
     endurance_exceeded, not_armed.
     """
     options = options or StartOptions()
-    if known := _started_before(options):
-        return known
-    fresh = list(Target.objects.filter(pk__in=[target.pk for target in targets]).select_related("host"))
+    if before := _started_before(options):
+        return before
+    known = Target.objects.select_related("host").in_bulk([target.pk for target in targets])
+    fresh = [known[pk] for pk in dict.fromkeys(target.pk for target in targets) if pk in known]
     seed = secrets.randbelow(2**53) if seed is None else seed
     document = read(version.document)
     try:
@@ -115,6 +117,7 @@ def _create_run(
         again_of=options.again_of,
         request_id=options.request_id,
         version=version,
+        target_order=[str(target.pk) for target in targets],
         seed=seed,
         trial_count=len(expansion.trials),
         note=note,
@@ -124,8 +127,12 @@ def _create_run(
     if armed:
         arm(run=run, serials=armed, targets=[target for target in targets if target.arming_serial in armed], by=by)
     by_id = {str(target.pk): target for target in targets}
-    Trial.objects.bulk_create(
-        _trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials
+    trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials]
+    Trial.objects.bulk_create(trials)
+    FurtherTarget.objects.bulk_create(
+        FurtherTarget(trial=trial, leg=leg, target_id=target_id)
+        for trial, planned in zip(trials, expansion.trials, strict=True)
+        for leg, target_id in enumerate(planned.further_ids, start=1)
     )
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
     audit(by=by, action="run.start", subject=str(run), detail=detail)

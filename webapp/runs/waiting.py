@@ -132,7 +132,8 @@ def _wanted_keys(taken: Sequence[str]) -> dict[Place, set[str]]:
     """Of the drives that are in use now, those that a run still wants on a host."""
     left = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
     found: dict[Place, set[str]] = defaultdict(set)
-    for trial in wanting(left, taken).order_by().distinct("run", "host", "target").select_related("target"):
+    places = wanting(left, taken).order_by().distinct("run", "host", "target", "point__at_once")
+    for trial in places.select_related("target"):
         found[trial.run_id, trial.host_id] |= keys_of(trial).intersection(taken)
     return found
 

@@ -191,6 +191,8 @@ export class SecondsChart {
     const span = this.store.span();
     const empty = find("seconds-empty", HTMLElement);
     if (empty) empty.hidden = span !== null;
+    const legs = find("seconds-legs", HTMLElement);
+    if (legs) legs.hidden = !this.store.hosts.some((host) => this.store.legs(host).length > 1);
     this.root.classList.toggle("is-empty", span === null);
     if (!span) return;
     const begin = span.from - 1;
@@ -215,12 +217,16 @@ export class SecondsChart {
   private series(panel: Panel, from: number): Series[] {
     if (panel.series) return panel.series(this.store, from);
     return this.store.hosts.flatMap((host, index) =>
-      panel.lines.flatMap((line) => {
-        if (line.ofDevice) return [dataset(line, this.store.deviceLine(host), "", index, from)];
-        const directions = this.store.directions(host);
-        return directions.map((each) => dataset(line, this.store.line(host, each), each, index, from));
-      }),
+      this.store.legs(host).flatMap((leg) => panel.lines.flatMap((line) => this.ofLeg(line, host, leg, index, from))),
     );
+  }
+
+  private ofLeg(line: Line, host: string, leg: number, index: number, from: number): Series[] {
+    if (line.ofDevice)
+      return [dataset(line, this.store.deviceLine(host, leg), { direction: "", host: index, leg }, from)];
+    return this.store.directions(host).map((direction) => {
+      return dataset(line, this.store.line(host, direction, leg), { direction, host: index, leg }, from);
+    });
   }
 
   private boundaries(shown: { min: number; max: number }, panel: Panel): Record<string, AnnotationOptions> {
@@ -235,7 +241,7 @@ export class SecondsChart {
     const body = details?.querySelector("tbody");
     if (!details?.open || !body) return;
     const rows = this.store.hosts
-      .flatMap((host) => this.store.directions(host).flatMap((direction) => [...this.store.line(host, direction)]))
+      .flatMap((host) => this.store.everything(host))
       .sort((a, b) => b.at_s - a.at_s)
       .slice(0, TABLE_ROWS);
     body.replaceChildren(...rows.map((row) => tableRow(row, this.beside.inWords(this.store, row))));
@@ -261,10 +267,18 @@ function rightAxis(): object {
   };
 }
 
-function dataset(line: Line, samples: readonly LiveSample[], direction: string, host: number, from: number): Series {
-  const colour = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
+/** Whose line it is: the place of the host among those shown, and the leg, whose lines are the fainter the higher. */
+interface Owner {
+  readonly direction: string;
+  readonly host: number;
+  readonly leg: number;
+}
+
+function dataset(line: Line, samples: readonly LiveSample[], { direction, host, leg }: Owner, from: number): Series {
+  const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
+  const colour = `${plain}${leg > 0 ? opacity(leg) : ""}`;
   return {
-    label: line.ofDevice ? line.label : `${direction} ${line.label}`,
+    label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${leg > 0 ? ` of leg ${leg + 1}` : ""}`,
     data: points(samples, line.field, from) as ScatterDataPoint[],
     borderColor: colour,
     borderWidth: line.width ?? 1.5,
@@ -274,6 +288,13 @@ function dataset(line: Line, samples: readonly LiveSample[], direction: string, 
     pointRadius: samples.length < 120 ? 1.5 : 0,
     pointBackgroundColor: colour,
   };
+}
+
+/** As two hexadecimal digits: three quarters of the leg before, at least a third. */
+function opacity(leg: number): string {
+  return Math.round(255 * Math.max(1 / 3, 0.75 ** leg))
+    .toString(16)
+    .padStart(2, "0");
 }
 
 function boundary(start: { at: number; trial: number }, labelled: boolean): AnnotationOptions {

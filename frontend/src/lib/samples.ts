@@ -93,7 +93,7 @@ export class SampleStore {
   }
 
   private insert(sample: LiveSample): void {
-    const name = `${sample.host}\t${sample.direction}`;
+    const name = `${sample.host}\t${sample.direction}\t${sample.leg}`;
     insertInto(this.lines, name, sample);
     if (sample.beside.length === 0) return;
     insertInto(this.read, sample.host, sample);
@@ -108,22 +108,37 @@ export class SampleStore {
 
   /** Directions seen on a host, read first. */
   directions(host: string): string[] {
-    return ["read", "write", "trim"].filter((direction) => this.lines.has(`${host}\t${direction}`));
+    const seen = new Set([...this.lines.keys()].filter((name) => name.startsWith(`${host}\t`)));
+    return ["read", "write", "trim"].filter((direction) =>
+      [...seen].some((name) => name.startsWith(`${host}\t${direction}\t`)),
+    );
   }
 
-  line(host: string, direction: string): readonly LiveSample[] {
-    return this.lines.get(`${host}\t${direction}`) ?? [];
+  /** Legs seen on a host: 0, and others where several targets were used at once. */
+  legs(host: string): number[] {
+    const seen = [...this.lines.keys()].map((name) => name.split("\t")).filter((parts) => parts[0] === host);
+    return [...new Set(seen.map((parts) => Number(parts[2])))].sort((a, b) => a - b);
   }
 
-  /** What the device did, each second once: both directions of a second carry the same figures. */
-  deviceLine(host: string): readonly LiveSample[] {
+  /** Of one leg: legs of a trial are at work at the same time, each at a target of its own. */
+  line(host: string, direction: string, leg = 0): readonly LiveSample[] {
+    return this.lines.get(`${host}\t${direction}\t${leg}`) ?? [];
+  }
+
+  /** What a leg's device did, each second once: both directions of a second carry the same figures. */
+  deviceLine(host: string, leg = 0): readonly LiveSample[] {
     const seconds = new Map<string, LiveSample>();
     for (const direction of this.directions(host)) {
-      for (const sample of this.line(host, direction)) {
-        seconds.set(`${sample.trial}/${sample.attempt}/${sample.leg}/${sample.second}`, sample);
+      for (const sample of this.line(host, direction, leg)) {
+        seconds.set(`${sample.trial}/${sample.attempt}/${sample.second}`, sample);
       }
     }
     return [...seconds.values()].sort((a, b) => a.at_s - b.at_s);
+  }
+
+  /** Every line of a host. */
+  everything(host: string): LiveSample[] {
+    return [...this.lines].flatMap(([name, line]) => (name.startsWith(`${host}\t`) ? line : []));
   }
 
   /** Trial, attempt and second of the latest sample, as 3/1/17; "" while there is none. */

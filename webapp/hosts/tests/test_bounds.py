@@ -104,3 +104,21 @@ def test_a_chart_gets_so_many_lines_at_most() -> None:
     for number in range(MOST + 2):
         target(host, f"t{number}")
     assert len(bounds_of({f"storage1/t{number}": NOW for number in range(MOST + 2)})) == MOST
+
+
+@pytest.mark.django_db
+def test_what_targets_at_once_share_counts_once() -> None:
+    """Two drives of 4 lanes each behind a bridge of 6: together what the bridge lets through."""
+    host = Host.objects.create(slug="storage1", token_hash="s")
+    pci = [function("up", kind="bridge", at=link(8 * GT, 6)), *(function(n, "up", at=link(8 * GT, 4)) for n in "xy")]
+    facts = inventory([disk("nvme0n1", "x"), disk("nvme1n1", "y")], pci)
+    row = Snapshot.objects.create(digest="d", facts=msgspec.to_builtins(facts))
+    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=NOW)
+    for slug, device in (("a", "nvme0n1"), ("b", "nvme1n1"), ("part", "nvme0n1"), ("share", "")):
+        target(host, slug, device)
+    names = ("storage1/a", "storage1/a + b", "storage1/a + part", "storage1/a + share", "storage1/a + gone")
+    found = {each.target: each.bytes_per_s for each in bounds_of(dict.fromkeys(names, NOW))}
+    alone = found["storage1/a"]
+    assert found == {
+        "storage1/a": alone, "storage1/a + part": alone, "storage1/a + b": pytest.approx(1.5 * alone),
+    }  # fmt: skip

@@ -36,8 +36,8 @@ def test_earlier_runs_on_the_host_give_a_range() -> None:
 
 def test_an_amount_takes_as_long_as_the_same_workload_did_before() -> None:
     work = expand(document(part(amount="64M")), [device()], seed=1).trials[0].workload
-    rates = {("loop", rated(work)): Span(16 * MIB, 32 * MIB, 64 * MIB)}
-    known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts=rates)
+    span = Span(16 * MIB, 32 * MIB, 64 * MIB)
+    known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts={(("loop",), rated(work)): span})
     made = of(device(), amount="128M", experience={"host-a": known})
     assert (made.seconds_low, made.seconds, made.seconds_high) == (1 + 2, 1 + 4, 1 + 8)
     assert made.unknown_trials == 0

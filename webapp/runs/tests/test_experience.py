@@ -81,9 +81,9 @@ def test_amounts_are_remembered_by_target_and_workload(target: Target) -> None:
     ended_run(target, [1, 1, 1, 1])
     ended_run(target, [0, 0, 0], amount=300 * MIB)
     found = experience_of([target])[str(target.host_id)]
-    ((of_target, work), rate), *others = found.amounts.items()
+    ((of_targets, work), rate), *others = found.amounts.items()
     assert others == []
-    assert (of_target, work.amount_bytes) == (str(target.pk), None)
+    assert (of_targets, work.amount_bytes) == ((str(target.pk),), None)
     assert rate.typical == pytest.approx(100 * MIB)
 
 

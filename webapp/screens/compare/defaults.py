@@ -1,19 +1,22 @@
 """What a comparison shows before anybody has chosen: the factor worth an axis, the one worth a line each,
 a chart for each pattern, and one level of whatever else varies inside a chart: like is compared with like.
-Targets that ran the same points are held against each other; of targets that did not, one is shown."""
+Targets that ran the same points are held against each other; of targets that did not, one is shown. Where more and
+more targets were used at once, that is x: the sums against what one alone gives, over whichever targets they are of."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.reading import Spot
+from webapp.hosts.names import parted
 from webapp.plans.factors import FACTORS, FactorKind, Value
 from webapp.results.filters import NOT_SET, Level
 from webapp.screens import points
 
 Point = Mapping[str, Value]
 PANEL = "pattern"
-TARGET = "target"
+TARGET, HOST = "target", "host"
+AT_ONCE = "at_once"
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,10 @@ def choose_for(spots: Sequence[Spot]) -> Chosen:
 
 
 def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
-    """The choice for the points of each target (`host/target`)."""
+    """The choice for the points of each target (`host/target`, or several at once)."""
+    everything = [point for found in by_target.values() for point in found]
+    if AT_ONCE in points.varying(everything):
+        return _scaling(everything, several_hosts=len({parted(name)[0] for name in by_target}) > 1)
     target = max(sorted(by_target), key=lambda name: len(by_target[name]))
     chosen = choose(by_target[target])
     if len(by_target) == 1:
@@ -45,6 +51,14 @@ def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
     if not chosen.series:
         return replace(chosen, series=TARGET)
     return replace(chosen, series=TARGET, fixed=chosen.fixed | _fixed([chosen.series], chosen.panel, by_target[target]))
+
+
+def _scaling(all_points: Sequence[Point], *, several_hosts: bool) -> Chosen:
+    chosen = choose([{name: level for name, level in point.items() if name != AT_ONCE} for point in all_points])
+    lines = [name for name in (chosen.x, chosen.series) if name in points.varying(all_points)]
+    series = HOST if several_hosts else (lines or [""])[0]
+    held = _fixed([name for name in lines if name != series], chosen.panel, all_points)
+    return replace(chosen, x=AT_ONCE, series=series, fixed=chosen.fixed | held)
 
 
 def _set_of(all_points: Sequence[Point]) -> set[str]:

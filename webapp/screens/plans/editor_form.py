@@ -18,6 +18,7 @@ _OFTEN = {
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
     FactorKind.PROCESS: "Processes of fio",
+    FactorKind.TARGETS: "Several targets",
     FactorKind.LAYOUT: "Layout of a pool's drives",
     FactorKind.DRIVE: "Done to the drive first",
     FactorKind.SETTING: "Settings of the host",

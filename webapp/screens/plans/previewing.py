@@ -7,9 +7,10 @@ import msgspec
 from django.core.paginator import Page, Paginator
 
 from webapp.hosts.models import Target
+from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
-from webapp.plans.preview import PREVIEW_SEED, Preview, job_of, preview
+from webapp.plans.preview import PREVIEW_SEED, LegJob, Preview, jobs_of, preview
 from webapp.runs.experience import experience_of
 from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
@@ -41,7 +42,7 @@ def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
 @dataclass(frozen=True)
 class ShownTrial:
     trial: PlannedTrial
-    target: Target
+    target: str  # host/target, or what targets at once are called together
     levels: list[str]
 
 
@@ -77,20 +78,32 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
     return ShownPreview(
         preview=made,
         factors=[points.label(name) for name in names],
-        trials=[ShownTrial(t, by_id[t.target_id], points.levels(t.point, names)) for t in on_page],
+        trials=[ShownTrial(t, _place(t, by_id), points.levels(t.point, names)) for t in on_page],
         pages=pages,
-        jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id[trial.target_id]) for trial in on_page)),
+        jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
     )
 
 
-def _job(trial: PlannedTrial, target: Target) -> PlanJob:
-    made = job_of(trial, target)
+def _place(trial: PlannedTrial, targets: Mapping[str, Target]) -> str:
+    return group_name(str(targets[trial.target_id]), [targets[further].slug for further in trial.further_ids])
+
+
+def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
+    legs = jobs_of(trial, targets)
     return PlanJob(
         trial=trial.index,
         title=f"#{trial.index + 1} {points.in_words(trial.point)}",
-        target=str(target),
-        command=" ".join(made.recipe.command),
-        job_text=made.recipe.job_text,
-        prefill_text=made.prefill.job_text if made.prefill else "",
+        target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
+        command=" ".join(legs[0].recipe.command),
+        job_text=_together(legs, [leg.recipe.job_text for leg in legs]),
+        prefill_text=_together(legs, [leg.prefill.job_text if leg.prefill else "" for leg in legs]),
     )
+
+
+def _together(legs: Sequence[LegJob], texts: Sequence[str]) -> str:
+    """One after the other, each under the leg that it is of; "" where none has anything to say."""
+    if len(legs) == 1 or not any(texts):
+        return "".join(texts)
+    heads = (f"; leg {number} of {len(legs)}, on {leg.target}" for number, leg in enumerate(legs, start=1))
+    return "\n".join(f"{head}\n{text}" for head, text in zip(heads, texts, strict=True))

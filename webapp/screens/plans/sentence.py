@@ -32,6 +32,7 @@ _PHRASES: Mapping[str, str] = {
     "block_size": "{}",
     "block_split": "split {}",
     "engine": "{}",
+    "at_once": "{} targets at once",
     "numjobs": "{} threads",
     "iodepth": "queue depth {}",
     "runtime": "{} each",

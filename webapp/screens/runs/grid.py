@@ -8,6 +8,7 @@ from django.utils.safestring import SafeString
 
 from webapp.core import formatting
 from webapp.runs.models import Run, Trial
+from webapp.runs.selectors import read_further
 from webapp.screens import points
 from webapp.screens.addresses import TrialAddress, trial_addresses
 from webapp.screens.choices import escaped
@@ -48,6 +49,7 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
     """Rows in the order of the plan's parts, then by level; `trials` with their target and host."""
     names = points.varying(trial.point for trial in trials)
     repeats = tuple(sorted({trial.repeat for trial in trials}))
+    read_further(trials)
     by_row: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
@@ -81,12 +83,12 @@ def _words(trial: Trial, names: Sequence[str], place: str) -> str:
 
 
 def _place_words(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
-    """The target of a row, with its host, where there are several."""
-    if len({group[0].target_id for group in groups}) < 2:
+    """The target of a row, or those at once, with its host, where there are several."""
+    if len({group[0].place for group in groups}) < 2:
         return lambda _: ""
     if len({group[0].host_id for group in groups}) < 2:
-        return lambda trial: trial.target.slug
-    return lambda trial: f"{trial.host.slug}/{trial.target.slug}"
+        return lambda trial: trial.target_names
+    return lambda trial: trial.place
 
 
 def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapping[int, LiveCell]) -> GridRow:

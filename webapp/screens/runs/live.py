@@ -215,7 +215,7 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
     return tuple(
         LiveNow(
             host=attempt.host.slug,
-            target=attempt.trial.target.slug,
+            target=attempt.trial.target_names,
             trial=attempt.trial.index,
             attempt=attempt.number,
             what=points.in_words(attempt.trial.point),

@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from webapp.hosts.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
+from webapp.results.legs import legs_of
+from webapp.results.listing import drive_states
 from webapp.results.models import KernelLine, LegRun, Result, Sample
 from webapp.results.selectors import configuration_of, fio_json
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
@@ -26,7 +28,7 @@ LEAST_BEYOND = 10  # I/Os on the thinner side of a percentile, so that it says s
 
 
 def _trial(number: int, index: int) -> Trial:
-    related = Trial.objects.select_related("run__version__plan", "host", "target")
+    related = Trial.objects.select_related("run__version__plan", "host", "target__host")
     return get_object_or_404(related, run__number=number, index=index)
 
 
@@ -95,12 +97,12 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     changes = SettingChange.objects.filter(attempt__trial=trial)
     legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
     shown = request.GET.get("ceilings") == "on"
-    bounds = bounds_of({str(trial.target): _measured_at(trial)}) if shown else ()
+    bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     results = list(Result.objects.filter(trial=trial).order_by("direction"))
     context = {
         "trial": trial,
         "run": trial.run,
-        "drive_state": configuration_of(trial).get("leg.0.drive_state", ""),
+        "drive_state": ", ".join(dict.fromkeys(drive_states(configuration_of(trial)))),
         "notes": trial.notes.select_related("by", "trial"),
         "ladder": _ladder(results),
         **_skippable(trial),
@@ -110,7 +112,8 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         ],
         "repeats": repeats,
         "results": results,
-        "legs": legs.defer("fio_json"),
+        "side_by_side": legs_of(trial, results),
+        "legs": legs.defer("fio_json").order_by("attempt__number", "leg"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "moves": trial.moves.order_by("at", "id"),

@@ -1,0 +1,108 @@
+"""Where a part of a plan runs: on each chosen target, or on groups of them at once. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from webapp.plans.fitness import TargetFacts
+from webapp.plans.grids import PartGrid
+from worker.contract.workload import TargetKind
+
+_KIND_WORDS = {
+    TargetKind.BLOCK: ("block devices", "a block device"),
+    TargetKind.DIRECTORY: ("directories", "a directory"),
+    TargetKind.FILE: ("files", "a file"),
+    TargetKind.POOL: ("pools of drives", "a pool of drives"),
+    TargetKind.SLOT: ("slots of controllers", "a slot of a controller, which only a pool makes use of"),
+}
+
+Group = tuple[TargetFacts, ...]  # used at once, in the order in which they were chosen
+
+
+@dataclass(frozen=True)
+class Places:
+    """Of one part on the chosen targets. A group has targets of one host and one kind, so that a workload means the
+    same in each of its legs."""
+
+    grid: PartGrid
+    targets: Sequence[TargetFacts]
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Of every level of `at_once`, each target alone first."""
+        return tuple(group for size in self._sizes for group in self._groups(size))
+
+    @property
+    def cells(self) -> int:
+        """Points on all groups. All levels of `at_once` have equally many points."""
+        return self.grid.count // len(self._sizes) * len(self.groups)
+
+    @property
+    def left_out(self) -> list[str]:
+        """What it does not run on, in words."""
+        unfit = [self._unfit(target) for target in self.targets if not self._runs(target)]
+        return unfit + [text for size in self._sizes for text in self._over(size)]
+
+    @property
+    def problems(self) -> list[str]:
+        """Levels of `at_once` that are more than the targets of a host."""
+        return [
+            f"Part {self.grid.part.name}: {size} targets at once are more than the {len(alike)} {_named(alike)} that "
+            f"{'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}. Choose more, or take the level out."
+            for size in self._sizes
+            for alike in self._alike
+            if len(alike) < size
+        ]
+
+    @property
+    def _sizes(self) -> list[int]:
+        return sorted(level for level in self.grid.levels.get("at_once", (1,)) if isinstance(level, int)) or [1]
+
+    @cached_property
+    def _alike(self) -> list[list[TargetFacts]]:
+        """Targets of one host and kind, as they were chosen."""
+        found: dict[tuple[str, TargetKind], list[TargetFacts]] = {}
+        for target in filter(self._runs, self.targets):
+            found.setdefault((target.host_id, target.kind), []).append(target)
+        return list(found.values())
+
+    def _runs(self, target: TargetFacts) -> bool:
+        return target.kind in self.grid.kinds
+
+    def _groups(self, size: int) -> Iterator[Group]:
+        if size == 1:
+            yield from ((target,) for target in self.targets if self._runs(target))
+        else:
+            for alike in self._alike:
+                whole = len(alike) - len(alike) % size
+                yield from (tuple(alike[start : start + size]) for start in range(0, whole, size))
+
+    def _over(self, size: int) -> Iterator[str]:
+        for alike in self._alike:
+            over = len(alike) % size
+            if over and len(alike) > size:
+                names = ", ".join(target.shown for target in alike[-over:])
+                yield (
+                    f"Part {self.grid.part.name} with {size} targets at once does not use {names}: {len(alike)} "
+                    f"{_named(alike)} of {_host(alike)} are chosen, and {len(alike)} is no multiple of {size}."
+                )
+
+    def _unfit(self, target: TargetFacts) -> str:
+        grid = self.grid
+        names = [words[0] for kind, words in _KIND_WORDS.items() if kind in grid.kinds]
+        only = " and ".join(names) or "nothing"
+        hint = (
+            ""
+            if TargetKind.POOL in grid.kinds or target.kind is not TargetKind.POOL
+            else "; a part with a `layout` does"
+        )
+        return f"Part {grid.part.name} runs on {only} only; {target.shown} is {_KIND_WORDS[target.kind][1]}{hint}."
+
+
+def _named(alike: Sequence[TargetFacts]) -> str:
+    many, one = _KIND_WORDS[alike[0].kind]
+    return many if len(alike) > 1 else one.removeprefix("a ")
+
+
+def _host(alike: Sequence[TargetFacts]) -> str:
+    return alike[0].shown.partition("/")[0]

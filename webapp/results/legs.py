@@ -1,0 +1,88 @@
+"""What each leg of a trial measured, where it has several: its share of the sum, and whether all began together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from webapp.results.models import LegRun, Result
+from webapp.results.services import directions_of
+from webapp.runs.models import Trial
+from worker.contract.histogram import supported_percentile
+from worker.contract.items import DirectionResult
+from worker.contract.packing import unpack
+
+MOSTLY = 0.95  # legs that worked side by side for less of the time are told of
+
+
+@dataclass(frozen=True)
+class LegFigures:
+    """One direction of one leg. Times are seconds after the first leg's start, by the worker's clock."""
+
+    leg: int  # from 0
+    target: str  # host/target
+    device: str  # kernel name, "" where none is known
+    direction: str
+    iops: float
+    bytes_per_s: float
+    latency_mean_ns: float
+    p99_ns: int | None
+    share_percent: float | None  # of the sum of IOPS
+    started_s: float
+    ended_s: float
+
+
+@dataclass(frozen=True)
+class Together:
+    """How well the legs coincided, in seconds."""
+
+    apart_s: float  # from the first start to the last
+    shared_s: float  # all of them at work
+    whole_s: float  # any of them at work
+
+    @property
+    def mostly(self) -> bool:
+        return self.shared_s >= MOSTLY * self.whole_s
+
+
+@dataclass(frozen=True)
+class LegsTable:
+    rows: tuple[LegFigures, ...]
+    together: Together
+
+
+def legs_of(trial: Trial, results: Sequence[Result]) -> LegsTable | None:
+    """Of the attempt that `results` of the trial are of. None for a trial of one leg, or without a result."""
+    if trial.leg_count < 2 or not results:
+        return None
+    legs = list(LegRun.objects.filter(attempt__legs=results[0].leg_run_id).defer("fio_json").order_by("leg"))
+    sums = {result.direction: result.iops for result in results}
+    targets, began = trial.all_targets, min(leg.started_at for leg in legs)
+    times = {
+        leg.leg: tuple((at - began).total_seconds() for at in (leg.started_at, leg.ended_at or began)) for leg in legs
+    }
+    rows = [
+        _figures(leg, str(targets[leg.leg]), measured, sums, times[leg.leg])
+        for leg in legs
+        for measured in directions_of(leg)
+    ]
+    starts, ends = zip(*times.values(), strict=True)
+    shared = max(0.0, min(ends) - max(starts))
+    return LegsTable(tuple(rows), Together(max(starts), shared, max(ends)))
+
+
+def _figures(
+    leg: LegRun, target: str, measured: DirectionResult, sums: Mapping[str, float], times: tuple[float, ...]
+) -> LegFigures:
+    whole = sums.get(measured.direction.value)
+    return LegFigures(
+        leg=leg.leg,
+        target=target,
+        device=(leg.device or {}).get("device", ""),
+        direction=measured.direction.value,
+        iops=measured.iops,
+        bytes_per_s=measured.bytes_per_s,
+        latency_mean_ns=measured.latency_mean_ns,
+        p99_ns=supported_percentile(unpack(measured.latency), 99.0),
+        share_percent=100 * measured.iops / whole if whole else None,
+        started_s=times[0],
+        ended_s=times[1],
+    )
