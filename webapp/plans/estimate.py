@@ -222,15 +222,23 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
     total: dict[str, int] = {}
     for trial in expansion.trials:
         for target_id in trial.target_ids:
-            most = _written(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
+            most = written_by(trial.workload, (limits or {}).get(target_id, FASTEST_BYTES_PER_S))
             total[target_id] = total.get(target_id, 0) + most
-    for one in _file_sets(expansion.trials, _builds(expansion.trials)):
+    for target, size_bytes in prefilled(expansion.trials).items():
+        total[target] = total.get(target, 0) + size_bytes
+    return total
+
+
+def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
+    """Bytes of the files that are written first, by target id."""
+    total: dict[str, int] = {}
+    for one in _file_sets(trials, _builds(trials)):
         total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
     return total
 
 
-def _written(workload: Workload, fastest: float) -> int:
-    """At most, by the trial itself."""
+def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
+    """At most, in bytes, by the trial itself; exact where an amount ends it."""
     if not workload.pattern.writes:
         return 0
     share = 1 - (workload.read_percent or 0) / 100

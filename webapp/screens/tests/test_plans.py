@@ -6,6 +6,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan, PlanVersion
+from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.tests import factories
@@ -126,6 +127,16 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "By what 1 earlier run here took" in page
+    assert "are expected to be written, by the fastest earlier results of this target for such writes" in page
+    other = factories.make_target(target.host, "scratch2", model=target.model)
+    page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
+    assert "by the fastest earlier results of drives of this model" in page
+    other.model = "another"
+    other.save()
+    page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
+    assert "are expected to be written" not in page
+    Result.objects.update(invalid=True)
+    assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "by what 2 earlier runs here took" in page

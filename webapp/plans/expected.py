@@ -1,0 +1,87 @@
+"""What a plan is expected to write, by what was measured before. Pure. The bound is `estimate.written_most`.
+
+A trial that a time ends is taken to write as fast as the fastest earlier result of its kind: random or sequential, the
+same share of reads, direct or not, on the same layout; at the same block size where there is one, else at any. Of the
+same target where there is one, else of others with a drive of the same model; of the target alone, since what several
+wrote at once is known as a sum. What an amount or a file size says is
+exact, as in the bound.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from webapp.plans.estimate import prefilled, written_by
+from webapp.plans.expand import Expansion
+from webapp.plans.values import Value
+from worker.contract.workload import Pattern
+
+Point = Mapping[str, Value]
+Kind = tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """The fastest writes that were measured, in bytes/s, by kind and block size; None: at any."""
+
+    by_kind: Mapping[tuple[Kind, Value], float] = field(default_factory=dict)
+
+    @staticmethod
+    def of(measured: Iterable[tuple[Point, float]]) -> "Speeds":
+        """From points that write, and what was written in a second there."""
+        found: dict[tuple[Kind, Value], float] = {}
+        for point, rate in measured:
+            for key in ((_kind(point), point.get("block_size")), (_kind(point), None)):
+                found[key] = max(found.get(key, 0.0), rate)
+        return Speeds(found)
+
+    def at(self, point: Point) -> float | None:
+        kind = _kind(point)
+        return self.by_kind.get((kind, point.get("block_size")), self.by_kind.get((kind, None)))
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Of one target, and of others with a drive of its model."""
+
+    own: Speeds = Speeds()
+    model: Speeds = Speeds()
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a target is expected to be written; `by_model`: partly by results of other drives of its model."""
+
+    bytes: int
+    by_model: bool
+
+
+def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> dict[str, Expected]:
+    """By target id, where the bound is no exact figure and earlier results tell of every trial that a time ends."""
+    found: dict[str, Expected] = {}
+    unknown: set[str] = set()
+    exact = dict(prefilled(expansion.trials))
+    writing = [each for each in expansion.trials if each.workload.pattern.writes]
+    for trial, target in ((each, target) for each in writing for target in each.target_ids):
+        known, work = earlier.get(target, Earlier()), trial.workload
+        if work.amount_bytes is not None:
+            exact[target] = exact.get(target, 0) + written_by(work)
+            continue
+        own, of_model = known.own.at(trial.point), known.model.at(trial.point)
+        rate = of_model if own is None else own
+        if rate is None:
+            unknown.add(target)
+            continue
+        written = min(written_by(work), round(((work.runtime_s or 0) + work.ramp_s) * rate))
+        before = found.get(target, Expected(0, by_model=False))
+        found[target] = Expected(before.bytes + written, before.by_model or own is None)
+    return {
+        target: Expected(told.bytes + exact.get(target, 0), told.by_model)
+        for target, told in found.items()
+        if target not in unknown
+    }
+
+
+def _kind(point: Point) -> Kind:
+    """`read_percent` is only in points of mixes, `layout` only in those that name one."""
+    pattern = Pattern(str(point["pattern"]))
+    return pattern.random, point.get("read_percent"), point.get("direct"), point.get("layout")

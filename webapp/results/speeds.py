@@ -1,0 +1,39 @@
+"""How fast targets were written to before: what a plan is expected to write."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from webapp.hosts.models import Target
+from webapp.plans.expected import Earlier, Speeds
+from webapp.plans.points import at_once
+from webapp.results.models import Result
+from webapp.results.points import Point, points_of
+
+LATEST = 2_000  # results that are looked at: of the targets, and of others like them
+
+
+def earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
+    """By target id, of results that are valid. At most five queries."""
+    own = _speeds({target.pk: target.pk for target in targets})
+    models = {target.model for target in targets if target.model}
+    others = Target.objects.filter(model__in=models).exclude(pk__in=[target.pk for target in targets]) if models else ()
+    alike = _speeds({other.pk: (other.model, other.kind) for other in others})
+    return {
+        str(target.pk): Earlier(own.get(target.pk, Speeds()), alike.get((target.model, target.kind), Speeds()))
+        for target in targets
+    }
+
+
+def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
+    """Of groups of targets; `groups` says which one each target is in."""
+    if not groups:
+        return {}
+    written = Result.objects.filter(target__in=groups, direction="write", invalid=False)
+    columns = ("target_id", "point_key", "pk", "bytes_per_s")
+    rows = list(written.order_by("-measured_at", "-id").values_list(*columns)[:LATEST])
+    points = points_of({key: pk for _, key, pk, _ in rows})
+    found: dict[object, list[tuple[Point, float]]] = {}
+    for target, key, _, rate in rows:
+        if at_once(points[key]) == 1:
+            found.setdefault(groups[target], []).append((points[key], rate))
+    return {group: Speeds.of(measured) for group, measured in found.items()}
