@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import ceil
 from statistics import fmean
 
 from webapp.plans.document import PlanDocument
@@ -13,7 +14,9 @@ from webapp.plans.values import Value
 
 @dataclass(frozen=True)
 class Outline:
-    """On one target; the least and the most over the kinds of target that the plan runs on."""
+    """For each target; the least and the most over the kinds of target that the plan runs on. A trial of several at
+    once counts for each of them with its share.
+    """
 
     trials_low: int
     trials_high: int
@@ -26,12 +29,18 @@ def outline(document: PlanDocument) -> Outline:
     seconds: dict[str, float] = defaultdict(float)
     bound = True
     for grid in (part_grid(document, part) for part in document.parts):
+        count = _count(grid) * document.repeats
         for kind in set(grid.kinds) if grid.count else ():
-            trials[kind] += grid.count * document.repeats
-            seconds[kind] += grid.count * document.repeats * _seconds_each(grid)
+            trials[kind] += ceil(count)
+            seconds[kind] += count * _seconds_each(grid)
         bound = bound and "amount" not in grid.levels
     counts = list(trials.values()) or [0]
     return Outline(min(counts), max(counts), max(seconds.values(), default=0.0) if bound else None)
+
+
+def _count(grid: PartGrid) -> float:
+    sizes = [float(level or 1) for level in grid.levels.get("at_once", (1,))]
+    return grid.count * fmean(1 / size for size in sizes)
 
 
 def _seconds_each(grid: PartGrid) -> float:

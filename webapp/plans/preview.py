@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
@@ -27,6 +28,7 @@ class Preview:
     stop_after: int  # trials that may fail in a row on a host before it gets no more of the run; 0: all of them
     endurance: tuple[EnduranceUse, ...] = ()
     layouts: tuple[LayoutPlan, ...] = ()  # each once, in the order in which they are first built
+    shared: tuple[str, ...] = ()  # in words: targets that are used at once and lie on the same drive
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,17 @@ def preview(
         layouts=tuple(_layouts(expansion)),
         stop_after=document.stop_after,
         endurance=endurance_uses(expansion, targets),
+        shared=tuple(_shared(expansion, targets)),
     )
+
+
+def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
+    by_id = {str(target.id): target for target in targets}
+    groups = dict.fromkeys(trial.target_ids for trial in expansion.trials if trial.further_ids)
+    pairs = dict.fromkeys(pair for ids in groups for pair in combinations(ids, 2))
+    for one, other in ((by_id[first], by_id[second]) for first, second in pairs):
+        if {*one.lock_keys} & {*other.lock_keys}:
+            yield f"{one} and {other} share a drive: at once they get what it has for both."
 
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:

@@ -120,12 +120,14 @@ class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serials to be sent with the start.
 
     A host whose last `stop_after` trials failed gets no more of the run; 0: it goes on.
+    `shared`: which targets that are used at once lie on the same drive.
     """
 
     plan: str
     version: int
     problems: list[str]
     skipped: list[str]
+    shared: list[str]
     estimate: EstimateOut
     arm: list[str]
     stop_after: int
@@ -157,6 +159,7 @@ def plan_preview(
         "version": found.number,
         "problems": made.expansion.problems,
         "skipped": made.expansion.skipped,
+        "shared": made.shared,
         "estimate": made.estimate,
         "arm": [one.arming_serial for one in made.destructive],
         "stop_after": made.stop_after,

@@ -141,3 +141,23 @@ def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatc
     monkeypatch.setattr("webapp.compare.timeline.MOST_SAMPLES", 4)
     with pytest.raises(CompareRefused, match="choose fewer repeats"):
         time_lines(place_of(select(ENGINES)), "iops")
+
+
+def test_of_several_targets_at_once_a_second_is_that_of_all_legs(lab: Lab) -> None:
+    alone, together = lab.measure(10.0, at_once=1) + lab.measure(20.0, at_once=2)
+    seconds(alone, {0: 100, 1: 200})
+    for leg, histogram in ((0, {1000: 900, 5000: 100}), (1, {1000: 999, 9000: 1})):
+        Sample.objects.bulk_create(
+            Sample(
+                attempt=together.leg_run.attempt, leg=leg, second=second, direction="read", at=START, interval_ms=1000,
+                ios=1000, bytes=4096000, runtime_ms=1000 + 1000 * leg, p99_ns=1, latency=pack(counts(histogram)),
+            )
+            for second in range(2 - leg)
+        )  # fmt: skip
+    selected = select(CompareQuery("iodepth", ("at_once",), baseline="1"))
+    rates = {each.name: each.mean for each in time_lines(place_of(selected), "iops").series}
+    assert list(rates.values()) == [(100.0, 200.0), (1000.0 + 500.0, 1000.0)]
+    worst = time_lines(place_of(selected), "latency_p99").series[1].mean
+    assert worst == (5000, 5000)
+    median = time_lines(place_of(selected), "latency_p50").series[1].mean
+    assert median == (1000, 1000)

@@ -233,4 +233,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     assert "a leg each" not in client.get(f"/runs/{run.number}/trials/0/").content.decode()
     assert "nvme2 + nvme0" in client.get(f"/runs/{run.number}/").content.decode()
     assert whole in client.get("/results/").content.decode()
+    compared = client.get(f"/compare/?run={run.number}", follow=True)
+    assert "x=at_once" in compared.redirect_chain[-1][0]
+    assert "Targets at once" in compared.content.decode()
     assert "nvme2 + nvme0" in client.get(f"/results.csv?run={run.number}").getvalue().decode()
