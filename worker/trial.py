@@ -21,7 +21,7 @@ import msgspec
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
 from worker.assembly import Assembly, placed
-from worker.beside import Beside, KernelWatch, every_source
+from worker.beside import Beside, KernelWatch, every_source, kernel_names
 from worker.contract.items import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Leg
@@ -123,6 +123,7 @@ class Trial:
         self._purge(assembly, allowed, armed)
         self._put_together(assembly, allowed)
         places = self._admit(allowed, armed, held)
+        self._kernel.about(kernel_names(places.values()))
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._legs, places) if self._built is None else {}
         if any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs):

@@ -131,12 +131,16 @@ class SettingOut(Schema):
 
 
 class KernelLineOut(Schema):
-    """Trouble with storage, as the kernel's log has it; `level` as syslog's, 3 an error, 4 a warning."""
+    """Trouble with storage, as the kernel's log has it; `level` as syslog's, 3 an error, 4 a warning.
+
+    What is `elsewhere` names other devices of the host and none of the trial's, and is not counted as its trouble.
+    """
 
     sequence: int
     at: datetime
     level: int
     text: str
+    elsewhere: bool
 
 
 class LegOut(Schema):

@@ -86,8 +86,11 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
 
 
 def _kernel_lines_of(attempts: list[UUID]) -> dict[UUID, int]:
-    """How many there are of each, where there are any."""
-    counted = "select attempt_id, count(*) from results_kernelline where attempt_id = any(%s::uuid[]) group by 1"
+    """How many there are of each that concern it, where there are any."""
+    counted = (
+        "select attempt_id, count(*) from results_kernelline where attempt_id = any(%s::uuid[]) and not elsewhere "
+        "group by 1"
+    )
     return dict(prepared.execute(counted, [attempts])) if attempts else {}
 
 

@@ -138,7 +138,14 @@ def _sample(intake: Intake, item: Sample) -> None:
 
 def _kernel_log(intake: Intake, item: KernelLog) -> None:
     intake.kernel_lines += [
-        KernelLine(attempt=intake.attempt, sequence=line.sequence, at=moment(line.at), level=line.level, text=line.text)
+        KernelLine(
+            attempt=intake.attempt,
+            sequence=line.sequence,
+            at=moment(line.at),
+            level=line.level,
+            text=line.text,
+            elsewhere=line.elsewhere,
+        )
         for line in item.lines
     ]
 

@@ -84,6 +84,7 @@ class KernelLine(models.Model):
     at = models.DateTimeField()
     level = models.PositiveSmallIntegerField()  # syslog's: 3 error, 4 warning
     text = models.TextField()
+    elsewhere = models.BooleanField(default=False)  # about other devices of the host, and none of the trial's
 
 
 class DriveReading(models.Model):

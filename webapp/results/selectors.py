@@ -159,9 +159,10 @@ def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
 
 
 def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUID, int]:
-    """How many lines about trouble with storage the kernel's log has of each trial that has any, all its tries."""
-    said = KernelLine.objects.filter(attempt__trial__in=trials).order_by().values_list("attempt__trial")
-    return {trial: lines for trial, lines in said.annotate(Count("sequence")) if trial is not None}
+    """How many lines about trouble with its storage the kernel's log has of each trial that has any, all its tries."""
+    said = KernelLine.objects.filter(attempt__trial__in=trials, elsewhere=False).order_by()
+    counted = said.values_list("attempt__trial").annotate(Count("sequence"))
+    return {trial: lines for trial, lines in counted if trial is not None}
 
 
 def fio_json(leg: LegRun) -> str:

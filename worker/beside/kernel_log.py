@@ -10,10 +10,12 @@ import re
 import time
 from typing import Self
 
+from worker.beside.kernel_names import KernelNames
 from worker.contract.items import KernelLine
 
 ERROR, WARNING = 3, 4  # syslog levels
 MOST_LINES = 200  # of one trial; a drive that dies can say the same ten thousand times
+MOST_ELSEWHERE = 50  # of them, about devices that are none of the trial's
 MOST_RECORDS = 2_000  # read at once
 MAX_LINE = 1_000
 # Who speaks: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
@@ -40,7 +42,8 @@ class KernelWatch:
         self.readable = False
         self._fd: int | None = None
         self._next: int | None = None
-        self._told = 0
+        self._told = self._elsewhere = 0
+        self._names = KernelNames()
         self._since = time.time()
 
     def __enter__(self) -> Self:
@@ -54,6 +57,10 @@ class KernelWatch:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
+
+    def about(self, names: KernelNames) -> None:
+        """Which devices are the trial's; until then every line is."""
+        self._names = names
 
     def lines(self) -> tuple[KernelLine, ...]:
         """What concerns storage since the beginning or the last call, MOST_LINES at most of a trial."""
@@ -73,12 +80,17 @@ class KernelWatch:
             text, level = f"{missed} records before this one were overwritten unread: {text}", min(level, WARNING)
         elif not is_trouble(level, text):
             return None
-        self._told += 1
-        if self._told > MOST_LINES:
+        elsewhere = missed <= 0 and self._names.elsewhere(text)
+        if self._told >= MOST_LINES or (elsewhere and self._elsewhere >= MOST_ELSEWHERE):
             return None
+        self._told += 1
+        self._elsewhere += elsewhere
         if self._told == MOST_LINES:
             text = f"{text} (the last line that is kept of this trial)"
-        return KernelLine(sequence=sequence, at=self._unix_time(at_us), level=level, text=text[:MAX_LINE])
+        elif elsewhere and self._elsewhere == MOST_ELSEWHERE:
+            text = f"{text} (the last line about other devices that is kept of this trial)"
+        at = self._unix_time(at_us)
+        return KernelLine(sequence=sequence, at=at, level=level, text=text[:MAX_LINE], elsewhere=elsewhere)
 
     def _unix_time(self, at_us: int) -> float:
         """The log counts from the start of the system, with a clock that nobody corrects; within the trial it is."""

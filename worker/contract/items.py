@@ -200,6 +200,7 @@ class KernelLine(Message, frozen=True, kw_only=True):
     at: float
     level: Annotated[int, Meta(ge=0, le=7)]  # as syslog's: 3 error, 4 warning, 6 information
     text: Text
+    elsewhere: bool = False  # it names other devices of the host, and none of the trial's
 
 
 class KernelLog(Message, tag="kernel_log", frozen=True, kw_only=True):

@@ -197,11 +197,15 @@ def controller(name: str, sys: Path = SYS) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
+def ways(name: str, sys: Path = SYS) -> list[Path]:
+    """From the root to the device; NVMe with multipath lies outside of that, behind its controllers."""
+    at = node(whole(name, sys), sys).resolve()
+    return [at] if "nvme-subsystem" not in at.parts else [way.resolve() for way in at.parent.glob("nvme[0-9]*")]
+
+
 def _pci_address(disk: str, sys: Path) -> str:
-    """The last one on the device's way from the root; NVMe with multipath lies outside it, behind its controllers."""
-    at = node(disk, sys).resolve()
-    ways = [at] if "nvme-subsystem" not in at.parts else [way.resolve() for way in at.parent.glob("nvme[0-9]*")]
-    found = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways}
+    """The last one on the device's way from the root."""
+    found = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways(disk, sys)}
     return found.pop() if len(found) == 1 else ""
 
 

@@ -413,9 +413,11 @@ def test_a_line_of_the_kernels_log_is_kept_once_and_warns_beside_the_result(atte
     line = KernelLine(sequence=7, at=AT, level=3, text="ata1: hard resetting link")
     say(attempt.host, attempt, (1, (*BEGUN, KernelLog(lines=(line,)))), (2, (sample(),)))
     another = replace(line, sequence=8, text="ata1.00: failed command: READ DMA")
-    say(attempt.host, attempt, (3, (KernelLog(lines=(line, another)), RESULT, DONE)))
+    other_drive = replace(line, sequence=9, text="ata9: hard resetting link", elsewhere=True)
+    say(attempt.host, attempt, (3, (KernelLog(lines=(line, another, other_drive)), RESULT, DONE)))
     assert state(attempt) == ("done", "done")
-    assert [(kept.sequence, kept.level) for kept in attempt.kernel_lines.order_by("sequence")] == [(7, 3), (8, 3)]
+    kept = attempt.kernel_lines.order_by("sequence").values_list("sequence", "level", "elsewhere")
+    assert list(kept) == [(7, 3, False), (8, 3, False), (9, 3, True)]
     assert Result.objects.get().kernel_lines == 2
 
 

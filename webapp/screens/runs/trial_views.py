@@ -98,6 +98,7 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
     shown = request.GET.get("ceilings") == "on"
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
+    lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = list(Result.objects.filter(trial=trial).order_by("direction"))
     context = {
         "trial": trial,
@@ -119,9 +120,8 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         "moves": trial.moves.order_by("at", "id"),
         **_seconds(trial),
         "beside": summary(trial),
-        "kernel_lines": KernelLine.objects.filter(attempt__trial=trial)
-        .select_related("attempt")
-        .order_by("at", "sequence"),
+        "kernel_lines": [line for line in lines if not line.elsewhere],
+        "lines_elsewhere": [line for line in lines if line.elsewhere],
         "virtual_drives": on_virtual_drives([trial.point]),
         "wear_rows": wear_rows(trial),
         "wear_open": trial.state in ACTIVE_TRIAL_STATES,

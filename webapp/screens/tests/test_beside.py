@@ -81,9 +81,18 @@ def test_trouble_is_flagged_on_the_trial_in_the_grid_and_in_results(operator: Cl
     trial = measured()
     pages = (f"/runs/{trial.run.number}/trials/0/", f"/runs/{trial.run.number}/", "/results/")
     assert not any("trouble" in operator.get(page).content.decode() for page in pages)
+    KernelLine.objects.create(
+        attempt=trial.attempts.get(), sequence=6, at=timezone.now(), level=3, text="ata9: frozen", elsewhere=True
+    )
+    at_trial, *others = (operator.get(page).content.decode() for page in pages)
+    assert "1 line meanwhile about other devices of the host" in at_trial
+    assert "ata9: frozen" in at_trial
+    assert not any("trouble" in page for page in (at_trial, *others))
     trouble(trial)
     at_trial, grid, results = (operator.get(page).content.decode() for page in pages)
     assert "ata1: hard resetting link" in at_trial
+    assert "ata9: frozen" in at_trial
+    assert "1 line of its log" in at_trial
     assert "The kernel reported trouble with storage" in at_trial
     assert "is-troubled" in grid
     assert "Kernel log: 1 line" in grid
