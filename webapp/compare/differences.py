@@ -16,10 +16,12 @@ from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import Grouped, Place
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
+from webapp.hosts.names import BESIDE, parted
 from webapp.plans.factors import FACTORS
 from webapp.plans.varying import differing
 
 _LISTED = 4
+AT_ONCE = "at_once"
 # Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
 # Repeats are what the spread is made of.
 _TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat"})
@@ -79,7 +81,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     """Everything that differs; confounding first, then pooling."""
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
-    found = [one for one in found if not _is_told(one, query)]
+    found = _of_groups([one for one in found if not _is_told(one, query)], query, holdings)
     told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(told, configured.values()) for one in _judged(candidate, holdings)]
@@ -103,6 +105,26 @@ def _is_told(one: Difference, query: CompareQuery) -> bool:
     """Different drives are different targets; that several are pooled is still worth saying."""
     drives = {"model", "serial"} & set(query.dimensions)
     return one.name == "target" and bool(drives) and one.kind is not DifferenceKind.POOLED
+
+
+def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
+    """Where it is compared how many targets were used at once, that they are others at each level is what is compared:
+    as long as the same ones stand at every place, alone or in groups, and all are of one model."""
+    if AT_ONCE not in query.dimensions:
+        return list(found)
+    held = holdings.by(attrgetter("target"))
+    members = {frozenset(one for key in keys for one in _members(str(key))) for keys in held.places.values()}
+    models = {model for row in held.rows.values() for model in row.model.split(BESIDE)}
+    if len(members) != 1 or len(models) > 1:
+        return list(found)
+    text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}), the mean is over groups."
+    groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
+    return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
+
+
+def _members(target: str) -> list[str]:
+    host, slugs = parted(target)
+    return [f"{host}/{slug}" for slug in slugs]
 
 
 def _level_text(dimension: Dimension) -> Callable[[Row], str]:

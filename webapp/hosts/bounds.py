@@ -1,8 +1,8 @@
 """What the target of a measurement could not exceed, in one line for a chart: the bound, and which link it is of."""
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 
@@ -41,7 +41,23 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
             inventory = _inventory_at(targets[0], at)
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []
-    return tuple(sorted(found, key=lambda each: (each.bytes_per_s, each.target))[:MOST])
+    ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
+    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MOST])
+
+
+def _folded(found: Iterable[Bound]) -> list[Bound]:
+    """Where targets are used alone and in groups, each bound once for a host and a number of targets."""
+    alike: dict[tuple[str, int, float], list[Bound]] = {}
+    for each in found:
+        host, slugs = parted(each.target)
+        alike.setdefault((host, len(slugs), each.bytes_per_s), []).append(each)
+    return [_one_of(bounds) for bounds in alike.values()]
+
+
+def _one_of(alike: Sequence[Bound]) -> Bound:
+    if len(alike) == 1:
+        return alike[0]
+    return replace(alike[0], target=f"{alike[0].target} (and {len(alike) - 1} alike)")
 
 
 def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:

@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from webapp.compare.query import CompareRefused, read_query
 from webapp.compare.reading import spots
+from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
 from webapp.compare.structs import Cell, Comparison, Panel, Series
 from webapp.results.filters import FACTOR_PREFIX, ResultFilter, write_level
@@ -66,12 +67,17 @@ def _compared(run: Run) -> tuple[str, str, str]:
         made = compare(read_query(given))
     except CompareRefused:
         return "", "", ""
-    says = _strongest(made) or _range(made)
+    says = _scaling(made) or _strongest(made) or _range(made)
     return (
         says,
         "" if made.single_factor or not chosen.series else made.verdict,
         f"{reverse('compare')}?{urlencode(given)}",
     )
+
+
+def _scaling(made: Comparison) -> str:
+    """Where more and more targets were used at once: how the first series scales."""
+    return next((": ".join(filter(None, said)) for said in scaling(made)), "")
 
 
 def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:

@@ -116,9 +116,16 @@ def test_what_targets_at_once_share_counts_once() -> None:
     HostSnapshot.objects.create(host=host, snapshot=row, taken_at=NOW)
     for slug, device in (("a", "nvme0n1"), ("b", "nvme1n1"), ("part", "nvme0n1"), ("share", "")):
         target(host, slug, device)
-    names = ("storage1/a", "storage1/a + b", "storage1/a + part", "storage1/a + share", "storage1/a + gone")
+    names = (
+        "storage1/a",
+        "storage1/b",
+        "storage1/a + b",
+        "storage1/a + part",
+        "storage1/a + share",
+        "storage1/a + gone",
+    )
     found = {each.target: each.bytes_per_s for each in bounds_of(dict.fromkeys(names, NOW))}
-    alone = found["storage1/a"]
+    alone = found["storage1/a (and 1 alike)"]
     assert found == {
-        "storage1/a": alone, "storage1/a + part": alone, "storage1/a + b": pytest.approx(1.5 * alone),
+        "storage1/a (and 1 alike)": alone, "storage1/a + part": alone, "storage1/a + b": pytest.approx(1.5 * alone),
     }  # fmt: skip

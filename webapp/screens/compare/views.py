@@ -12,6 +12,7 @@ from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, spli
 from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
 from webapp.compare.reading import points_there, spots
+from webapp.compare.scaling import scaling
 from webapp.compare.selectors import Selected, comparison_of, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
@@ -88,7 +89,8 @@ def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str
 
 
 def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
-    said = [(panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence]
+    said = scaling(comparison)
+    said += [(panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence]
     return said[:SENTENCES_SHOWN]
 
 

@@ -1,0 +1,38 @@
+"""What more targets at once give, held against one alone: how many times as much, and what share of so many times."""
+
+from collections.abc import Iterator
+
+from webapp.compare.sentences import RATIO, interval
+from webapp.compare.statistics import ratio, summarise
+from webapp.compare.structs import Cell, Comparison, Series
+from webapp.core.formatting import ratio as as_ratio
+
+AT_ONCE = "at_once"
+SUMS = ("iops", "bytes_per_s")  # metrics of which a trial of several targets has the sum
+
+
+def scaling(comparison: Comparison) -> list[tuple[str, str]]:
+    """(name of the chart, sentence) for each series with several counts of targets on x, one alone among them."""
+    if comparison.x != AT_ONCE or comparison.metric not in SUMS:
+        return []
+    said = [(panel.name, _sentence(comparison, series)) for panel in comparison.panels for series in panel.series]
+    return [(panel, sentence) for panel, sentence in said if sentence]
+
+
+def _sentence(comparison: Comparison, series: Series) -> str:
+    """`4 KiB: against the IOPS of one target alone, 2 at once reach ×1.91 (95 % CI …; 96 % of 2 times as much).`"""
+    cells = {comparison.levels[cell.level].value or 0.0: cell for cell in series.points}
+    alone = cells.get(1.0)
+    parts = list(_parts(cells, alone)) if alone and alone.mean > 0 else []
+    name = f"{series.name}: " if comparison.series_by else ""
+    against = f"against the {comparison.metric_label} of one target alone, {', '.join(parts)}." if parts else ""
+    return f"{name}{against if name else against[:1].upper() + against[1:]}" if against else ""
+
+
+def _parts(cells: dict[float, Cell], alone: Cell) -> Iterator[str]:
+    for count, cell in sorted(cells.items()):
+        found = ratio(summarise(cell.values), summarise(alone.values))
+        if count > 1 and found:
+            sure = f"95 % CI {known}; " if (known := interval(found, RATIO)) else ""
+            share = f"{100 * found.value / count:.0f} % of {count:g} times as much"
+            yield f"{count:g} at once reach {as_ratio(found.value)} ({sure}{share})"

@@ -1,0 +1,77 @@
+"""More targets at once against one alone: said in a sentence, and no confusion with other targets."""
+
+import pytest
+
+from webapp.compare.query import CompareQuery
+from webapp.compare.scaling import scaling
+from webapp.compare.selectors import compare
+from webapp.compare.structs import DifferenceKind
+from webapp.hosts.models import Target
+from webapp.results.models import Result
+from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.runs.at_once import FurtherTarget
+
+QUERY = CompareQuery("at_once", ())
+
+
+@pytest.fixture
+def drives(db: None) -> list[Target]:
+    host = make_host()
+    return [make_target(host, slug, "block", model="M", serial=slug.upper()) for slug in ("x", "y")]
+
+
+def beside(results: list[Result], *further: Target) -> None:
+    """These were measured on those as well."""
+    FurtherTarget.objects.bulk_create(
+        FurtherTarget(trial=result.trial, leg=leg, target=target)
+        for result in results
+        for leg, target in enumerate(further, start=1)
+    )
+
+
+def measured(drives: list[Target]) -> Lab:
+    lab = Lab(drives[0])
+    lab.measure(99.0, 101.0, at_once=1)
+    lab.measure(99.0, 101.0, at_once=1, target=drives[1])
+    beside(lab.measure(149.0, 151.0, at_once=2), drives[1])
+    return lab
+
+
+def test_it_says_how_many_times_as_much_and_how_sure_that_is(drives: list[Target]) -> None:
+    measured(drives)
+    ((panel, sentence),) = scaling(compare(QUERY))
+    assert panel == ""
+    assert sentence.startswith("Against the IOPS of one target alone, 2 at once reach ×1.50 (95 % CI ×")
+    assert sentence.endswith("; 75 % of 2 times as much).")
+
+
+def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target]) -> None:
+    lab = measured(drives)
+    beside(lab.measure(200.0, at_once=2, iodepth=8), drives[1])
+    lab.measure(100.0, at_once=1, iodepth=8)
+    said = [sentence for _, sentence in scaling(compare(CompareQuery("at_once", ("iodepth",))))]
+    assert [sentence.partition(":")[0] for sentence in said] == ["Queue depth 1", "Queue depth 8"]
+    assert said[1].endswith("2 at once reach ×2.00 (100 % of 2 times as much).")
+    assert scaling(compare(CompareQuery("at_once", (), metric="latency_mean"))) == []
+    assert scaling(compare(CompareQuery("iodepth", ("at_once",), baseline="1"))) == []
+
+
+def test_that_levels_are_of_other_groups_of_the_same_targets_is_what_is_compared(drives: list[Target]) -> None:
+    measured(drives)
+    made = compare(QUERY)
+    (target,) = [one for one in made.differs if one.name == "target"]
+    assert target.kind is DifferenceKind.FOLLOWS
+    assert "the same targets (a/x, a/y)" in target.text
+    by_series = compare(CompareQuery("iodepth", ("at_once",), baseline="1"))
+    assert by_series.single_factor
+
+
+def test_other_targets_or_models_at_one_level_are_told(drives: list[Target]) -> None:
+    lab = measured(drives)
+    other = make_target(drives[0].host, "z", "block", model="M")
+    lab.measure(100.0, at_once=1, target=other)
+    (target,) = [one for one in compare(QUERY).differs if one.name == "target"]
+    assert target.kind is DifferenceKind.POOLED
+    Result.objects.filter(target=other).delete()
+    Target.objects.filter(pk=drives[1].pk).update(model="N")
+    assert DifferenceKind.FOLLOWS not in {one.kind for one in compare(QUERY).differs if one.name == "target"}
