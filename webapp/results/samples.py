@@ -59,7 +59,7 @@ def copy(told: Iterable[tuple[UUID, Sequence[Sample]]]) -> None:
 
 def _rows(samples: Iterable[Sample]) -> list[Row]:
     rows = [_row(sample, each) for sample in samples for each in sample.directions]
-    check_packed(row[_LATENCY] for row in rows)  # type: ignore[misc]
+    check_packed(row[_LATENCY] for row in rows)
     return rows
 
 
