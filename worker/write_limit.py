@@ -30,15 +30,22 @@ class WriteLimit:
 
     def begin(self, allowed: Policy, legs: Iterable[Leg], places: Mapping[int, Place], wish: LayoutWish | None) -> None:
         """Before the first leg. Raises GuardRefused where the trial is known to write more than is left."""
-        coming: dict[str, int] = {}
+        legs = tuple(legs)
         for leg in legs:
             place = places[leg.number]
             if wish is None:
                 self._add(allowed.entry(leg.target.id), place.devices)
             for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
-            coming[leg.target.id] = coming.get(leg.target.id, 0) + _sure(leg)
-        self._refuse(coming)
+        self._refuse(self._coming(legs, places) if self._limits and wish is None else {})
+
+    def _coming(self, legs: Iterable[Leg], places: Mapping[int, Place]) -> Mapping[str, int]:
+        """Bytes that are sure to be written, by drive: all legs at it together, those of other entries too."""
+        coming: dict[str, int] = {}
+        for leg in legs:
+            for name in self._wear.drives_under(places[leg.number].devices):
+                coming[name] = coming.get(name, 0) + _sure(leg)
+        return coming
 
     def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
         """Of several entries at one drive the least limit counts. Raises GuardRefused."""
@@ -76,7 +83,7 @@ class WriteLimit:
                     control.fail(CODE, _words(entry, name, written[name], 0))
 
     def _refuse(self, coming: Mapping[str, int]) -> None:
-        """`coming`: bytes by the policy's id."""
+        """`coming`: bytes by drive."""
         written = self._wear.written_bytes(self._limits)
         for name, entry in self._limits.items():
             if name not in written:
@@ -84,8 +91,8 @@ class WriteLimit:
                     CODE, f"{entry.id} may be written to within limits, and the kernel does not count what is written "
                     f"to {name} (its iostats are off).",
                 )  # fmt: skip
-            if written[name] + coming.get(entry.id, 0) > _limit(entry):
-                raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(entry.id, 0)))
+            if written[name] + coming.get(name, 0) > _limit(entry):
+                raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))
 
 
 def _sure(leg: Leg) -> int:

@@ -115,7 +115,7 @@ class Target(models.Model):
     path = models.CharField(max_length=1024)
     stable_id = models.CharField(max_length=200)
     serial = models.CharField(max_length=100, blank=True)
-    # Of every drive that it lies on. Targets with a key in common are never used at once: see `lock_groups`.
+    # Of every drive that it lies on. Only one trial at a time uses targets with a key in common: see `lock_groups`.
     lock_keys = models.JSONField(default=list)
     model = models.CharField(max_length=200, blank=True)
     firmware = models.CharField(max_length=200, blank=True)

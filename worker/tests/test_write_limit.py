@@ -104,3 +104,16 @@ def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
     host.has_written(2**40)
     with limit.watching(control):
         assert not control.stopped.is_set()
+
+
+def test_what_all_legs_write_to_a_drive_that_they_share_counts_together(host: Host) -> None:
+    """Two entries of the policy at one drive, one of them without a limit, and a trial that uses both at once."""
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    first = policy(4 * MIB).targets[0]
+    both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
+    second = replace(leg(2 * MIB), number=1, target=replace(LEG.target, id="nvme0p2"))
+    places = {0: PLACES[0], 1: PLACES[0]}
+    WriteLimit(wear).begin(both, [leg(2 * MIB), second], places, None)
+    with pytest.raises(GuardRefused, match="the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
+        WriteLimit(wear).begin(both, [leg(2 * MIB + 1), second], places, None)

@@ -8,6 +8,7 @@ from django.test import Client
 from webapp.results.models import DriveReading
 from webapp.results.tests.lab import START, Lab, make_host, make_target
 from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt
 
 pytestmark = pytest.mark.django_db
@@ -192,3 +193,15 @@ def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model
     (told,) = client.get("/api/v1/runs/1/wear").json()
     assert told["amplification"]["ratio"] == 1.5
     assert told["percent_used"] == {"count": None, "step": 1, "why": TOO_COARSE}
+
+
+def test_a_drive_is_told_with_those_targets_at_once_that_lie_on_it(lab: Lab) -> None:
+    lab.target.lock_keys = ["eui.1"]
+    lab.target.save()
+    second = make_target(lab.target.host, "nvme1", "block", lock_keys=["eui.2"])
+    (result,) = lab.measure(1000.0, direction="write", at_once=2)
+    FurtherTarget.objects.create(trial=result.trial, leg=1, target=second)
+    for drive in ("eui.1", "eui.2"):
+        for moment, kernel in (("before", 0), ("after", 9)):
+            read(result.leg_run.attempt, moment, kernel, drive=drive, device=drive)
+    assert [(each.targets, each.together) for each in wear_of(lab.run)] == [(("a/nvme0",), 2), (("a/nvme1",), 2)]

@@ -21,6 +21,7 @@ from webapp.runs.locks import free, keys_of, wanting
 from webapp.runs.models import Attempt, Run, TargetLock, Trial
 from webapp.runs.orders import order_for, total_limit_s
 from webapp.runs.services import StartRefused, start_run
+from webapp.runs.waiting import queues
 from worker.contract.items import Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
@@ -119,11 +120,13 @@ def test_it_holds_the_drives_of_all_its_targets(drives: list[Target]) -> None:
 
 def test_it_waits_for_a_drive_of_any_of_its_targets(drives: list[Target]) -> None:
     other = a_drive(a_host(), lock_keys=drives[1].lock_keys)
-    started([other], at_once="1")
+    busy = started([other], at_once="1")
     waiting = started(drives[:2])
     assert not free(waiting.trials.get())
     assert dispatch_host(drives[0].host_id) is None
     assert wanting(waiting.trials.all(), other.lock_keys).count() == 1
+    (entry,) = next(queue.entries for queue in queues() if queue.host == drives[0].host)
+    assert entry.waits_for == f"its drive is in use by run {busy.number} on {other.host}"
 
 
 def test_all_its_drives_are_to_be_armed(drives: list[Target]) -> None:
@@ -236,4 +239,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     compared = client.get(f"/compare/?run={run.number}", follow=True)
     assert "x=at_once" in compared.redirect_chain[-1][0]
     assert "Targets at once" in compared.content.decode()
+    told = client.get(f"/api/v1/trials/{run.trials.get(index=2).pk}").json()
+    assert (told["target"], told["results"][0]["target"]) == (whole, whole)
+    assert [leg["target"] for leg in told["legs"]] == [f"{host}/nvme2", f"{host}/nvme0"]
     assert "nvme2 + nvme0" in client.get(f"/results.csv?run={run.number}").getvalue().decode()

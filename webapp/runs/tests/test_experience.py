@@ -11,6 +11,7 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Span
+from webapp.runs.at_once import FurtherTarget
 from webapp.runs.experience import experience_of
 from webapp.runs.models import Attempt, Run, RunState, SettingChange
 from worker.contract.workload import Pattern, Workload
@@ -45,6 +46,14 @@ def ended_run(target: Target, turnovers: Sequence[float], *, prefill_s: float = 
         at = ended
     Run.objects.filter(pk=run.pk).update(state=RunState.DONE, ended_at=at)
     return run
+
+
+def at_once(run: Run, *further: Target) -> None:
+    """All its trials used these at the same time."""
+    for trial in run.trials.all():
+        FurtherTarget.objects.bulk_create(
+            FurtherTarget(trial=trial, leg=1 + n, target=t) for n, t in enumerate(further)
+        )
 
 
 def figures(span: Span | None) -> tuple[float, float, float]:
@@ -85,6 +94,16 @@ def test_amounts_are_remembered_by_target_and_workload(target: Target) -> None:
     assert others == []
     assert (of_targets, work.amount_bytes) == ((str(target.pk),), None)
     assert rate.typical == pytest.approx(100 * MIB)
+
+
+def test_what_targets_at_once_took_is_known_of_all_of_them_together(target: Target) -> None:
+    """Each wrote files of its own first, one after the other."""
+    second = a_target(target.host)
+    at_once(ended_run(target, [1, 1, 1, 1], prefill_s=4), second)
+    at_once(ended_run(target, [0, 0, 0], amount=300 * MIB), second)
+    found = experience_of([target])[str(target.host_id)]
+    assert figures(found.prefill_bytes_per_s) == pytest.approx((32 * MIB, 32 * MIB, 32 * MIB))
+    assert [ids for ids, _ in found.amounts] == [(str(target.pk), str(second.pk))]
 
 
 def test_it_takes_two_queries(target: Target, django_assert_max_num_queries: DjangoAssertNumQueries) -> None:
