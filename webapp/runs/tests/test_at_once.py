@@ -4,7 +4,9 @@ from typing import Any
 
 import msgspec
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
 from webapp.core.tests.factories import DOCUMENT, a_drive, a_host, a_user, a_version
@@ -243,3 +245,21 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     assert (told["target"], told["results"][0]["target"]) == (whole, whole)
     assert [leg["target"] for leg in told["legs"]] == [f"{host}/nvme2", f"{host}/nvme0"]
     assert "nvme2 + nvme0" in client.get(f"/results.csv?run={run.number}").getvalue().decode()
+
+
+def test_an_ordinary_second_of_both_legs_is_one_statement(host: Host, drives: list[Target]) -> None:
+    attempt = dispatched(started(drives[:2]))
+    say(host, attempt, (1, BEGUN))
+    say(host, attempt, (2, (sample(1), sample(1, leg=1))))
+    with CaptureQueriesContext(connection) as queries:
+        say(host, attempt, (3, (sample(2), sample(2, leg=1))))
+    assert len(queries) == 1, [query["sql"] for query in queries]
+    assert Sample.objects.filter(attempt=attempt).count() == 6
+
+
+def test_a_second_of_a_leg_that_has_not_started_is_refused(host: Host, drives: list[Target]) -> None:
+    attempt = dispatched(started(drives[:2]))
+    say(host, attempt, (1, (ACCEPTED, STARTED, sample())))
+    reply = say(host, attempt, (2, (sample(1), sample(1, leg=1))))
+    assert reply.refusal
+    assert "leg 1, which has not started" in reply.refusal.message
