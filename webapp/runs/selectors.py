@@ -1,9 +1,11 @@
 """Reads about runs."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
+from typing import Any
 from uuid import UUID
 
 from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_related_objects
@@ -23,7 +25,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.pace import paces, work_of
+from webapp.runs.pace import Pace, Work, paces, work_of
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def progress(run: Run) -> RunProgress:
         attempt=active[0] if active else None,
         elapsed_s=_elapsed_s(run),
         paused_s=_paused_s(run),
-        seconds_left=_seconds_left(run, active),
+        seconds_left=_seconds_left(run, per_host, active),
     )
 
 
@@ -121,17 +123,28 @@ def _paused_s(run: Run) -> float:
     return total
 
 
-def _seconds_left(run: Run, active: list[Attempt]) -> float | None:
+Counts = frozenset[tuple[UUID, str, int]]  # host, state of trials, how many
+
+
+@lru_cache(maxsize=64)
+def _rest(run: UUID, _counts: Counts) -> tuple[Pace | None, Mapping[tuple[Any, ...], Work]]:
+    """The run's pace, and what it has left by host and state. Kept until the counts of its trials are others."""
+    left = Trial.objects.filter(run=run).exclude(state__in=ENDED_TRIAL_STATES)
+    return paces(Attempt.objects.filter(run=run)).get(run), work_of(left, "host_id", "state")
+
+
+def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
     """Of the slowest host: hosts run side by side."""
     if run.ended_at:
         return 0.0
-    pace = paces(run.attempts.all()).get(run.pk)
+    counts = frozenset((host, state, count) for host, states in per_host.items() for state, count in states.items())
+    pace, rest = _rest(run.pk, counts)
     if pace is None:
         return None
     now = timezone.now()
     spent = {attempt.host_id: (now - attempt.created_at).total_seconds() for attempt in active if attempt.trial}
     left: dict[UUID, float] = {}
-    for (host, state), work in work_of(run.trials.exclude(state__in=ENDED_TRIAL_STATES), "host_id", "state").items():
+    for (host, state), work in rest.items():
         seconds = pace.seconds(work)
         if seconds is None:
             return None
