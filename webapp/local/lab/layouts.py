@@ -124,4 +124,6 @@ def _taken(system: System) -> list[str]:
     system.storage.stop_service()
     system.storage.run("/opt/sweetspot-worker/bin/sweetspot-worker", "restore")
     system.storage.start_service()
+    with step("the server learns that nothing is on the drives any more"):
+        system.until(lambda: not locks(), "the drives are free")
     return [*problems, *_left(system)]

@@ -5,6 +5,7 @@ host gives anew: its boot id, kernel names of drives, numbers of interrupts.
 """
 
 import json
+import re
 import sys
 
 import msgspec
@@ -60,7 +61,11 @@ def _read(name: str, device: str) -> str:
         subject = subject_of(REGISTRY[name], device) if device else HOST
         return REGISTRY[name].fact(subject)
     except SettingError as error:
-        return f"({error.message})"
+        return f"({_without(device, error.message)})"
+
+
+def _without(device: str, words: str) -> str:
+    return re.sub(rf"\b{re.escape(device)}\b", "it", words) if device else words
 
 
 def _flatten(name: str, value: object, into: dict[str, str]) -> None:
