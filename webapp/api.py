@@ -18,11 +18,11 @@ from webapp.hosts.api import router as hosts_router
 from webapp.hosts.endurance_api import router as endurance_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
+from webapp.results.api_preview import router as preview_router
 from webapp.results.wear_api import router as wear_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
 from webapp.runs.api_host_actions import router as host_actions_router
-from webapp.runs.api_preview import router as preview_router
 
 # What any operation may answer beside its own; the body is always a Problem.
 ERRORS = {

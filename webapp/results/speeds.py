@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from webapp.hosts.models import Target
-from webapp.plans.expected import Earlier, Speeds
+from webapp.plans.expand import Expansion
+from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
 from webapp.plans.points import at_once
 from webapp.results.models import Result
 from webapp.results.points import Point, points_of
@@ -12,7 +13,17 @@ from webapp.results.points import Point, points_of
 LATEST = 2_000  # results that are looked at: of the targets, and of others like them
 
 
-def earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
+def expected_writes(expansion: Expansion, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
+    """Of those of the targets for which it can be told, by name. Asks only where a time ends trials that write."""
+    writing = (trial for trial in expansion.trials if trial.workload.pattern.writes)
+    open_ended = {each for trial in writing if trial.workload.amount_bytes is None for each in trial.target_ids}
+    wanted = [target for target in targets if str(target.pk) in open_ended]
+    found = written_expected(expansion, _earlier_writes(wanted)) if wanted else {}
+    told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)
+    return sorted(told, key=lambda row: str(row[0]))
+
+
+def _earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
     """By target id, of results that are valid. At most five queries."""
     own = _speeds({target.pk: target.pk for target in targets})
     models = {target.model for target in targets if target.model}

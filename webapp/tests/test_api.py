@@ -218,6 +218,15 @@ def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> No
     assert operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"], "armed_serials": ["SN1"]})[0] == 201
 
 
+def test_a_preview_says_what_is_expected_by_earlier_results(operator: Caller, lab: Lab) -> None:
+    lab.measure(1000.0, 2000.0, direction="write", pattern="randwrite")
+    plan = DOCUMENT | {"repeats": 1, "parts": [{"name": "a", "factors": {"pattern": "randwrite"}}]}
+    operator("post", "plans", {"document": plan, "slug": "w"})
+    made = operator("get", "plans/w/preview?target=a/scratch")[1]
+    assert made["expected"] == [{"target": "a/scratch", "bytes": 3 * 2000 * 4096 + 2**20, "by_model": False}]
+    assert made["estimate"]["bytes_written_max"] > made["expected"][0]["bytes"]
+
+
 def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller, host: Host) -> None:
     make_target(host)
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})

@@ -9,10 +9,10 @@ from django.core.paginator import Page, Paginator
 from webapp.hosts.models import Target
 from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
-from webapp.plans.expand import Expansion, PlannedTrial
-from webapp.plans.expected import Expected, written_expected
+from webapp.plans.expand import PlannedTrial
+from webapp.plans.expected import Expected
 from webapp.plans.preview import PREVIEW_SEED, LegJob, Preview, jobs_of, preview
-from webapp.results.speeds import earlier_writes
+from webapp.results.speeds import expected_writes
 from webapp.runs.experience import experience_of
 from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
@@ -85,18 +85,8 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
         pages=pages,
         jobs=PlanJobs(chosen=chosen, jobs=tuple(_job(trial, by_id) for trial in on_page)),
         seed=wanted.seed,
-        expected=_expected(made.expansion, by_id),
+        expected=expected_writes(made.expansion, targets),
     )
-
-
-def _expected(expansion: Expansion, targets: Mapping[str, Target]) -> list[tuple[Target, Expected]]:
-    """Asks for earlier results only where a time ends trials that write."""
-    writing = (trial for trial in expansion.trials if trial.workload.pattern.writes)
-    open_ended = {each for trial in writing if trial.workload.amount_bytes is None for each in trial.target_ids}
-    if not open_ended:
-        return []
-    found = written_expected(expansion, earlier_writes([targets[each] for each in open_ended]))
-    return sorted(((targets[each], told) for each, told in found.items()), key=lambda row: str(row[0]))
 
 
 def _place(trial: PlannedTrial, targets: Mapping[str, Target]) -> str:

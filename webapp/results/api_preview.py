@@ -14,6 +14,7 @@ from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import LegJob, jobs_of, preview
 from webapp.plans.selectors import version_of
+from webapp.results.speeds import expected_writes
 from webapp.runs.experience import experience_of
 
 router = Router(tags=["plans"])
@@ -116,6 +117,17 @@ class EnduranceUseOut(Schema):
         return use.endurance.percent_used
 
 
+class ExpectedOut(Schema):
+    """What a target is expected to be written, by the fastest earlier results of such writes; `estimate` has the bound.
+
+    `by_model`: in part by those of other targets with a drive of its model. Only of targets where it can be told.
+    """
+
+    target: str
+    bytes: int
+    by_model: bool
+
+
 class PreviewOut(Schema):
     """A plan with `problems` cannot be started. `arm`: serials to be sent with the start.
 
@@ -132,6 +144,7 @@ class PreviewOut(Schema):
     arm: list[str]
     stop_after: int
     endurance: list[EnduranceUseOut]
+    expected: list[ExpectedOut]
     layouts: list[LayoutOut]
     trials: list[PreviewTrial]
 
@@ -164,6 +177,10 @@ def plan_preview(
         "arm": [one.arming_serial for one in made.destructive],
         "stop_after": made.stop_after,
         "endurance": made.endurance,
+        "expected": [
+            {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
+            for one, told in expected_writes(made.expansion, targets)
+        ],
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
             {name: getattr(trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
