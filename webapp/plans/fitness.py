@@ -32,6 +32,7 @@ class TargetFacts:
     purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now, "" where it can
     host_id: str = ""  # trials of different hosts run side by side
     drives: tuple[DriveFacts, ...] = ()  # pool: in its order
+    opens: str = ""  # block: the device node that its path led to when the host last spoke
 
     @property
     def shown(self) -> str:

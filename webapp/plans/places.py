@@ -1,8 +1,10 @@
 """Where a part of a plan runs: on each chosen target, or on groups of them at once. Pure."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
@@ -45,7 +47,11 @@ class Places:
 
     @property
     def problems(self) -> list[str]:
-        """Levels of `at_once` that are more than the targets of a host."""
+        """Levels of `at_once` that are more than the targets of a host, and groups that cannot be held together."""
+        return [*self._too_many, *dict.fromkeys(text for group in self.groups for text in self._clashes(group))]
+
+    @property
+    def _too_many(self) -> list[str]:
         return [
             f"Part {self.grid.part.name}: {size} targets at once are more than the {len(alike)} {_named(alike)} that "
             f"{'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}. Choose more, or take the level out."
@@ -76,6 +82,16 @@ class Places:
             for alike in self._alike:
                 whole = len(alike) - len(alike) % size
                 yield from (tuple(alike[start : start + size]) for start in range(0, whole, size))
+
+    def _clashes(self, group: Group) -> Iterator[str]:
+        """A whole disk and a partition of it: whoever holds one keeps the other from being opened exclusively."""
+        for disk, other in permutations(group, 2):
+            between = "p" if disk.opens[-1:].isdigit() else ""
+            if disk.opens and re.fullmatch(rf"{re.escape(disk.opens)}{between}\d+", other.opens):
+                yield (
+                    f"Part {self.grid.part.name}: {other.shown} is a partition of {disk.shown}, so the two cannot be "
+                    "used at once. Leave one out, or choose them in an order that keeps them in different groups."
+                )
 
     def _over(self, size: int) -> Iterator[str]:
         for alike in self._alike:

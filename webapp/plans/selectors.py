@@ -58,6 +58,7 @@ def facts_of(target: Target) -> TargetFacts:
         purges=_purges(target),
         name=str(target),
         host_id=str(target.host_id),
+        opens=target.opens,
         drives=tuple(
             DriveFacts(
                 name=str(drive),

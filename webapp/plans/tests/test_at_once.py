@@ -67,6 +67,26 @@ def test_too_few_targets_are_a_problem() -> None:
     assert "the 1 block device that is chosen on b" in expanded("2", [*drives(2), *drives(1, "b")]).problems[0]
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "clash"),
+    [
+        ("/dev/sda", "/dev/sda1", True),
+        ("/dev/sda12", "/dev/sda", True),
+        ("/dev/nvme0n1p2", "/dev/nvme0n1", True),
+        ("/dev/nvme0n1", "/dev/nvme0n11", False),  # two namespaces
+        ("/dev/sda1", "/dev/sda2", False),
+        ("/dev/sda", "/dev/sdab", False),
+        ("", "", False),  # not known
+    ],
+)
+def test_a_disk_and_a_partition_of_it_are_not_used_at_once(one: str, other: str, clash: bool) -> None:
+    first, second = drives(2)
+    made = expanded("1, 2", [replace(first, opens=one), replace(second, opens=other)])
+    assert bool(made.problems) is clash
+    assert not clash or "cannot be used at once" in made.problems[0]
+    assert expanded("1", [replace(first, opens=one), replace(second, opens=other)]).problems == ()
+
+
 @pytest.mark.parametrize("levels", ["0", "17", "-1", "2.5", "two"])
 def test_levels_are_whole_numbers_from_1_to_16(levels: str) -> None:
     assert expanded(levels, drives(2)).problems
