@@ -1,4 +1,4 @@
-/** A note that is being typed outlasts the page, also where the log-in had ended when it was sent. */
+/** A note that is being typed outlasts the page, also where the log-in had ended when it was sent; for its writer. */
 
 import { find } from "../lib/dom";
 
@@ -7,7 +7,7 @@ const KEPT = "sweetspot-note-draft:";
 export function initNoteDraft(): void {
   const field = find("note-text", HTMLTextAreaElement);
   if (!field) return;
-  const key = KEPT + location.pathname;
+  const key = `${KEPT}${field.dataset.by}:${location.pathname}`;
   const keep = (text: string): void => {
     try {
       if (text.trim()) sessionStorage.setItem(key, text);

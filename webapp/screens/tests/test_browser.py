@@ -12,6 +12,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.live_server_helper import LiveServer
 
+from webapp.core.models import User
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
@@ -120,6 +121,9 @@ def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, ru
 def test_a_note_outlasts_a_log_in_that_had_ended(page: Page, run: Run, problems: list[str]) -> None:
     page.goto("/runs/1/trials/0/")
     page.get_by_label("New note").fill("fan off\nat noon")
+    writer = User.objects.get(username="olga")
+    kept = page.evaluate("Object.keys(sessionStorage)")
+    assert kept == [f"sweetspot-note-draft:{writer.pk}:/runs/1/trials/0/"]  # nobody else finds it in this tab
     page.context.clear_cookies()
     page.get_by_role("button", name="Add note").click()
     page.get_by_label("Name").fill("olga")
