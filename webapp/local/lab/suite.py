@@ -49,7 +49,9 @@ class Suite:
     def tests(self) -> list[str]:
         """What was wrong."""
         with step("tests of settings, layouts, inventory and faults"):
-            status = self._shows("-m", "pytest", "-q", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS)
+            status = self._shows(
+                "-m", "pytest", "-q", "-o", "markers=root", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS
+            )
         return ["Tests failed; their words are above."] if status else []
 
     def pull_a_drive(self) -> list[str]:
