@@ -39,7 +39,7 @@ FILTERS: list[dict[str, object]] = [
     for name, text in (
         ("run", "number of a run, several as 17,18 or 17..25; may be repeated, as all of these"),
         ("host", "slug of a host"),
-        ("target", "host/target"),
+        ("target", "host/target; results of several targets at once are found by the first of them"),
         ("model", "model of a drive"),
         ("serial", "serial of a drive"),
         ("configuration", "beginning of the digest of a configuration that was observed, at least 6 characters"),
