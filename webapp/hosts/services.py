@@ -1,6 +1,7 @@
 """Writes about hosts: enrolment and greetings."""
 
 import hashlib
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -25,8 +26,9 @@ from worker.contract.inventory import Inventory, PolicyTarget
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
 _SEEN = """
-update hosts_host set last_seen_at = %(now)s, spool_bytes = %(spool_bytes)s::int8 where id = %(host)s
-and (last_seen_at is null or last_seen_at < %(stale)s or spool_bytes <> %(spool_bytes)s::int8)
+update hosts_host h set last_seen_at = %(now)s, spool_bytes = heard.spool_bytes
+from unnest(%(hosts)s::uuid[], %(spool_bytes)s::text::int8[]) heard(id, spool_bytes) where h.id = heard.id
+and (h.last_seen_at is null or h.last_seen_at < %(stale)s or h.spool_bytes <> heard.spool_bytes)
 """
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
@@ -126,12 +128,19 @@ def _come_again(host: Host, message: Enrol) -> Host:
     return host
 
 
-def touch_host(*, host: Host, spool_bytes: int = 0) -> None:
-    """Note that the host was heard just now, and what waits on its disk."""
+def touch_hosts(heard: Mapping[Host, int]) -> None:
+    """Note that hosts were heard just now, and the bytes that wait on the disk of each."""
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
-    if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
-        prepared.change(_SEEN, {"host": host.pk, "now": now, "stale": stale, "spool_bytes": str(spool_bytes)})
+    due = sorted(
+        (host.pk, spool_bytes)
+        for host, spool_bytes in heard.items()
+        if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes
+    )
+    if due:
+        hosts, spool_bytes = zip(*due, strict=True)
+        waiting = "{" + ",".join(map(str, spool_bytes)) + "}"
+        prepared.change(_SEEN, {"hosts": list(hosts), "now": now, "stale": stale, "spool_bytes": waiting})
 
 
 @transaction.atomic

@@ -23,7 +23,7 @@ from webapp.core.logs import about
 from webapp.core.models import Counter
 from webapp.core.services import count
 from webapp.hosts.models import Host
-from webapp.hosts.services import touch_host
+from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock, reply_about
 from webapp.results.bad_item import BadItem
 from webapp.results.intake import Intake, started_legs, write
@@ -61,8 +61,9 @@ def take_at_length(*, host: Host, report: Report) -> ReportReply:
     batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active}
     for batch in report.batches:
         batches.setdefault(batch.attempt, []).append(batch)
-    touch_host(host=host, spool_bytes=report.spool_bytes)
-    taken = _taken_together(host, batches)
+    taken = _taken_together(host, batches, report.spool_bytes)
+    if not taken:
+        touch_hosts({host: report.spool_bytes})
     active = frozenset(report.active)
     reply = ReportReply(
         attempts=tuple(
@@ -75,10 +76,10 @@ def take_at_length(*, host: Host, report: Report) -> ReportReply:
     return reply
 
 
-def _taken_together(host: Host, said: Mapping[str, Sequence[Batch]]) -> dict[str, AttemptReply]:
+def _taken_together(host: Host, said: Mapping[str, Sequence[Batch]], spool_bytes: int) -> dict[str, AttemptReply]:
     """Answers about those attempts that could be written together with others'."""
     pieces = [
-        Piece(host, attempt_id, batches)
+        Piece(host, attempt_id, batches, spool_bytes)
         for name, batches in said.items()
         if batches and (attempt_id := parse_id(name)) is not None
     ]

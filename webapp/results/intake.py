@@ -67,8 +67,8 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
     prepared.insert([line for intake in intakes for line in intake.kernel_lines], ignore_conflicts=True)
     said = _kernel_lines_of([intake.attempt.pk for intake in intakes if intake.results])
     for result in results:
-        result.leg_run_id = result.leg_run.pk
         result.kernel_lines = said.get(result.leg_run.attempt_id, 0)
+        result.leg_run_id = result.leg_run.pk  # and `leg_run` would be read anew
     for intake in intakes:
         if end := intake.finished:
             outcome = AttemptState(end.outcome.value)

@@ -16,7 +16,7 @@ from django.db import DataError, IntegrityError, OperationalError, connection
 
 from webapp.core import prepared
 from webapp.hosts.models import Host
-from webapp.hosts.services import touch_host
+from webapp.hosts.services import touch_hosts
 from webapp.results.bad_item import BadItem
 from webapp.results.samples import COLUMNS, ROWS, VALUES, columns
 from webapp.runs.leases import new_lease, parse_id, whole_from
@@ -55,7 +55,7 @@ def take_quickly(*, token_hash: str, report: Report) -> ReportReply | None:
     if not taken:
         return None
     host, last_seen_at, spool_bytes, lease_until = taken[0]
-    touch_host(host=Host(pk=host, last_seen_at=last_seen_at, spool_bytes=spool_bytes), spool_bytes=report.spool_bytes)
+    touch_hosts({Host(pk=host, last_seen_at=last_seen_at, spool_bytes=spool_bytes): report.spool_bytes})
     confirmed = report.batches[-1]
     answer = AttemptReply(attempt=confirmed.attempt, confirmed_seq=confirmed.seq, lease_until=lease_until.timestamp())
     return ReportReply(attempts=(answer,))

@@ -19,6 +19,7 @@ from uuid import UUID
 from django.db import Error, transaction
 
 from webapp.hosts.models import Host
+from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock_active_trials, reply_about
 from webapp.results.bad_item import BadItem
 from webapp.results.intake import Intake, started_legs, write
@@ -53,6 +54,7 @@ class Piece:
     host: Host
     attempt_id: UUID
     batches: Sequence[Batch]
+    spool_bytes: int  # what waits on the host's disk beyond this report
     looked_at: bool = False
     answer: AttemptReply | None = None  # once it is committed; None for good where it has to be taken alone
     finished: bool = False  # the attempt ended with it
@@ -60,6 +62,7 @@ class Piece:
 
 def take(pieces: Sequence[Piece]) -> None:
     """Commit what can be, together with what other requests of this process bring, and put the answers in the pieces.
+    That those hosts were heard is noted, too.
 
     Left alone is what needs more than to be written: an attempt that is no trial's, not the host's, not active any
     more, or locked by somebody else.
@@ -114,6 +117,8 @@ def _take(together: Sequence[Piece]) -> dict[Piece, tuple[AttemptReply, bool]]:
     intakes = [Intake(attempt, later, legs[attempt.pk]) for attempt in attempts]
     for intake in intakes:
         take_batches(intake, pieces[intake.attempt.pk].batches)
+    heard = [pieces[attempt.pk] for attempt in attempts]
+    touch_hosts({piece.host: piece.spool_bytes for piece in heard})
     write(intakes, later)
     return {
         piece: (reply_about(piece.batches[0].attempt, intake.attempt), intake.finished is not None)

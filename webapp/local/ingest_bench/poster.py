@@ -18,6 +18,7 @@ class Connection:
     sock: socket.socket = field(init=False)
     sent: int = 0
     answered: int = 0
+    request: bytes = b""  # the last one
     outgoing: bytes = b""
     incoming: bytes = b""
     due_at: float = 0.0
@@ -57,14 +58,14 @@ class Poster:
             return False
         connection.sent += 1
         connection.due_at = due_at
-        connection.outgoing += request
+        connection.request = connection.outgoing = request
         self._flush(connection)
         return True
 
     def _flush(self, connection: Connection) -> None:
         try:
             done = connection.sock.send(connection.outgoing)
-        except BlockingIOError:
+        except (BlockingIOError, ConnectionError):  # of a connection that broke, reading tells
             done = 0
         connection.outgoing = connection.outgoing[done:]
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.outgoing else 0)
@@ -81,12 +82,18 @@ class Poster:
                 yield connection
 
     def _read(self, connection: Connection) -> bool:
-        data = connection.sock.recv(262144)
-        if not data and connection.sent == connection.answered:
-            self._reopen(connection)  # it was idle for longer than the server keeps one
-            return False
+        try:
+            data = connection.sock.recv(262144)
+        except ConnectionError:
+            data = b""
+        if not data and connection.incoming:
+            raise Refused("The server closed a connection in the middle of an answer.")
         if not data:
-            raise Refused("The server closed a connection on which a request was under way.")
+            self._reopen(connection)  # idle for longer than the server keeps one; a host sends its report again, too
+            if connection.sent > connection.answered:
+                connection.outgoing = connection.request
+                self._flush(connection)
+            return False
         connection.incoming += data
         head, found, body = connection.incoming.partition(b"\r\n\r\n")
         if not found:

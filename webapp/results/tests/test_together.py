@@ -31,7 +31,7 @@ def attempts() -> list[Attempt]:
 
 
 def piece(attempt: Attempt, *items: Item, seq: int = 1) -> Piece:
-    return Piece(attempt.host, attempt.pk, [Batch(attempt=str(attempt.pk), seq=seq, items=items or STORY)])
+    return Piece(attempt.host, attempt.pk, [Batch(attempt=str(attempt.pk), seq=seq, items=items or STORY)], 0)
 
 
 def states() -> list[str]:
@@ -86,7 +86,7 @@ def test_it_takes_the_others_where_one_cannot_be_true(attempts: list[Attempt], w
 def test_it_leaves_alone_what_needs_more_than_to_be_written(attempts: list[Attempt]) -> None:
     ended, locked, foreign = attempts
     run_to_the_end(ended.host, ended)
-    stranger = Piece(ended.host, foreign.pk, piece(foreign).batches)
+    stranger = Piece(ended.host, foreign.pk, piece(foreign).batches, 0)
     twice = [piece(locked), piece(locked)]
     with _locked_elsewhere(locked):
         take([piece(ended), stranger, *twice])
