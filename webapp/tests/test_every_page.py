@@ -17,6 +17,7 @@ from webapp.tests.visits import (
     Seen,
     html_pages,
     log_in,
+    out_of_reach,
     script_bytes,
     sideways,
     visit,
@@ -88,17 +89,20 @@ def test_it_loads_little_script_and_fits_a_narrow_screen(
     chromium: Browser, live_server: LiveServer, paths: dict[str, str]
 ) -> None:
     """Run with `-s` it shows the size of every page."""
-    sizes, wide = {}, {}
+    sizes, wide, unreachable = {}, {}, {}
     page = page_in(chromium, live_server.url, "overview", width=390)
     for name, path in paths.items():
         sizes[name] = script_bytes(page, path)
         if (over := sideways(page)) > 0:
             wide[name] = over
+        if found := out_of_reach(page):
+            unreachable[name] = found
     page.context.close()
     for name, size in sorted(sizes.items(), key=lambda one: -one[1]):
         print(f"{size / 1000:6.1f} kB  {name}")
     assert {name: size for name, size in sizes.items() if size >= MOST_SCRIPT_BYTES} == {}
     assert wide == {}
+    assert unreachable == {}
 
 
 def test_it_would_see_what_the_policy_stops(chromium: Browser, live_server: LiveServer) -> None:

@@ -148,6 +148,12 @@ def _axe_source() -> str:
     return AXE.read_text()
 
 
+def out_of_reach(page: Page) -> list[str]:
+    """What can be scrolled, and not with keys."""
+    page.evaluate(SETTLED)
+    return _axe(page, {"runOnly": ["scrollable-region-focusable"]})
+
+
 def script_bytes(page: Page, path: str) -> int:
     """Of all scripts that the page loads, each packed with gzip."""
     scripts: dict[str, Response] = {}

@@ -21,6 +21,7 @@ import {
   initSearchKey,
   initTimes,
 } from "../features/page";
+import { initScrollBoxes } from "../features/scrollBoxes";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
 
 initThemeToggle();
@@ -33,3 +34,4 @@ initCopy();
 initDialogs();
 initFilters();
 initMarks();
+initScrollBoxes();
