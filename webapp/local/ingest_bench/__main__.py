@@ -18,7 +18,7 @@ from webapp.local.state import State, default_state
 POSTS_WANTED, BULK_WANTED, P99_WANTED_S = 0.6, 0.3, 2.0
 MIB = 1024 * 1024
 WARM_UP_TRIALS = 1000  # until every thread has its connection and its statements
-CONNECTIONS = 32  # of those hosts at a time
+CONNECTIONS = 64  # of those hosts at a time: fewer may all be at one of the web tier's processes
 
 
 def main(arguments: Sequence[str]) -> int:
