@@ -78,7 +78,7 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
         seen = sorted((each for intake in intakes for each in intake.configurations), key=lambda each: each.digest)
         prepared.insert(seen, ignore_conflicts=True)
         prepared.insert([reading for intake in intakes for reading in intake.drive_readings], ignore_conflicts=True)
-        for names, legs in _alike(intakes, new).items():
+        for names, legs in sorted(_alike(intakes, new).items()):
             prepared.update(legs, names)
         prepared.insert([change for intake in intakes for change in intake.setting_changes])
         prepared.insert(results)
@@ -94,12 +94,12 @@ def _kernel_lines_of(attempts: list[UUID]) -> dict[UUID, int]:
     return dict(prepared.execute(counted, [attempts])) if attempts else {}
 
 
-def _alike(intakes: Sequence[Intake], new: Collection[LegRun]) -> dict[frozenset[str], list[LegRun]]:
+def _alike(intakes: Sequence[Intake], new: Collection[LegRun]) -> dict[tuple[str, ...], list[LegRun]]:
     """Legs that were there before, by the columns that change."""
-    alike: dict[frozenset[str], list[LegRun]] = {}
+    alike: dict[tuple[str, ...], list[LegRun]] = {}
     fresh = {id(leg) for leg in new}
     for intake in intakes:
         for number, names in intake.changed_legs.items():
             if id(intake.legs[number]) not in fresh:
-                alike.setdefault(frozenset(names), []).append(intake.legs[number])
+                alike.setdefault(tuple(sorted(names)), []).append(intake.legs[number])
     return alike

@@ -117,7 +117,7 @@ class Later:
         `prepared.together`. What was written is forgotten.
         """
         with prepared.together():
-            for (_, before, names), rows in self._alike().items():
+            for (_, names, before), rows in sorted(self._alike().items()):
                 prepared.update(rows, names, was=before, otherwise=partial(_stale, rows, before))
             prepared.insert(self._history)
             if self._released:
@@ -126,10 +126,11 @@ class Later:
                 prepared.change(gone, {"attempts": keys})
         self._rows, self._history, self._released = {}, [], []
 
-    def _alike(self) -> dict[tuple[type, str, frozenset[str]], list[Attempt | Trial]]:
-        alike: dict[tuple[type, str, frozenset[str]], list[Attempt | Trial]] = {}
+    def _alike(self) -> dict[tuple[str, tuple[str, ...], str], list[Attempt | Trial]]:
+        """By table, changed columns and state before; in their order, so that equal changes are an equal statement."""
+        alike: dict[tuple[str, tuple[str, ...], str], list[Attempt | Trial]] = {}
         for row, (before, names) in self._rows.items():
-            alike.setdefault((type(row), before, frozenset(names)), []).append(row)
+            alike.setdefault((type(row).__name__, tuple(sorted(names)), before), []).append(row)
         return alike
 
 
