@@ -82,6 +82,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
     found = _of_groups([one for one in found if not _is_told(one, query)], query, holdings)
+    found = [_of_patterns(one, query, holdings.grouped) for one in found]
     told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(told, configured.values()) for one in _judged(candidate, holdings)]
@@ -120,6 +121,22 @@ def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Hold
     text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}), the mean is over groups."
     groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
     return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
+
+
+def _of_patterns(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
+    """Where patterns are compared, that one reads and the other writes is no second cause: as long as there are the
+    same directions of a pattern wherever it stands."""
+    if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED or "pattern" not in query.series:
+        return one
+    directions: dict[object, set[frozenset[str]]] = {}
+    for there in grouped.cells.values():
+        for pattern in {row.point.get("pattern") for row in there}:
+            own = frozenset(row.direction for row in there if row.point.get("pattern") == pattern)
+            directions.setdefault(pattern, set()).add(own)
+    if any(len(sets) > 1 for sets in directions.values()):
+        return one
+    text = f"{one.text.removesuffix(_MAY_BE)}: it follows from {label_of('pattern')}."
+    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
 
 def _members(target: str) -> list[str]:

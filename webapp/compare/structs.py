@@ -8,7 +8,7 @@ import msgspec
 class DifferenceKind(StrEnum):
     CONFOUNDED = "confounded"  # differs between series besides what makes the series
     POOLED = "pooled"  # takes several levels inside one cell: the mean is over them
-    FOLLOWS = "follows"  # differs between series because the kernel sets it along with what makes the series
+    FOLLOWS = "follows"  # differs between series because it goes along with what makes the series
     ALONG_X = "along_x"  # changes together with x, alike in every series
 
 

@@ -161,6 +161,19 @@ def test_reads_and_writes_of_one_mix_are_not_averaged_silently(lab: Lab) -> None
     assert [d.name for d in compare(ENGINES).differs] == ["direction"]
 
 
+def test_that_one_pattern_reads_and_the_other_writes_follows_from_comparing_patterns(lab: Lab) -> None:
+    lab.measure(10.0, 11.0, pattern="randread")
+    lab.measure(4.0, 5.0, pattern="randwrite", direction="write")
+    patterns = CompareQuery("iodepth", ("pattern",))
+    made = compare(patterns)
+    assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "direction")]
+    assert made.differs[0].text.endswith("it follows from Pattern.")
+    assert made.single_factor
+    lab.measure(7.0, 8.0, pattern="randrw", read_percent=50, iodepth=1)
+    lab.measure(5.0, 6.0, pattern="randrw", read_percent=50, iodepth=64, direction="write")
+    assert (DifferenceKind.CONFOUNDED, "direction") in {(d.kind, d.name) for d in compare(patterns).differs}
+
+
 def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
     lab.measure(10.0, 11.0, numjobs=1)
     lab.measure(40.0, 41.0, engine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
