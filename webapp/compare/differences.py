@@ -17,11 +17,10 @@ from webapp.compare.grouping import Grouped, Place
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
 from webapp.hosts.names import BESIDE, parted
-from webapp.plans.factors import FACTORS
+from webapp.plans.factors import AT_ONCE, FACTORS
 from webapp.plans.varying import differing
 
 _LISTED = 4
-AT_ONCE = "at_once"
 # Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
 # Repeats are what the spread is made of.
 _TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat"})
@@ -135,7 +134,12 @@ def _of_patterns(one: Difference, query: CompareQuery, grouped: Grouped) -> Diff
             directions.setdefault(pattern, set()).add(own)
     if any(len(sets) > 1 for sets in directions.values()):
         return one
-    text = f"{one.text.removesuffix(_MAY_BE)}: it follows from {label_of('pattern')}."
+    return _follows(one, f": it follows from {label_of('pattern')}.")
+
+
+def _follows(one: Difference, why: str) -> Difference:
+    """What seemed to confound, and is no second cause."""
+    text = one.text.removesuffix(_MAY_BE) + why
     return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
 
@@ -168,8 +172,7 @@ def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequ
     if "configuration" not in query.series or len(confounding) != 1:
         return facts
     only = confounding[0]
-    text = f"{only.text.removesuffix(_MAY_BE)}: the only fact that tells the configurations apart."
-    told = Difference(kind=DifferenceKind.FOLLOWS, name=only.name, label=only.label, text=text)
+    told = _follows(only, ": the only fact that tells the configurations apart.")
     return [told if one is only else one for one in facts]
 
 
@@ -178,8 +181,7 @@ def _following(one: Difference, query: CompareQuery) -> Difference:
     reasons = causes(one.name, query.dimensions) if one.kind is DifferenceKind.CONFOUNDED else []
     if not reasons:
         return one
-    text = f"{one.text.removesuffix(_MAY_BE)}; the kernel sets it along with {' and '.join(reasons)}."
-    return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
+    return _follows(one, f"; the kernel sets it along with {' and '.join(reasons)}.")
 
 
 def _fact_text(name: str) -> Callable[[Row], str]:

@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from webapp.compare.dimensions import DIMENSIONS, label_of
+from webapp.plans.factors import AT_ONCE
 from webapp.plans.setting_rows import SETTING_ROWS, scheduler_needed
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
@@ -73,6 +74,6 @@ def _made_by(cause: str, fact: str) -> bool:
     """Another layout is another device or file system, of other drives: everything that is told of them follows.
     More targets at once are more drives, each with a name of its own.
     """
-    if cause == "at_once":
+    if cause == AT_ONCE:
         return fact in IDENTITY
     return cause == "layout" and fact.startswith(("device", "file_system"))

@@ -6,8 +6,8 @@ from webapp.compare.sentences import RATIO, interval
 from webapp.compare.statistics import ratio, summarise
 from webapp.compare.structs import Cell, Comparison, Series
 from webapp.core.formatting import ratio as as_ratio
+from webapp.plans.factors import AT_ONCE
 
-AT_ONCE = "at_once"
 SUMS = ("iops", "bytes_per_s")  # metrics of which a trial of several targets has the sum
 
 

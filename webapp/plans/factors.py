@@ -44,6 +44,7 @@ PURGE_LABELS = {
 }
 
 
+AT_ONCE = "at_once"  # how many targets of a host a trial uses together
 MOST_AT_ONCE = 16
 
 
@@ -173,7 +174,7 @@ _DRIVE = (
 )
 _TARGETS = (
     Factor(
-        "at_once",
+        AT_ONCE,
         "Targets at once",
         Count(1, MOST_AT_ONCE),
         kind=FactorKind.TARGETS,

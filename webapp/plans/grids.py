@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.plans.factors import ALTERNATIVES, FACTORS, closest
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, closest
 from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern, TargetKind
@@ -98,10 +98,10 @@ def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
-    if not {"at_once", "layout"} <= set(texts):
+    if not {AT_ONCE, "layout"} <= set(texts):
         return []
     words = "`at_once` is for targets that are there, and a layout makes one of a pool's drives; take one of them out."
-    return [GridProblem("at_once", words)]
+    return [GridProblem(AT_ONCE, words)]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from webapp.plans.document import PlanDocument
 from webapp.plans.estimate import OVERHEAD_S
+from webapp.plans.factors import AT_ONCE
 from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.values import Value
 
@@ -39,7 +40,7 @@ def outline(document: PlanDocument) -> Outline:
 
 
 def _count(grid: PartGrid) -> float:
-    sizes = [float(level or 1) for level in grid.levels.get("at_once", (1,))]
+    sizes = [float(level or 1) for level in grid.levels.get(AT_ONCE, (1,))]
     return grid.count * fmean(1 / size for size in sizes)
 
 

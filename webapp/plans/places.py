@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 
+from webapp.plans.factors import AT_ONCE
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.grids import PartGrid
 from worker.contract.workload import TargetKind
@@ -62,7 +63,7 @@ class Places:
 
     @property
     def _sizes(self) -> list[int]:
-        return sorted(level for level in self.grid.levels.get("at_once", (1,)) if isinstance(level, int)) or [1]
+        return sorted(level for level in self.grid.levels.get(AT_ONCE, (1,)) if isinstance(level, int)) or [1]
 
     @cached_property
     def _alike(self) -> list[list[TargetFacts]]:

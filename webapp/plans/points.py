@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind, by_cost
+from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import BlockSplit, LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
@@ -86,7 +86,7 @@ def purge_of(point: Mapping[str, Value]) -> str:
 
 def at_once(point: Mapping[str, object]) -> int:
     """How many targets a trial at this point uses at the same time."""
-    wanted = point.get("at_once", 1)
+    wanted = point.get(AT_ONCE, 1)
     return wanted if isinstance(wanted, int) else 1
 
 

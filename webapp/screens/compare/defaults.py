@@ -9,14 +9,13 @@ from dataclasses import dataclass, replace
 
 from webapp.compare.reading import Spot
 from webapp.hosts.names import parted
-from webapp.plans.factors import FACTORS, FactorKind, Value
+from webapp.plans.factors import AT_ONCE, FACTORS, FactorKind, Value
 from webapp.results.filters import NOT_SET, Level
 from webapp.screens import points
 
 Point = Mapping[str, Value]
 PANEL = "pattern"
 TARGET, HOST = "target", "host"
-AT_ONCE = "at_once"
 
 
 @dataclass(frozen=True)
