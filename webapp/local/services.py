@@ -55,7 +55,7 @@ def _command(state: State, name: str, *argv: str, pass_fds: tuple[int, ...] = ()
 
 
 def web(state: State, listener: socket.socket) -> Command:
-    options = ("--worker-class", "gthread", "--workers", "2", "--threads", "8", "--graceful-timeout", "5")
+    options = ("--config", "python:webapp.serving", "--graceful-timeout", "5")
     gunicorn = (sys.executable, "-m", "gunicorn", "webapp.wsgi", "--bind", f"fd://{listener.fileno()}")
     return _command(state, WEB, *gunicorn, *options, pass_fds=(listener.fileno(),))
 

@@ -96,8 +96,8 @@ class Web:
 
     def start(self) -> None:
         command = [
-            *self.program, "gunicorn", "webapp.wsgi", "--bind", f"127.0.0.1:{self._port}",
-            "--worker-class", "gthread", "--threads", "8", "--log-level", "warning",
+            *self.program, "gunicorn", "webapp.wsgi", "--config", "python:webapp.serving",
+            "--bind", f"127.0.0.1:{self._port}", "--workers", "1", "--log-level", "warning",
         ]  # fmt: skip
         self._process = Process(command, self._log, self.environment)
         await_true(self._answers, limit_s=START_LIMIT_S, what="gunicorn answers")
@@ -107,6 +107,17 @@ class Web:
         assert not self._process.ended(), self._log.read_text()
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def idle(self) -> socket.socket:
+        """A connection on which nothing is said."""
+        return socket.create_connection(("127.0.0.1", self._port), timeout=60)
+
+    def connections(self) -> int:
+        """How many sockets the process that serves has."""
+        assert self._process
+        pid = self._process.child.pid
+        (served_by,) = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        return sum(str(each.readlink()).startswith("socket:") for each in Path(f"/proc/{served_by}/fd").iterdir())
 
     def stop(self) -> None:
         if self._process and not self._process.ended():

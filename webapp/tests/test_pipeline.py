@@ -1,6 +1,7 @@
 """From a plan to numbers in PostgreSQL, with nothing in between replaced."""
 
 import json
+import urllib.request
 import zlib
 
 import pytest
@@ -50,6 +51,17 @@ def assert_whole(run: Run) -> None:
         for result in Result.objects.filter(leg_run=leg):
             assert sum(s.ios for s in samples if s.direction == result.direction) == result.ios
             assert sum(s.bytes for s in samples if s.direction == result.direction) == result.bytes
+
+
+def test_connections_on_which_nothing_is_said_hold_nobody_up(system: System) -> None:
+    """A thread would wait five seconds for the first byte of each, and there are sixteen threads."""
+    before = system.web.connections()
+    idle = [system.web.idle() for _ in range(40)]
+    with urllib.request.urlopen(f"{system.web.url}/healthz", timeout=60) as answer:
+        assert answer.status == 200
+    assert system.web.connections() < before + 20
+    for connection in idle:
+        connection.close()
 
 
 def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> None:
