@@ -3,6 +3,7 @@
 import argparse
 import os
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
@@ -66,20 +67,16 @@ def _prepare(state: State) -> None:
 
 @contextmanager
 def _one_gunicorn(state: State) -> Iterator[int]:
-    """One gunicorn process with eight threads that also has the bare view; its port."""
+    """One gunicorn process that also has the bare view; its port."""
     listener = services.reserve_address(state)
     assert listener
     port = int(listener.getsockname()[1])
     command = services.web(state, listener)
-    argv = tuple(
-        "1" if before == "--workers" else word
-        for before, word in zip(("", *command.argv[:-1]), command.argv, strict=True)
-    )
     environment = {**command.environment, "DJANGO_SETTINGS_MODULE": "webapp.local.ingest_bench.settings"}
     processes.start(
         state,
         processes.Command(
-            command.name, argv, environment, command.folder, pass_fds=(listener.fileno(),)
+            command.name, (*command.argv, "--workers", "1"), environment, command.folder, pass_fds=(listener.fileno(),)
         ),
     )  # fmt: skip
     listener.close()
@@ -220,18 +217,17 @@ def _resend(state: State, trials: int, samples: int) -> tuple[float, str]:
     from webapp.local.ingest_bench.lab import end_runs, make_players
     from webapp.local.ingest_bench.poster import saturate
 
-    requests = [player.story(samples) for player in make_players(trials, running=False)]
+    requests = deque(player.story(samples) for player in make_players(trials, running=False))
     before = cpu_seconds(state)
-    _, took_s = saturate(
-        state.read_facts("ports.json")[services.WEB], [_in_turn(requests[n::CONNECTIONS]) for n in range(CONNECTIONS)]
-    )
+    _, took_s = saturate(state.read_facts("ports.json")[services.WEB], [_next_of(requests)] * CONNECTIONS)
     used = spent(before, cpu_seconds(state), trials)
     end_runs()
     return took_s, used
 
 
-def _in_turn(requests: Sequence[bytes]) -> Callable[[int], bytes | None]:
-    return lambda number: requests[number] if number < len(requests) else None
+def _next_of(requests: deque[bytes]) -> Callable[[int], bytes | None]:
+    """Whichever connection is free posts the next one."""
+    return lambda _: requests.popleft() if requests else None
 
 
 # ---- memory

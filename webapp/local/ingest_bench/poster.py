@@ -48,13 +48,15 @@ class Poster:
         self._open(connection)
 
     def close(self) -> None:
-        for connection in self.connections:
-            self._selector.unregister(connection.sock)
-            connection.sock.close()
+        for key in list(self._selector.get_map().values()):
+            self._selector.unregister(key.fileobj)
+            key.data.sock.close()
 
     def send_next(self, connection: Connection, due_at: float) -> bool:
         request = connection.make(connection.sent)
         if request is None:
+            self._selector.unregister(connection.sock)
+            connection.sock.close()
             return False
         connection.sent += 1
         connection.due_at = due_at
