@@ -72,16 +72,25 @@ def refusal_of(error: Exception) -> tuple[int, Problem]:
 
 
 def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
-    """The request's message. Its length is looked at before a byte of it is read."""
+    """The request's message."""
+    return decoded(request, read_body(request, kind, limit=limit), kind, limit=limit)
+
+
+def read_body(request: HttpRequest, kind: type[M], *, limit: int) -> bytes:
+    """The bytes of a message, as slowly as they come. Their number is looked at before any is read."""
     announced = request.META.get("CONTENT_LENGTH") or ""
     if not announced.isdigit():
         raise ContractError(f"{kind.__name__} has no Content-Length. Send it in one piece, with its length.")
     if int(announced) > limit:
         raise TooLarge(f"{kind.__name__} of {announced} bytes is over the limit of {limit} bytes.")
     try:
-        body = request.read(limit + 1)
+        return request.read(limit + 1)
     except UnreadablePostError as error:
         raise ContractError(f"{kind.__name__} broke off before its end.") from error
+
+
+def decoded(request: HttpRequest, body: bytes, kind: type[M], *, limit: int) -> M:
+    """The message that `read_body` read."""
     message = decode(body, kind, limit=limit)
     request.contract_version = message.version  # type: ignore[attr-defined]
     return message

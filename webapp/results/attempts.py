@@ -1,6 +1,6 @@
 """An attempt as a report meets it: locked with all that the report may ask of it, and answered about."""
 
-from collections.abc import Collection
+from collections.abc import Mapping
 from uuid import UUID
 
 from webapp.core import prepared
@@ -14,15 +14,20 @@ _TRIAL = prepared.names(
     Trial, "id", "run_id", "host_id", "target_id", "index", "point", "point_key", "state", "reason_code",
     "attempts_left", "destructive", "skip_requested_at", "skip_reason",
 )  # fmt: skip
+_HOST = prepared.names(Host, "id", "last_seen_at", "spool_bytes")
 _COLUMNS = [f'{table}."{name}"' for table, names in (("a", _ATTEMPT), ("r", _RUN), ("t", _TRIAL)) for name in names]
-_FOUND = (
-    f"select {', '.join(_COLUMNS)} from runs_attempt a "  # noqa: S608 - our own columns
-    "left join runs_run r on r.id = a.run_id left join runs_trial t on t.id = a.trial_id where "
+_OF_HOST = [f'h."{name}"' for name in _HOST]
+_ROWS = "runs_attempt a left join runs_run r on r.id = a.run_id left join runs_trial t on t.id = a.trial_id"
+_LOCK = (
+    f"select {', '.join(_COLUMNS)} from {_ROWS} "  # noqa: S608 - our own columns
+    "where a.id = %s and a.host_id = %s for no key update of a"
 )
-_LOCK = f"{_FOUND} a.id = %s and a.host_id = %s for no key update of a"
-_LOCK_TRIALS = (
-    f"{_FOUND} a.id = any(%s::uuid[]) and a.kind = 'trial' and a.state = any(%s) for no key update of a skip locked"
-)
+_LOCK_TRIALS = f"""
+select {", ".join([*_OF_HOST, *_COLUMNS])} from unnest(%s::uuid[], %s::text[]) said(attempt, token_hash)
+join {_ROWS} on a.id = said.attempt join hosts_host h on h.id = a.host_id and h.token_hash = said.token_hash
+where h.state <> 'revoked' and h.rotation_requested_at is null and a.kind = 'trial' and a.state = any(%s)
+for no key update of a skip locked
+"""  # noqa: S608
 
 
 def lock(host: Host, attempt_id: UUID) -> Attempt | None:
@@ -31,13 +36,19 @@ def lock(host: Host, attempt_id: UUID) -> Attempt | None:
     return _loaded(found[0]) if found else None
 
 
-def lock_active_trials(ids: Collection[UUID]) -> list[Attempt]:
-    """Those of these attempts that are at a trial, active, and not locked by anybody else, whichever host's they are.
+def lock_active_trials(said: Mapping[UUID, str]) -> list[Attempt]:
+    """Those of these attempts that are at a trial, active, of the host with this token (its hash; no new one is due),
+    and not locked by anybody else. Of their hosts only is read when they were heard, and what waits there.
 
     Nothing is waited for, so that nobody waits for each other.
     """
-    found = prepared.execute(_LOCK_TRIALS, [list(ids), [str(state) for state in ACTIVE_ATTEMPT_STATES]])
-    return [_loaded(values) for values in found]
+    states = [str(state) for state in ACTIVE_ATTEMPT_STATES]
+    attempts = []
+    for values in prepared.execute(_LOCK_TRIALS, [list(said), list(said.values()), states]):
+        attempt = _loaded(values[len(_HOST) :])
+        attempt.host = prepared.loaded(Host, _HOST, values[: len(_HOST)])
+        attempts.append(attempt)
+    return attempts
 
 
 def _loaded(values: prepared.Row) -> Attempt:

@@ -14,7 +14,7 @@ how far everything is committed. An item that cannot be true fails its attempt b
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 from django.db import DataError, IntegrityError, transaction
@@ -26,22 +26,16 @@ from webapp.hosts.models import Host
 from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock, reply_about
 from webapp.results.bad_item import BadItem
-from webapp.results.intake import Intake, started_legs, write
-from webapp.results.items import take_batches
+from webapp.results.batches import go_on, take_batches
 from webapp.results.seconds import take_quickly
-from webapp.results.together import Piece, take
+from webapp.results.together import take_together
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
 from webapp.runs.leases import parse_id, revive
-from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptState
-from webapp.runs.states import Later
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, AttemptState
 from worker.contract.reports import AttemptReply, Batch, Refusal, Report, ReportReply
 
 log = logging.getLogger(__name__)
-
-# Batches of an attempt in a report: a worker that keeps up sends one or two. One that has more to say was out of reach;
-# after an outage that may be all of them, and what is next for each of them is left to the tick.
-_KEEPS_UP = 20
 
 _UNKNOWN = Refusal(code="unknown_attempt", message="This server gave this host no such attempt.")
 _CLOSED = Refusal(code="attempt_closed", message="This attempt has ended; nothing more of it is taken.")
@@ -53,41 +47,31 @@ _SUPERSEDED = Refusal(
 
 def take_report(*, host: Host, report: Report) -> ReportReply:
     """Commit what is new in a report and answer for every attempt that it names."""
-    return take_quickly(token_hash=host.token_hash, report=report) or take_at_length(host=host, report=report)
+    return take_simply(token_hash=host.token_hash, report=report) or take_at_length(host=host, report=report)
+
+
+def take_simply(*, token_hash: str, report: Report) -> ReportReply | None:
+    """The answer to a report that only had to be written, as nearly all do; None: it is to be taken at length.
+
+    `token_hash` says whose it is.
+    """
+    return take_quickly(token_hash=token_hash, report=report) or take_together(token_hash=token_hash, report=report)
 
 
 def take_at_length(*, host: Host, report: Report) -> ReportReply:
-    """The same for reports of any kind."""
+    """Commit and answer whatever there is to say, each attempt in a transaction of its own."""
     batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active}
     for batch in report.batches:
         batches.setdefault(batch.attempt, []).append(batch)
-    taken = _taken_together(host, batches, report.spool_bytes)
-    if not taken:
-        touch_hosts({host: report.spool_bytes})
+    touch_hosts({host: report.spool_bytes})
     active = frozenset(report.active)
     reply = ReportReply(
-        attempts=tuple(
-            taken.get(name) or _logged(host, name, found, active=name in active) for name, found in batches.items()
-        )
+        attempts=tuple(_logged(host, name, found, active=name in active) for name, found in batches.items())
     )
     for answer in reply.attempts:
         if answer.refusal is not None:
             count(Counter.REFUSED, answer.refusal.code)
     return reply
-
-
-def _taken_together(host: Host, said: Mapping[str, Sequence[Batch]], spool_bytes: int) -> dict[str, AttemptReply]:
-    """Answers about those attempts that could be written together with others'."""
-    pieces = [
-        Piece(host, attempt_id, batches, spool_bytes)
-        for name, batches in said.items()
-        if batches and (attempt_id := parse_id(name)) is not None
-    ]
-    if pieces:
-        take(pieces)
-    if any(piece.finished and len(piece.batches) <= _KEEPS_UP for piece in pieces):
-        transaction.on_commit(lambda: dispatch_host(host.pk))
-    return {piece.answer.attempt: piece.answer for piece in pieces if piece.answer}
 
 
 def _logged(host: Host, name: str, batches: Sequence[Batch], *, active: bool) -> AttemptReply:
@@ -117,16 +101,9 @@ def _take(host: Host, name: str, attempt_id: UUID, batches: Sequence[Batch], *, 
         return reply_about(name, attempt, refusal=_SUPERSEDED)
     if attempt.state not in ACTIVE_ATTEMPT_STATES:
         return reply_about(name, attempt, cancel=active, refusal=_CLOSED if unseen else None)
-    return _take_in_order(name, attempt, batches)
-
-
-def _take_in_order(name: str, attempt: Attempt, batches: Sequence[Batch]) -> AttemptReply:
-    later = Later()
-    intake = Intake(attempt, later, started_legs([attempt])[attempt.pk])
-    take_batches(intake, batches)
-    write([intake], later)
-    if intake.finished and len(batches) <= _KEEPS_UP:
-        transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+    (intake,) = take_batches({attempt: batches})
+    if intake.finished:
+        go_on(attempt.host_id, batches)
     return reply_about(name, attempt)
 
 

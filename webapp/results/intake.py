@@ -7,7 +7,7 @@ from uuid import UUID
 from webapp.core import prepared
 from webapp.results.bad_item import BadItem
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun, Result
-from webapp.results.samples import copy
+from webapp.results.sample_copy import copy
 from webapp.runs.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
 from webapp.runs.states import Later

@@ -2,20 +2,18 @@
 
 import hashlib
 import json
-import time
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from webapp.results.bad_item import BadItem
-from webapp.results.clock import moment, offset_ms
+from webapp.results.clock import moment
 from webapp.results.intake import Intake
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
 from webapp.results.packed import check_packed
 from webapp.results.services import results_of
-from webapp.runs.leases import renewed
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.items import (
@@ -34,24 +32,9 @@ from worker.contract.items import (
     SettingRestored,
 )
 from worker.contract.items import DriveReading as ReadingItem
-from worker.contract.reports import Batch
 
 
-def take_batches(intake: Intake, batches: Sequence[Batch]) -> None:
-    """Take those of the attempt's batches that are next; earlier ones were taken before. Raises BadItem."""
-    attempt = intake.attempt
-    confirmed = attempt.confirmed_seq
-    for batch in batches:
-        if batch.seq == confirmed + 1:
-            for item in batch.items:
-                _take_item(intake, item)
-            confirmed = batch.seq
-    offset = offset_ms(attempt.clock_offset_ms, batches[-1:], now_s=time.time())
-    lease = renewed(attempt.lease_until)
-    intake.later.change(attempt, confirmed_seq=confirmed, lease_until=lease, clock_offset_ms=offset)
-
-
-def _take_item(intake: Intake, item: Item) -> None:
+def take_item(intake: Intake, item: Item) -> None:
     """Take one item. Raises BadItem where it contradicts what was said before."""
     if intake.finished:
         raise BadItem("An item after the one that said the attempt was finished.")

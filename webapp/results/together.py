@@ -1,18 +1,11 @@
 """Reports that come at the same moment, taken in one transaction: its price, and that of its statements, is shared.
 
-    request ─► its pieces wait ─► whoever may write takes all that wait ─► answered: each request goes on with its own
-                                      └─ something wrong with one of them: none is taken, each goes its own way
-
-While one request writes, what comes meanwhile waits and is the next one's. A single report is written at once; where
-others are being read at that moment, they are waited for, for some milliseconds at most. After an outage a dozen hosts'
+Where something is wrong with one of them none is taken, and each goes its own way. After an outage a dozen hosts'
 trials are a dozen rows of each statement.
 """
 
-import threading
-import time
-from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -22,42 +15,50 @@ from webapp.hosts.models import Host
 from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock_active_trials, reply_about
 from webapp.results.bad_item import BadItem
-from webapp.results.intake import Intake, started_legs, write
-from webapp.results.items import take_batches
+from webapp.results.batches import go_on, take_batches
+from webapp.results.combining import Combiner
+from webapp.runs.leases import parse_id
 from webapp.runs.models import Attempt
-from webapp.runs.states import IllegalMove, Later, StaleMove
-from worker.contract.reports import AttemptReply, Batch
+from webapp.runs.states import IllegalMove, StaleMove
+from worker.contract.reports import AttemptReply, Batch, Report, ReportReply
 
 MOST_BATCHES = 5000  # that one request writes for others and itself, as many as a report may hold
-
-COMING_S = 0.005  # the longest that those are waited for that are being read: a fifth of what writing takes
-
-_writing = threading.Lock()
-_waiting: deque["Piece"] = deque()
-_coming: set[int] = set()  # threads that are reading a report
-
-
-@contextmanager
-def coming() -> Iterator[None]:
-    """While a report is read whose pieces will be taken."""
-    _coming.add(threading.get_ident())
-    try:
-        yield
-    finally:
-        _coming.discard(threading.get_ident())
 
 
 @dataclass(eq=False)
 class Piece:
     """What one report has to say about one attempt."""
 
-    host: Host
+    token_hash: str  # of who says it
     attempt_id: UUID
     batches: Sequence[Batch]
     spool_bytes: int  # what waits on the host's disk beyond this report
-    looked_at: bool = False
     answer: AttemptReply | None = None  # once it is committed; None for good where it has to be taken alone
-    finished: bool = False  # the attempt ended with it
+    finished: Host | None = None  # the attempt ended with it, and this host is free
+
+
+def take_together(*, token_hash: str, report: Report) -> ReportReply | None:
+    """The answer to a report of the host with this token if all of it could be committed so; None: look at it again.
+
+    What needs more than to be written is not taken so, see `take`.
+    """
+    said: dict[str, list[Batch]] = {}
+    for batch in report.batches:
+        said.setdefault(batch.attempt, []).append(batch)
+    ids = [parse_id(name) for name in said]
+    if not said or None in ids or not said.keys() >= set(report.active) or report.log is not None:
+        return None
+    pieces = [
+        Piece(token_hash, attempt_id, batches, report.spool_bytes)
+        for attempt_id, batches in zip(ids, said.values(), strict=True)
+        if attempt_id
+    ]
+    take(pieces)
+    for piece in pieces:
+        if piece.finished:
+            go_on(piece.finished.pk, piece.batches)
+    answers = tuple(piece.answer for piece in pieces if piece.answer)
+    return ReportReply(attempts=answers) if len(answers) == len(pieces) else None
 
 
 def take(pieces: Sequence[Piece]) -> None:
@@ -65,63 +66,38 @@ def take(pieces: Sequence[Piece]) -> None:
     That those hosts were heard is noted, too.
 
     Left alone is what needs more than to be written: an attempt that is no trial's, not the host's, not active any
-    more, or locked by somebody else.
+    more, or locked by somebody else; and of a host that is to fetch a new token.
     """
-    _waiting.extend(pieces)
-    _coming.discard(threading.get_ident())
-    with _writing:
-        while not all(piece.looked_at for piece in pieces):
-            _let_come()
-            together = _next()
-            try:
-                answers = _take(together)
-            except (BadItem, Error, IllegalMove, StaleMove):
-                answers = {}
-            finally:
-                for piece in together:
-                    piece.looked_at = True
-            for piece, (answer, finished) in answers.items():
-                piece.answer, piece.finished = answer, finished
+    _combiner.take(pieces)
 
 
-def _let_come() -> None:
-    until = time.monotonic() + COMING_S
-    while _coming and time.monotonic() < until:
-        time.sleep(COMING_S / 20)
+def coming() -> AbstractContextManager[None]:
+    """While a report is decoded whose pieces will be taken."""
+    return _combiner.coming()
 
 
-def _next() -> list[Piece]:
+def _commit(pieces: Sequence[Piece]) -> None:
     """One of each attempt: what is said of it a second time is taken alone, after the first."""
-    pieces: dict[UUID, Piece] = {}
-    batches = 0
-    while _waiting and (not pieces or batches + len(_waiting[0].batches) <= MOST_BATCHES):
-        piece = _waiting.popleft()
-        batches += len(piece.batches)
-        if piece.attempt_id in pieces:
-            piece.looked_at = True
-        else:
-            pieces[piece.attempt_id] = piece
-    return list(pieces.values())
+    of_attempts: dict[UUID, Piece] = {}
+    for piece in pieces:
+        of_attempts.setdefault(piece.attempt_id, piece)
+    try:
+        answers = _take(of_attempts)
+    except (BadItem, Error, IllegalMove, StaleMove):
+        return
+    for piece, (answer, finished) in answers.items():
+        piece.answer, piece.finished = answer, finished
 
 
 @transaction.atomic
-def _take(together: Sequence[Piece]) -> dict[Piece, tuple[AttemptReply, bool]]:
-    """Answers, and whether the attempt has ended, of what was written."""
-    pieces = {piece.attempt_id: piece for piece in together}
-    attempts = [
-        attempt
-        for attempt in lock_active_trials(pieces)
-        if attempt.host_id == pieces[attempt.pk].host.pk and _says_more(pieces[attempt.pk], attempt)
-    ]
-    later, legs = Later(), started_legs(attempts)
-    intakes = [Intake(attempt, later, legs[attempt.pk]) for attempt in attempts]
-    for intake in intakes:
-        take_batches(intake, pieces[intake.attempt.pk].batches)
-    heard = [pieces[attempt.pk] for attempt in attempts]
-    touch_hosts({piece.host: piece.spool_bytes for piece in heard})
-    write(intakes, later)
+def _take(pieces: Mapping[UUID, Piece]) -> dict[Piece, tuple[AttemptReply, Host | None]]:
+    """Answers of what was written, and the host where the attempt has ended."""
+    locked = lock_active_trials({attempt_id: piece.token_hash for attempt_id, piece in pieces.items()})
+    attempts = [attempt for attempt in locked if _says_more(pieces[attempt.pk], attempt)]
+    touch_hosts({attempt.host: pieces[attempt.pk].spool_bytes for attempt in attempts})
+    intakes = take_batches({attempt: pieces[attempt.pk].batches for attempt in attempts})
     return {
-        piece: (reply_about(piece.batches[0].attempt, intake.attempt), intake.finished is not None)
+        piece: (reply_about(piece.batches[0].attempt, intake.attempt), intake.attempt.host if intake.finished else None)
         for intake in intakes
         for piece in [pieces[intake.attempt.pk]]
     }
@@ -129,3 +105,6 @@ def _take(together: Sequence[Piece]) -> dict[Piece, tuple[AttemptReply, bool]]:
 
 def _says_more(piece: Piece, attempt: Attempt) -> bool:
     return any(batch.seq > attempt.confirmed_seq for batch in piece.batches)
+
+
+_combiner = Combiner(_commit, weight=lambda piece: len(piece.batches), most=MOST_BATCHES)

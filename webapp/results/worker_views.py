@@ -11,14 +11,15 @@ from webapp.hosts.worker_http import (
     REFUSALS,
     announced_bytes,
     bearer_token,
+    decoded,
     host_of,
+    read_body,
     read_message,
     refusal_of,
     worker_view,
 )
 from webapp.hosts.worker_log import keep_log
-from webapp.results.ingest import take_at_length
-from webapp.results.seconds import take_quickly
+from webapp.results.ingest import take_at_length, take_simply
 from webapp.results.together import coming
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import revive_unfinished
@@ -27,8 +28,8 @@ from worker.contract.base import MAX_HELLO_BYTES, MAX_REPORT_BYTES, ContractErro
 from worker.contract.greetings import Hello, HelloReply
 from worker.contract.reports import Report, ReportReply
 
-# Of a report that is decoded before its sender is known: an ordinary second has a few kilobytes.
-SHORT_REPORT_BYTES = 64 * 1024
+# Of a report that is decoded before its sender is known: the statement that takes it knows the token, too.
+SHORT_REPORT_BYTES = 256 * 1024  # two or three minutes; an ordinary second has a few kilobytes
 
 
 @worker_view
@@ -55,24 +56,19 @@ def report(request: HttpRequest) -> ReportReply:
 
 
 def _taken(request: HttpRequest) -> ReportReply:
-    """A short report is read before its sender is known: the one statement that takes it knows the token, too."""
-    short = announced_bytes(request) <= SHORT_REPORT_BYTES
-    message = _read_short(request) if short else None
-    if message and (reply := take_quickly(token_hash=hash_token(bearer_token(request)), report=message)):
+    """A short report is read before its sender is known; what is wrong with it is told to hosts only."""
+    host = None if announced_bytes(request) <= SHORT_REPORT_BYTES else host_of(request)
+    try:
+        body = read_body(request, Report, limit=MAX_REPORT_BYTES)
+        with coming():
+            message = decoded(request, body, Report, limit=MAX_REPORT_BYTES)
+    except ContractError:
+        host = host or host_of(request)
+        raise
+    if reply := take_simply(token_hash=hash_token(bearer_token(request)), report=message):
         return reply
-    with coming():
-        host = host_of(request)
-        message = message or read_message(request, Report, limit=MAX_REPORT_BYTES)
-        reply = take_at_length(host=host, report=message)
+    host = host or host_of(request)
+    reply = take_at_length(host=host, report=message)
     if message.log is not None:
         keep_log(host=host, shipped=message.log)
     return replace(reply, token_due=host.rotation_requested_at is not None)
-
-
-def _read_short(request: HttpRequest) -> Report:
-    """What is wrong with a message is told to hosts only."""
-    try:
-        return read_message(request, Report, limit=SHORT_REPORT_BYTES)
-    except ContractError:
-        host_of(request)
-        raise

@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, failed, run_to_the_end, sample, say
-from webapp.results import together
+from webapp.results import combining, together
 from webapp.results.models import Result, Sample
 from webapp.results.together import Piece, take
 from webapp.runs.dispatch import dispatch_host
@@ -31,7 +31,8 @@ def attempts() -> list[Attempt]:
 
 
 def piece(attempt: Attempt, *items: Item, seq: int = 1) -> Piece:
-    return Piece(attempt.host, attempt.pk, [Batch(attempt=str(attempt.pk), seq=seq, items=items or STORY)], 0)
+    batch = Batch(attempt=str(attempt.pk), seq=seq, items=items or STORY)
+    return Piece(attempt.host.token_hash, attempt.pk, [batch], 0)
 
 
 def states() -> list[str]:
@@ -42,7 +43,7 @@ def test_it_takes_what_several_hosts_say_in_one_transaction(attempts: list[Attem
     pieces = [piece(attempts[0]), piece(attempts[1], ACCEPTED, STARTED, sample(0)), piece(attempts[2], failed())]
     take(pieces)
     assert states() == [AttemptState.DONE, AttemptState.RUNNING, AttemptState.FAILED]
-    assert [(each.finished, each.answer and each.answer.confirmed_seq) for each in pieces] == [
+    assert [(each.finished is not None, each.answer and each.answer.confirmed_seq) for each in pieces] == [
         (True, 1), (False, 1), (True, 1)
     ]  # fmt: skip
     assert (Sample.objects.count(), Result.objects.count(), _transactions()) == (3, 1, 1)
@@ -86,7 +87,7 @@ def test_it_takes_the_others_where_one_cannot_be_true(attempts: list[Attempt], w
 def test_it_leaves_alone_what_needs_more_than_to_be_written(attempts: list[Attempt]) -> None:
     ended, locked, foreign = attempts
     run_to_the_end(ended.host, ended)
-    stranger = Piece(ended.host, foreign.pk, piece(foreign).batches, 0)
+    stranger = Piece(ended.host.token_hash, foreign.pk, piece(foreign).batches, 0)
     twice = [piece(locked), piece(locked)]
     with _locked_elsewhere(locked):
         take([piece(ended), stranger, *twice])
@@ -120,11 +121,14 @@ class _locked_elsewhere:  # noqa: N801 - read as a phrase
         self._thread.join()
 
 
-def test_it_writes_at_once_what_waits_while_another_writes(attempts: list[Attempt]) -> None:
+def test_it_writes_together_what_comes_while_others_are_read(
+    attempts: list[Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(combining, "MOST_S", 60.0)
     with ThreadPoolExecutor(3) as pool:
-        with together._writing:
+        with together.coming():
             said = [pool.submit(_say_and_close, attempt) for attempt in attempts]
-            while len(together._waiting) < 3:
+            while len(together._combiner._waiting) < 3:
                 assert not any(each.done() for each in said)
         assert [each.result().confirmed_seq for each in said] == [1] * 3
     assert states() == [AttemptState.DONE] * 3
