@@ -56,29 +56,19 @@ def encode(message: Message) -> bytes:
 def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
     """Read one message that carries a `version`; raises ContractError in words a person can act on.
 
-    A message of a newer contract is refused for its version, and not for the first field that is new in it.
+    The version is looked at first, so a message of a newer contract is refused
+    for its version and not for the first field that is new in it.
     """
     raw = as_bytes(data, kind.__name__)
     if len(raw) > limit:
         raise TooLarge(f"{kind.__name__} of {len(raw)} bytes is over the limit of {limit} bytes.")
     try:
-        message = msgspec.json.decode(raw, type=kind)
+        check_version(msgspec.json.decode(raw, type=_Version).version, kind.__name__)
+        return msgspec.json.decode(raw, type=kind)
     except msgspec.DecodeError as error:
-        _check_version(raw, kind)
         raise ContractError(f"{kind.__name__} could not be read: {error}") from error
     except (UnicodeDecodeError, RecursionError) as error:
         raise ContractError(f"{kind.__name__} is not JSON text: {type(error).__name__}") from error
-    check_version(message.version, kind.__name__)  # type: ignore[attr-defined]
-    return message
-
-
-def _check_version(raw: bytes, kind: type[Message]) -> None:
-    """Of a message that could not be read."""
-    try:
-        version = msgspec.json.decode(raw, type=_Version).version
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return
-    check_version(version, kind.__name__)
 
 
 def as_bytes(data: bytes | str, what: str) -> bytes:
