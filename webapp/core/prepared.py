@@ -221,6 +221,7 @@ def _insertion(kind: Kind, ignore_conflicts: bool) -> str:
 def _updating(kind: Kind, columns: tuple[str, ...], guarded: bool) -> str:
     table = kind._meta.db_table
     changes = ", ".join(f'"{column}" = new."{column}"' for column in columns)
-    only = " and old.state = %(was)s::text" if guarded else ""
+    # no `=`, for which all rows in that state would be looked through by an index
+    only = " and old.state is not distinct from %(was)s::text" if guarded else ""
     new = f"json_populate_recordset(null::{table}, %(rows)s::text::json) new"
     return f"update {table} old set {changes} from {new} where old.id = new.id{only}"  # noqa: S608

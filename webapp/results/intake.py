@@ -1,12 +1,14 @@
 """What reports have to say about attempts, gathered so that all of it is written in few statements."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from uuid import UUID
 
 from webapp.core import prepared
 from webapp.results.bad_item import BadItem
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun, Result
+from webapp.results.packed import check_packed
 from webapp.results.sample_copy import copy
 from webapp.runs.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState, SettingChange
@@ -27,6 +29,7 @@ class Intake:
     kernel_lines: list[KernelLine] = field(default_factory=list)
     drive_readings: list[DriveReading] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
+    histograms: list[bytes] = field(default_factory=list)  # of whole legs, to be looked through
     setting_changes: list[SettingChange] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     finished: Finished | None = None
@@ -63,6 +66,7 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
     results = [result for intake in intakes for result in intake.results]
     new = [leg for intake in intakes for leg in intake.legs.values() if leg.pk is None]
     prepared.insert_for_keys(new)
+    check_packed(chain.from_iterable(map(_histograms, intakes)))
     copy((intake.attempt.pk, intake.samples) for intake in intakes)
     prepared.insert([line for intake in intakes for line in intake.kernel_lines], ignore_conflicts=True)
     said = _kernel_lines_of([intake.attempt.pk for intake in intakes if intake.results])
@@ -83,6 +87,13 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
         prepared.insert([change for intake in intakes for change in intake.setting_changes])
         prepared.insert(results)
         later.write()
+
+
+def _histograms(intake: Intake) -> Iterator[bytes]:
+    yield from intake.histograms
+    for sample in intake.samples:
+        for measured in sample.directions:
+            yield measured.latency
 
 
 def _kernel_lines_of(attempts: list[UUID]) -> dict[UUID, int]:

@@ -12,7 +12,6 @@ from webapp.results.bad_item import BadItem
 from webapp.results.clock import moment
 from webapp.results.intake import Intake
 from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
-from webapp.results.packed import check_packed
 from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
@@ -153,7 +152,7 @@ def _leg_result(intake: Intake, item: LegResult) -> None:
     leg = intake.leg(item.leg, "result")
     if leg.ended_at is not None:
         raise BadItem(f"A second result of leg {item.leg}.")
-    check_packed(direction.latency for direction in item.directions)
+    intake.histograms += [direction.latency for direction in item.directions]
     intake.change_leg(
         leg,
         started_at=moment(item.started_at),

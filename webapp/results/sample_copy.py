@@ -14,7 +14,6 @@ from django.db import connection
 
 from webapp.results.bad_item import BadItem
 from webapp.results.clock import moment
-from webapp.results.packed import check_packed
 from webapp.results.samples import COLUMNS, NUMBER_OF_COLUMNS
 from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample
 
@@ -27,21 +26,22 @@ _OID_OF_REAL = 700
 _NULL = Struct(">i").pack(-1)
 _KEY = Struct(">hi16sihii")  # number of columns; attempt, leg, second
 _DIRECTIONS = {each: Struct(f">i{len(each)}s").pack(len(each), each.encode()) for each in Direction}
-_TIMES = Struct(">iqii")  # at, interval
-_COUNTS = Struct(">iqiqii")  # ios, bytes, runtime
+_COUNTS = Struct(">iqiiiqiqii")  # at, interval, ios, bytes, runtime
+_ALL_NUMBERS = Struct(">iqiiiqiqii" + 3 * "iq" + "i")  # the same, percentiles, and the length of the histogram
 _WHOLE = Struct(">iq")
-_PERCENTILES = Struct(">iqiqiq")
 _LENGTH = Struct(">i")
 _DEVICE = Struct(">idid")
 _ARRAY, _REAL = Struct(">iiIii"), Struct(">if")
 
 
 def copy(told: Iterable[tuple[UUID, Sequence[Sample]]]) -> None:
-    """Samples of several attempts. Raises BadItem, and what the database says of rows that it does not take."""
+    """Samples of several attempts, their histograms looked through before.
+
+    Raises BadItem, and what the database says of rows that it does not take.
+    """
     found = [(attempt.bytes, sample) for attempt, samples in told for sample in samples]
     if not found:
         return
-    check_packed(each.latency for _, sample in found for each in sample.directions)
     rows = b"".join([_rows(attempt, sample) for attempt, sample in found])
     with connection.wrap_database_errors, connection.connection.cursor() as cursor, cursor.copy(_COPY) as stream:
         stream.write(b"".join((_SIGNATURE, rows, _TRAILER)))
@@ -51,11 +51,12 @@ def _rows(attempt: bytes, sample: Sample) -> bytes:
     """One for each direction; what was read beside the I/O stands with the first."""
     try:
         key = _KEY.pack(NUMBER_OF_COLUMNS, 16, attempt, 2, sample.leg, 4, sample.second)
-        times = _TIMES.pack(8, _microseconds(sample.at), 4, sample.interval_ms)
+        at = _microseconds(sample.at)
         device, beside = _device(sample.device), _reals(sample.beside)
         rows: list[bytes] = []
         for each in sample.directions:
-            rows += (key, _DIRECTIONS[each.direction], times, _numbers(each), each.latency, device, beside)
+            numbers = _numbers(at, sample.interval_ms, each)
+            rows += (key, _DIRECTIONS[each.direction], numbers, each.latency, device, beside)
             beside = _NULL
     except (error, OverflowError) as wrong:
         raise BadItem(f"A number of second {sample.second} of leg {sample.leg} is out of range.") from wrong
@@ -68,15 +69,14 @@ def _microseconds(at: float) -> int:
     return round(at * 1_000_000) - _EPOCH_US
 
 
-def _numbers(measured: DirectionSample) -> bytes:
-    """Up to the length of the histogram."""
-    counts = _COUNTS.pack(8, measured.ios, 8, measured.bytes, 4, measured.runtime_ms)
-    percentiles = measured.p50_ns, measured.p99_ns, measured.p999_ns
-    if None in percentiles:
-        told = b"".join([_NULL if each is None else _WHOLE.pack(8, each) for each in percentiles])
-    else:
-        told = _PERCENTILES.pack(8, percentiles[0], 8, percentiles[1], 8, percentiles[2])
-    return counts + told + _LENGTH.pack(len(measured.latency))
+def _numbers(at: int, interval_ms: int, measured: DirectionSample) -> bytes:
+    """From the moment to the length of the histogram."""
+    percentiles = p50, p99, p999 = measured.p50_ns, measured.p99_ns, measured.p999_ns
+    counts = 8, at, 4, interval_ms, 8, measured.ios, 8, measured.bytes, 4, measured.runtime_ms
+    if None not in percentiles:
+        return _ALL_NUMBERS.pack(*counts, 8, p50, 8, p99, 8, p999, len(measured.latency))
+    told = b"".join([_NULL if each is None else _WHOLE.pack(8, each) for each in percentiles])
+    return _COUNTS.pack(*counts) + told + _LENGTH.pack(len(measured.latency))
 
 
 def _device(device: DeviceSample | None) -> bytes:

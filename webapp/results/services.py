@@ -11,21 +11,24 @@ from webapp.results.sums import summed
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
-from worker.contract.packing import unpack
+from worker.contract.packing import BadPacking, unpack
 
 
 def results_of(attempt: Attempt, legs: Mapping[int, LegRun]) -> list[Result]:
     """The result rows of an attempt that is done, from what its legs (by number) said: sums where there are several.
 
-    Raises BadItem if a leg of the order said nothing.
+    Raises BadItem if a leg of the order said nothing, or a histogram is none.
     """
     assert attempt.trial is not None
     for number in range(attempt.trial.leg_count):
         if number not in legs or legs[number].ended_at is None:
             raise BadItem(f"The attempt is done, but there is no result of leg {number}.")
-    measured = summed([directions_of(legs[number]) for number in sorted(legs)])
     ended_at = max(leg.ended_at for leg in legs.values() if leg.ended_at is not None)
-    rows = [_result(attempt, legs[0], direction, ended_at) for direction in measured]
+    try:
+        measured = summed([directions_of(legs[number]) for number in sorted(legs)])
+        rows = [_result(attempt, legs[0], direction, ended_at) for direction in measured]
+    except BadPacking as error:
+        raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
     return rows

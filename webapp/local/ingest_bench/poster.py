@@ -6,8 +6,11 @@ A generator in Python must not be the bottleneck: requests are bytes, and of an 
 import selectors
 import socket
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+APART_S = 0.003  # the first requests of two connections
 
 
 @dataclass
@@ -110,12 +113,17 @@ class Poster:
 
 
 def saturate(port: int, makers: list[Callable[[int], bytes | None]], seconds: float = 1e9) -> tuple[int, float]:
-    """Every connection sends its next request as soon as the last is answered: (answers, s)."""
+    """Every connection sends its next request as soon as the last is answered: (answers, s).
+
+    They begin one after another, as hosts do: of many at the same instant, one of the server's processes takes all.
+    """
     poster = Poster(port, makers)
-    begun, answered = time.monotonic(), 0
-    open_ones = sum(poster.send_next(connection, 0.0) for connection in poster.connections)
-    while open_ones:
-        for connection in list(poster.answers(1.0)):
+    begun, answered, open_ones = time.monotonic(), 0, 0
+    waiting = deque(poster.connections)
+    while waiting or open_ones:
+        if waiting:
+            open_ones += poster.send_next(waiting.popleft(), 0.0)
+        for connection in list(poster.answers(APART_S if waiting else 1.0)):
             answered += 1
             if time.monotonic() - begun > seconds or not poster.send_next(connection, 0.0):
                 open_ones -= 1
