@@ -19,7 +19,7 @@ FIRST_BYTE_S = 30
 def when_ready(server: Any) -> None:
     """Connections are accepted when something was said on them: a thread would wait for that, for five seconds.
 
-    Browsers open some that they may want later; two dozen of those, and nobody else would be served.
+    Browsers open some that they may want later; sixteen of those in each process, and nobody else would be served.
     https://man7.org/linux/man-pages/man7/tcp.7.html (TCP_DEFER_ACCEPT)
     """
     for listener in server.LISTENERS:

@@ -1,7 +1,7 @@
 """Batches of attempts, in order and exactly once: `confirmed_seq + 1` is next, lower ones were taken before."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -18,6 +18,14 @@ from worker.contract.reports import Batch
 # Batches of an attempt in a report: a worker that keeps up sends one or two. One that has more to say was out of reach;
 # after an outage that may be all of them, and what is next for each of them is left to the tick.
 _KEEPS_UP = 20
+
+
+def by_attempt(batches: Iterable[Batch]) -> dict[str, list[Batch]]:
+    """What a report says of each attempt, by the name that it gives it."""
+    said: dict[str, list[Batch]] = {}
+    for batch in batches:
+        said.setdefault(batch.attempt, []).append(batch)
+    return said
 
 
 def take_batches(said: Mapping[Attempt, Sequence[Batch]]) -> list[Intake]:

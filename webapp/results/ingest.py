@@ -26,7 +26,7 @@ from webapp.hosts.models import Host
 from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock, reply_about
 from webapp.results.bad_item import BadItem
-from webapp.results.batches import go_on, take_batches
+from webapp.results.batches import by_attempt, go_on, take_batches
 from webapp.results.seconds import take_quickly
 from webapp.results.together import take_together
 from webapp.runs.dispatch import dispatch_host
@@ -60,9 +60,7 @@ def take_simply(*, token_hash: str, report: Report) -> ReportReply | None:
 
 def take_at_length(*, host: Host, report: Report) -> ReportReply:
     """Commit and answer whatever there is to say, each attempt in a transaction of its own."""
-    batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active}
-    for batch in report.batches:
-        batches.setdefault(batch.attempt, []).append(batch)
+    batches: dict[str, list[Batch]] = {attempt: [] for attempt in report.active} | by_attempt(report.batches)
     touch_hosts({host: report.spool_bytes})
     active = frozenset(report.active)
     reply = ReportReply(

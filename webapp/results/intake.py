@@ -65,8 +65,8 @@ def write(intakes: Sequence[Intake], later: Later) -> None:
     """
     results = [result for intake in intakes for result in intake.results]
     new = [leg for intake in intakes for leg in intake.legs.values() if leg.pk is None]
-    prepared.insert_for_keys(new)
     check_packed(chain.from_iterable(map(_histograms, intakes)))
+    prepared.insert_for_keys(new)
     copy((intake.attempt.pk, intake.samples) for intake in intakes)
     prepared.insert([line for intake in intakes for line in intake.kernel_lines], ignore_conflicts=True)
     said = _kernel_lines_of([intake.attempt.pk for intake in intakes if intake.results])

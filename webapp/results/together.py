@@ -11,11 +11,10 @@ from uuid import UUID
 
 from django.db import Error, transaction
 
-from webapp.hosts.models import Host
 from webapp.hosts.services import touch_hosts
 from webapp.results.attempts import lock_active_trials, reply_about
 from webapp.results.bad_item import BadItem
-from webapp.results.batches import go_on, take_batches
+from webapp.results.batches import by_attempt, go_on, take_batches
 from webapp.results.combining import Combiner
 from webapp.runs.leases import parse_id
 from webapp.runs.models import Attempt
@@ -34,7 +33,7 @@ class Piece:
     batches: Sequence[Batch]
     spool_bytes: int  # what waits on the host's disk beyond this report
     answer: AttemptReply | None = None  # once it is committed; None for good where it has to be taken alone
-    finished: Host | None = None  # the attempt ended with it, and this host is free
+    finished: UUID | None = None  # the attempt ended with it, and this host is free
 
 
 def take_together(*, token_hash: str, report: Report) -> ReportReply | None:
@@ -42,9 +41,7 @@ def take_together(*, token_hash: str, report: Report) -> ReportReply | None:
 
     What needs more than to be written is not taken so, see `take`.
     """
-    said: dict[str, list[Batch]] = {}
-    for batch in report.batches:
-        said.setdefault(batch.attempt, []).append(batch)
+    said = by_attempt(report.batches)
     ids = [parse_id(name) for name in said]
     if not said or None in ids or not said.keys() >= set(report.active) or report.log is not None:
         return None
@@ -56,7 +53,7 @@ def take_together(*, token_hash: str, report: Report) -> ReportReply | None:
     take(pieces)
     for piece in pieces:
         if piece.finished:
-            go_on(piece.finished.pk, piece.batches)
+            go_on(piece.finished, piece.batches)
     answers = tuple(piece.answer for piece in pieces if piece.answer)
     return ReportReply(attempts=answers) if len(answers) == len(pieces) else None
 
@@ -90,14 +87,17 @@ def _commit(pieces: Sequence[Piece]) -> None:
 
 
 @transaction.atomic
-def _take(pieces: Mapping[UUID, Piece]) -> dict[Piece, tuple[AttemptReply, Host | None]]:
+def _take(pieces: Mapping[UUID, Piece]) -> dict[Piece, tuple[AttemptReply, UUID | None]]:
     """Answers of what was written, and the host where the attempt has ended."""
     locked = lock_active_trials({attempt_id: piece.token_hash for attempt_id, piece in pieces.items()})
     attempts = [attempt for attempt in locked if _says_more(pieces[attempt.pk], attempt)]
     touch_hosts({attempt.host: pieces[attempt.pk].spool_bytes for attempt in attempts})
     intakes = take_batches({attempt: pieces[attempt.pk].batches for attempt in attempts})
     return {
-        piece: (reply_about(piece.batches[0].attempt, intake.attempt), intake.attempt.host if intake.finished else None)
+        piece: (
+            reply_about(piece.batches[0].attempt, intake.attempt),
+            intake.attempt.host_id if intake.finished else None,
+        )
         for intake in intakes
         for piece in [pieces[intake.attempt.pk]]
     }

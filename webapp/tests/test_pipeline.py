@@ -54,7 +54,7 @@ def assert_whole(run: Run) -> None:
 
 
 def test_connections_on_which_nothing_is_said_hold_nobody_up(system: System) -> None:
-    """A thread would wait five seconds for the first byte of each, and there are two dozen threads."""
+    """A thread would wait five seconds for the first byte of each, and there are sixteen threads."""
     before = system.web.connections()
     idle = [system.web.idle() for _ in range(60)]
     with urllib.request.urlopen(f"{system.web.url}/healthz", timeout=60) as answer:

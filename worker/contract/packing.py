@@ -4,8 +4,8 @@ First the number of buckets. Then for each bucket 2 × (count - 1), plus 1 where
 before as that was from its own: where fio's buckets of one width follow each other, they are. Then, for those in turn,
 how far it is; the first is measured from 0. The empty histogram is b"".
 
-fio's seconds are about as short so as by zlib, which would cost the server more than all else that it does with a
-second. The host packs, once a second for each direction; the server checks what came and keeps the very bytes.
+fio's seconds are about as short so as by zlib, which would cost the server a fifth of the time of a backlog. The host
+packs, once a second for each direction; the server checks what came and keeps the very bytes.
 """
 
 from collections.abc import Iterable
