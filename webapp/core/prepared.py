@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from operator import attrgetter
 from typing import Any, TypeVar
 
 import msgspec
@@ -162,7 +163,8 @@ def update(
 
 
 def _rows(rows: Sequence[models.Model]) -> str:
-    document = [{name: plain(row) for name, plain in _writers(type(row))} for row in rows]
+    writers = _writers(type(rows[0]))
+    document = [{name: plain(row) for name, plain in writers} for row in rows]
     return msgspec.json.encode(document).decode()
 
 
@@ -193,7 +195,10 @@ def _writers(kind: Kind) -> list[tuple[str, Callable[[models.Model], object]]]:
 
 
 def _writer(field: Field) -> Callable[[models.Model], object]:
-    return lambda row: _plain(field, field.pre_save(row, add=True))
+    filled_here = getattr(field, "auto_now", False) or getattr(field, "auto_now_add", False)
+    if filled_here or isinstance(field, models.BinaryField):
+        return lambda row: _plain(field, field.pre_save(row, add=True))
+    return attrgetter(field.attname)
 
 
 def _plain(field: Field, value: object) -> object:

@@ -14,6 +14,7 @@ from worker.contract.packing import LONGEST, MOST_BUCKETS
 
 _TOGETHER_BYTES = 24 * 1024  # what is small stays in the processor's caches: 64 KiB at once take 2.5 times as long
 _SHORTEST = 2  # bytes: one bucket, one I/O
+_END = b"\x01"  # after the last one, so that there is a place behind it
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -40,44 +41,43 @@ def _shares(histograms: Iterable[bytes]) -> Iterator[list[bytes]]:
 
 
 def _check(texts: list[bytes]) -> None:
-    data, sizes = np.frombuffer(b"".join(texts), np.uint8), np.array([len(text) for text in texts])
+    data = np.frombuffer(b"".join([*texts, _END]), np.uint8)
+    sizes = np.fromiter(map(len, texts), np.int64, len(texts))
     lasts = sizes.cumsum() - 1
     starts = lasts - sizes + 1
-    ends = (data < 0x80).nonzero()[0]  # the last byte of each number
-    if (data[lasts] >= 0x80).any() or ends[0] >= LONGEST or (ends[1:] - ends[:-1]).max(initial=0) > LONGEST:
+    low = data < 0x80  # the last byte of each number
+    ends = low.nonzero()[0]
+    if not low[lasts].all() or ends[0] >= LONGEST or (ends[1:] - ends[:-1]).max() > LONGEST:
         raise BadItem("A histogram breaks off in a number, or holds one that is out of range.")
     if (sizes < _SHORTEST).any():
         raise BadItem("A histogram breaks off.")
-    begins = np.concatenate(([0], ends[:-1] + 1))
     first = ends.searchsorted(starts) + 1  # of each text, the place of its first count among all numbers
     end = ends.searchsorted(lasts) + 1
     buckets = _buckets(data, starts)
     steps = first + buckets  # the place of its first step
     if (buckets == 0).any() or (buckets > MOST_BUCKETS).any() or (steps > end).any():
         raise BadItem("A histogram does not hold as many buckets as it says.")
-    changes = (data[begins] & 1).astype(np.bool_)
-    _check_steps(changes, first, steps, end)
-    zeros = data[ends] == 0
-    if (zeros & (begins < ends)).any():
+    zeros = data == 0
+    if (zeros[1:] & ~low[:-1]).any():
         raise BadItem("A histogram holds a number that is longer than it needs to be.")
-    if _between(zeros, steps, end).any():
-        raise BadItem("A histogram's buckets are not in order.")
-
-
-def _check_steps(changes: Marks, first: Ints, steps: Ints, end: Ints) -> None:
-    """As many as there are counts that say so; after a midpoint of 0, whose step is 0, there must be one."""
-    if (_between(changes, first, steps) != end - steps).any():
+    counts_at, steps_at = ends[first - 1] + 1, ends[steps - 1] + 1  # among the bytes
+    changes = np.zeros(len(data), np.uint8)  # of the first byte of each number the lowest bit
+    np.bitwise_and(data[1:], low[:-1], out=changes[1:])
+    changed, _ = _sums(changes, counts_at, steps_at)
+    if (changed != end - steps).any():
         raise BadItem("A histogram does not hold as many steps as it says.")
-    second = np.minimum(first + 1, len(changes) - 1)
-    if (~changes[first] & (steps - first > 1) & ~changes[second]).any():
+    # A step of 0 puts two buckets in one place; the next text, which the last sums go into, begins with another number.
+    _, nothing = _sums(zeros, counts_at, steps_at)
+    unchanged = (changes[counts_at] == 0) & (changes[ends[first] + 1] == 0) & (buckets > 1)
+    if nothing.any() or unchanged.any():  # the second: after a midpoint of 0, whose step is 0, there must be one
         raise BadItem("A histogram's buckets are not in order.")
 
 
-def _between(marks: Marks, start: Ints, end: Ints) -> Ints:
-    """How many marks there are in each range of places."""
-    sums = np.concatenate(([0], marks.cumsum(dtype=np.int64)))
-    counted: Ints = sums[end] - sums[start]
-    return counted
+def _sums(values: Bytes | Marks, here: Ints, there: Ints) -> tuple[Ints, Ints]:
+    """From each place here to that there, which is behind it; and from there to the next one here, or the end."""
+    places = np.column_stack((here, there)).ravel()
+    sums = np.add.reduceat(values, places, dtype=np.int32)
+    return sums[::2], sums[1::2]
 
 
 def _buckets(data: Bytes, starts: Ints) -> Ints:

@@ -4,7 +4,9 @@ fio's buckets are at most 1/64 wide relative to their value, so any quantile rea
 from them is within 0.8 % of the true one (fio, stat.h: FIO_IO_U_PLAT_BITS = 6).
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
+from itertools import accumulate
 from operator import lt
 
 import msgspec
@@ -28,16 +30,11 @@ class Histogram(msgspec.Struct, frozen=True, kw_only=True):
 
     def percentile(self, percent: float) -> int | None:
         """The nearest-rank percentile in ns: the smallest bucket that at least `percent` % of I/Os do not exceed."""
-        total = self.total
-        if not total:
+        so_far = list(accumulate(self.counts))
+        if not so_far or not so_far[-1]:
             return None
-        rank = max(1, -(-total * round(percent * 1000) // 100_000))
-        seen = 0
-        for latency, count in zip(self.latency_ns, self.counts, strict=True):
-            seen += count
-            if seen >= rank:
-                return latency
-        return self.latency_ns[-1]
+        rank = max(1, -(-so_far[-1] * round(percent * 1000) // 100_000))
+        return self.latency_ns[min(bisect_left(so_far, rank), len(so_far) - 1)]
 
     def mean_ns(self) -> float | None:
         total = self.total
