@@ -100,7 +100,7 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
     if item.leg in intake.legs:
         raise BadItem(f"Leg {item.leg} has started before.")
     intake.legs[item.leg] = LegRun(
-        attempt=intake.attempt,
+        attempt_id=intake.attempt.pk,
         leg=item.leg,
         job_text=item.job_text,
         command=list(item.command),

@@ -28,11 +28,11 @@ def check_packed(histograms: Iterable[bytes]) -> None:
 
 
 def _shares(histograms: Iterable[bytes]) -> Iterator[list[bytes]]:
-    share, size = [], 0
-    for packed in histograms:
-        if packed:
-            share.append(packed)
-            size += len(packed)
+    share: list[bytes] = []
+    size = 0
+    for packed in filter(None, histograms):
+        share.append(packed)
+        size += len(packed)
         if size > _TOGETHER_BYTES:
             yield share
             share, size = [], 0

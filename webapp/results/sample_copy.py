@@ -24,10 +24,10 @@ _FAR_S = 2**37  # before the year 9999, where dates end
 _OID_OF_REAL = 700
 
 _NULL = Struct(">i").pack(-1)
-_KEY = Struct(">hi16sihii")  # number of columns; attempt, leg, second
-_DIRECTIONS = {each: Struct(f">i{len(each)}s").pack(len(each), each.encode()) for each in Direction}
-_COUNTS = Struct(">iqiiiqiqii")  # at, interval, ios, bytes, runtime
-_ALL_NUMBERS = Struct(">iqiiiqiqii" + 3 * "iq" + "i")  # the same, percentiles, and the length of the histogram
+_TO_RUNTIME = ">hi16sihiii{}siqiiiqiqii"  # number of columns; attempt, leg, second, direction; at, interval, ios, ...
+_LENGTHS_OF_NAMES = {len(each) for each in Direction}
+_HEADS = {length: Struct(_TO_RUNTIME.format(length)) for length in _LENGTHS_OF_NAMES}
+_WHOLE_HEADS = {length: Struct(_TO_RUNTIME.format(length) + 3 * "iq" + "i") for length in _LENGTHS_OF_NAMES}
 _WHOLE = Struct(">iq")
 _LENGTH = Struct(">i")
 _DEVICE = Struct(">idid")
@@ -50,17 +50,14 @@ def copy(told: Iterable[tuple[UUID, Sequence[Sample]]]) -> None:
 def _rows(attempt: bytes, sample: Sample) -> bytes:
     """One for each direction; what was read beside the I/O stands with the first."""
     try:
-        key = _KEY.pack(NUMBER_OF_COLUMNS, 16, attempt, 2, sample.leg, 4, sample.second)
-        at = _microseconds(sample.at)
-        device, beside = _device(sample.device), _reals(sample.beside)
-        rows: list[bytes] = []
+        at, beside = _microseconds(sample.at), sample.beside
+        parts: list[bytes] = []
         for each in sample.directions:
-            numbers = _numbers(at, sample.interval_ms, each)
-            rows += (key, _DIRECTIONS[each.direction], numbers, each.latency, device, beside)
-            beside = _NULL
+            parts += (_head(attempt, at, sample, each), each.latency, _tail(sample.device, beside))
+            beside = ()
     except (error, OverflowError) as wrong:
         raise BadItem(f"A number of second {sample.second} of leg {sample.leg} is out of range.") from wrong
-    return b"".join(rows)
+    return b"".join(parts)
 
 
 def _microseconds(at: float) -> int:
@@ -69,14 +66,34 @@ def _microseconds(at: float) -> int:
     return round(at * 1_000_000) - _EPOCH_US
 
 
-def _numbers(at: int, interval_ms: int, measured: DirectionSample) -> bytes:
-    """From the moment to the length of the histogram."""
-    percentiles = p50, p99, p999 = measured.p50_ns, measured.p99_ns, measured.p999_ns
-    counts = 8, at, 4, interval_ms, 8, measured.ios, 8, measured.bytes, 4, measured.runtime_ms
-    if None not in percentiles:
-        return _ALL_NUMBERS.pack(*counts, 8, p50, 8, p99, 8, p999, len(measured.latency))
-    told = b"".join([_NULL if each is None else _WHOLE.pack(8, each) for each in percentiles])
-    return _COUNTS.pack(*counts) + told + _LENGTH.pack(len(measured.latency))
+def _head(attempt: bytes, at: int, sample: Sample, measured: DirectionSample) -> bytes:
+    """From the number of columns to the length of the histogram."""
+    name = measured.direction.encode()
+    told = (
+        NUMBER_OF_COLUMNS, 16, attempt, 2, sample.leg, 4, sample.second, len(name), name,
+        8, at, 4, sample.interval_ms, 8, measured.ios, 8, measured.bytes, 4, measured.runtime_ms,
+    )  # fmt: skip
+    p50, p99, p999 = measured.p50_ns, measured.p99_ns, measured.p999_ns
+    if p50 is not None and p99 is not None and p999 is not None:
+        return _WHOLE_HEADS[len(name)].pack(*told, 8, p50, 8, p99, 8, p999, len(measured.latency))
+    percentiles = b"".join([_NULL if each is None else _WHOLE.pack(8, each) for each in (p50, p99, p999)])
+    return _HEADS[len(name)].pack(*told) + percentiles + _LENGTH.pack(len(measured.latency))
+
+
+def _tail(device: DeviceSample | None, beside: Sequence[float | None]) -> bytes:
+    """What was read beside the I/O, the values as an array of `real`."""
+    if device is None or not beside or None in beside:
+        return _device(device) + _reals(beside)
+    flat: list[float] = [4] * (2 * len(beside))
+    flat[1::2] = beside  # type: ignore[assignment]
+    whole, told = _whole_tail(len(beside)), (8, device.utilisation_percent, 8, device.queue_depth)
+    size = whole.size - _DEVICE.size - _LENGTH.size
+    return whole.pack(*told, size, 1, 0, _OID_OF_REAL, len(beside), 1, *flat)
+
+
+@cache
+def _whole_tail(values: int) -> Struct:
+    return Struct(_DEVICE.format + "iiiIii" + values * "if")
 
 
 def _device(device: DeviceSample | None) -> bytes:
@@ -84,20 +101,9 @@ def _device(device: DeviceSample | None) -> bytes:
 
 
 def _reals(values: Sequence[float | None]) -> bytes:
-    """An array of `real` (array_send): dimensions, whether there are NULLs, type, length, first index, elements."""
+    """As array_send makes it: dimensions, whether there are NULLs, type, length, first index, elements."""
     if not values:
         return _NULL
-    head = (1, int(None in values), _OID_OF_REAL, len(values), 1)
-    if None in values:
-        array = _ARRAY.pack(*head) + b"".join([_NULL if value is None else _REAL.pack(4, value) for value in values])
-        return _LENGTH.pack(len(array)) + array
-    flat: list[float] = [4] * (2 * len(values))
-    flat[1::2] = values  # type: ignore[assignment]
-    whole = _whole(len(values))
-    return whole.pack(whole.size - 4, *head, *flat)
-
-
-@cache
-def _whole(length: int) -> Struct:
-    """Of an array without NULLs, with its own length before it."""
-    return Struct(">iiiIii" + length * "if")
+    elements = [_NULL if value is None else _REAL.pack(4, value) for value in values]
+    array = _ARRAY.pack(1, int(None in values), _OID_OF_REAL, len(values), 1) + b"".join(elements)
+    return _LENGTH.pack(len(array)) + array

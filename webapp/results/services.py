@@ -44,7 +44,7 @@ def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, ended_at: 
     trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
     return Result(
-        trial=trial,
+        trial_id=trial.pk,
         leg_run=leg,
         direction=measured.direction.value,
         run_id=trial.run_id,

@@ -200,7 +200,15 @@ def _move_trial(
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
     writing.change(trial, **changes)
     writing.note(
-        Move(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=to, code=code, reason=reason)
+        Move(
+            run_id=trial.run_id,
+            trial_id=trial.pk,
+            attempt_id=attempt.pk if attempt else None,
+            before=before,
+            after=to,
+            code=code,
+            reason=reason,
+        )
     )
     if later is None:
         writing.write()

@@ -8,6 +8,7 @@ fio's seconds are about as short so as by zlib, which would cost the server a fi
 packs, once a second for each direction; the server checks what came and keeps the very bytes.
 """
 
+import re
 from collections.abc import Iterable
 from itertools import chain, compress
 from operator import ne, sub
@@ -24,7 +25,8 @@ MOST_BYTES = 32 * 1024
 # In JSON as base64 (RFC 4648).
 Packed = Annotated[bytes, Meta(max_length=MOST_BYTES)]
 
-_REMEMBERED = 2**14  # numbers below have one or two bytes, and are nearly all that there are
+_REMEMBERED_BYTES = 2  # nearly all numbers have no more
+_REMEMBERED = 2 ** (7 * _REMEMBERED_BYTES)
 
 
 class BadPacking(ValueError):
@@ -86,16 +88,23 @@ def _varints(numbers: Iterable[int]) -> bytes:
     return b"".join(map(_VARINTS.__getitem__, numbers))
 
 
+_NUMBER = re.compile(rb"[\x80-\xff]*[\x00-\x7f]")
+
+
+class _Numbers(dict[bytes, int]):
+    """The number of each text, the other way round."""
+
+    def __missing__(self, packed: bytes) -> int:
+        number = sum((byte & 0x7F) << 7 * place for place, byte in enumerate(packed))
+        if len(packed) <= _REMEMBERED_BYTES:
+            self[packed] = number
+        return number
+
+
+_NUMBERS = _Numbers()
+
+
 def _numbers(data: bytes) -> list[int]:
     if data[-1] & 0x80:
         raise BadPacking("a packed histogram breaks off in a number")
-    numbers: list[int] = []
-    number = shift = 0
-    for byte in data:
-        number |= (byte & 0x7F) << shift
-        if byte & 0x80:
-            shift += 7
-        else:
-            numbers.append(number)
-            number = shift = 0
-    return numbers
+    return list(map(_NUMBERS.__getitem__, _NUMBER.findall(data)))
