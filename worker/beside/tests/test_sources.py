@@ -175,7 +175,8 @@ def test_it_tells_every_drive_of_a_btrfs_and_sums_what_they_did(tmp_path: Path) 
                 assert (place.device, place.devices) == ("", names)
                 members, *others = every_source([place])
                 before = [read_counters(name) for name in place.devices]
-                (point / "data").write_bytes(os.urandom(4 * rig.MIB))
+                # the kernel counts busy time in ticks of 4 ms; what takes less may count as nothing
+                (point / "data").write_bytes(16 * os.urandom(4 * rig.MIB))
                 os.sync()
                 after = [read_counters(name) for name in place.devices]
                 values = named(members)
@@ -188,7 +189,7 @@ def test_it_tells_every_drive_of_a_btrfs_and_sums_what_they_did(tmp_path: Path) 
     each = [sample_of_all((name,), (old,), (new,)) for name, old, new in zip(names, before, after, strict=True)]
     parts = [part for part in each if part is not None]
     assert (whole.device, len(parts)) == (", ".join(names), 2)
-    assert whole.write_bytes == sum(part.write_bytes for part in parts) >= 4 * rig.MIB
+    assert whole.write_bytes == sum(part.write_bytes for part in parts) >= 64 * rig.MIB
     assert all(part.write_bytes >= rig.MIB for part in parts)  # striped
     assert whole.queue_depth == pytest.approx(sum(part.queue_depth for part in parts))
     assert whole.utilisation_percent == pytest.approx(sum(part.utilisation_percent for part in parts) / 2)
