@@ -18,7 +18,6 @@ _END = b"\x01"  # after the last one, so that there is a place behind it
 
 Ints = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
-Marks = npt.NDArray[np.bool_]
 
 
 def check_packed(histograms: Iterable[bytes]) -> None:
@@ -63,21 +62,14 @@ def _check(texts: list[bytes]) -> None:
     counts_at, steps_at = ends[first - 1] + 1, ends[steps - 1] + 1  # among the bytes
     changes = np.zeros(len(data), np.uint8)  # of the first byte of each number the lowest bit
     np.bitwise_and(data[1:], low[:-1], out=changes[1:])
-    changed, _ = _sums(changes, counts_at, steps_at)
-    if (changed != end - steps).any():
+    places = np.column_stack((counts_at, steps_at)).ravel()  # sums from each to the next: of counts, then of steps
+    if (np.add.reduceat(changes, places, dtype=np.int32)[::2] != end - steps).any():
         raise BadItem("A histogram does not hold as many steps as it says.")
-    # A step of 0 puts two buckets in one place; the next text, which the last sums go into, begins with another number.
-    _, nothing = _sums(zeros, counts_at, steps_at)
+    # A step of 0 puts two buckets in one place; the next text's first number, up to which is summed, is none.
+    nothing = np.add.reduceat(zeros, places, dtype=np.int32)[1::2]
     unchanged = (changes[counts_at] == 0) & (changes[ends[first] + 1] == 0) & (buckets > 1)
     if nothing.any() or unchanged.any():  # the second: after a midpoint of 0, whose step is 0, there must be one
         raise BadItem("A histogram's buckets are not in order.")
-
-
-def _sums(values: Bytes | Marks, here: Ints, there: Ints) -> tuple[Ints, Ints]:
-    """From each place here to that there, which is behind it; and from there to the next one here, or the end."""
-    places = np.column_stack((here, there)).ravel()
-    sums = np.add.reduceat(values, places, dtype=np.int32)
-    return sums[::2], sums[1::2]
 
 
 def _buckets(data: Bytes, starts: Ints) -> Ints:
