@@ -23,6 +23,8 @@ from webapp.core.services import audit
 
 # Sent inside the transaction, with `before` and `after`: apps above put the new name where they wrote the old one.
 renamed = Signal()
+# Sent inside the transaction, with `user` and `by`: the person may not change anything any more.
+lost_rights = Signal()
 
 
 @transaction.atomic
@@ -62,6 +64,8 @@ def change_role(*, user: User, role: Role, by: User, knowing: bool = False) -> N
     before, locked.role = locked.role, role
     locked.save(update_fields=["role"])
     audit(by=by, action="user.role", subject=locked.username, detail={"before": before, "after": role.value})
+    if not locked.is_operator:
+        lost_rights.send(sender=User, user=locked, by=by)
 
 
 @transaction.atomic
@@ -73,6 +77,7 @@ def deactivate_user(*, user: User, by: User, knowing: bool = False) -> None:
     _refuse_unknowing(locked, by, knowing, "you will be logged out and cannot log in again")
     _refuse_last_admin(locked)
     _set_active(locked, active=False, by=by, action="user.deactivate")
+    lost_rights.send(sender=User, user=locked, by=by)
 
 
 @transaction.atomic
@@ -108,6 +113,7 @@ def remove_user(*, user: User, by: User, knowing: bool = False) -> None:
     locked.set_unusable_password()  # brought back, they get in by a new link only
     locked.save(update_fields=["is_active", "left_at", "password"])
     audit(by=by, action="user.leave", subject=locked.username, detail={"tokens_revoked": revoked})
+    lost_rights.send(sender=User, user=locked, by=by)
 
 
 @transaction.atomic
@@ -140,7 +146,7 @@ def _locked(user: User) -> User:
     """The person as they are now. All active admins are locked with them, in one order: two admins who
     demote each other at once would otherwise both see the other one left."""
     admins = User.objects.filter(role=Role.ADMIN, is_active=True) | User.objects.filter(pk=user.pk)
-    return {one.pk: one for one in admins.order_by("pk").select_for_update()}[user.pk]
+    return {one.pk: one for one in admins.order_by("pk").select_for_update(no_key=True)}[user.pk]
 
 
 def _refuse_last_admin(locked: User) -> None:

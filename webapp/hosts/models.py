@@ -160,6 +160,69 @@ class Target(models.Model):
         return self.serial or self.stable_id
 
 
+class HostGroup(models.Model):
+    """Hosts on which the same plan is run, each with its targets and a label that comparisons show."""
+
+    slug = models.SlugField(unique=True, max_length=63)
+    title = models.CharField(max_length=120)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["slug"]
+
+    def __str__(self) -> str:
+        return self.title
+
+
+class GroupMember(models.Model):
+    """A host of a group, with the targets that are used there."""
+
+    group = models.ForeignKey(HostGroup, on_delete=models.CASCADE, related_name="members")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="memberships")
+    targets = models.ManyToManyField(Target, related_name="memberships")
+    label = models.CharField(max_length=63)
+    place = models.PositiveSmallIntegerField()  # in the order of the group, from 0
+
+    class Meta:
+        ordering = ["group", "place"]
+        constraints = [
+            models.UniqueConstraint(fields=["group", "host"], name="group_has_host_once"),
+            models.UniqueConstraint(fields=["group", "label"], name="group_has_label_once"),
+            models.UniqueConstraint(
+                fields=["group", "place"], name="group_place_once", deferrable=models.Deferrable.DEFERRED
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.label
+
+
+class MaintenanceWindow(models.Model):
+    """When a host gets no trials: every week, or once. A trial that is under way when it opens goes on to its end."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="maintenance_windows")
+    days = models.JSONField(default=list)  # 0 is Monday; none: it is open once, from `starts_at` to `ends_at`
+    opens = models.TimeField(null=True)
+    closes = models.TimeField(null=True)
+    time_zone = models.CharField(max_length=64, default="UTC")
+    starts_at = models.DateTimeField(null=True)
+    ends_at = models.DateTimeField(null=True)
+    note = models.CharField(max_length=500, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(opens__isnull=False, closes__isnull=False, starts_at=None, ends_at=None)
+                & ~models.Q(days=[])
+                | models.Q(opens=None, closes=None, days=[], ends_at__gt=models.F("starts_at")),
+                name="maintenance_window_weekly_or_once",
+            ),
+        ]
+
+
 class EnduranceRating(models.Model):
     """What the drive under a target is rated to be written to, as a person entered it."""
 

@@ -39,13 +39,18 @@ LONGEST_REASON = 500
 
 
 @transaction.atomic
-def pause_run(*, run: Run, by: User | None) -> None:
-    """Send nothing more of a run until it is resumed. Raises Refusal run_not_open."""
+def pause_run(*, run: Run, by: User | None, reason: str = "") -> None:
+    """Send nothing more of a run until it is resumed. Raises Refusal run_not_open.
+
+    `reason` is a sentence for a pause that is not a person's. A person who pauses such a run makes the pause theirs.
+    """
     locked = _locked_open(run)
     if locked.state != RunState.PAUSED:
-        move_run(locked, RunState.PAUSED, code="paused", reason=PAUSED.format(_name(by)))
-        Run.objects.filter(pk=locked.pk).update(paused_by=by)
-        audit(by=by, action="run.pause", subject=str(locked))
+        move_run(locked, RunState.PAUSED, code="paused", reason=reason or PAUSED.format(_name(by)))
+    elif by is None or locked.paused_by_id is not None:
+        return
+    Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_reason=reason)
+    audit(by=by, action="run.pause", subject=str(locked), detail={"reason": reason} if reason else None)
     run.refresh_from_db()
 
 
@@ -53,12 +58,14 @@ def pause_run(*, run: Run, by: User | None) -> None:
 def resume_run(*, run: Run, by: User | None) -> None:
     """Let a paused run go on. Raises Refusal run_not_open.
 
-    What destroys must be armed again after a pause that was longer than an arming lasts.
+    What destroys must be armed again where the arming ended in a pause of more than ARMING_SECONDS. (The arming of a
+    run that a person started never outlasts such a pause; that of a scheduled run may.)
     """
     locked = _locked_open(run)
     if locked.state == RunState.PAUSED:
-        if locked.paused_at and timezone.now() - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
-            Run.objects.filter(pk=locked.pk).update(armed_until=None)
+        now = timezone.now()
+        if locked.paused_at and now - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
+            Run.objects.filter(pk=locked.pk, armed_until__lt=now).update(armed_until=None)
         before = RunState.RUNNING if locked.started_at else RunState.QUEUED
         move_run(locked, before, code="resumed", reason=RESUMED.format(_name(by)))
         audit(by=by, action="run.resume", subject=str(locked))

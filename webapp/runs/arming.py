@@ -94,9 +94,12 @@ def refuse_untyped(targets: Sequence[Target], serials: Sequence[str]) -> None:
         raise Refusal("not_armed", f"This destroys what is on the drives. To arm it, type: {wanted}.")
 
 
-def arm(*, run: Run, serials: Sequence[str], targets: Sequence[Target], by: User | None) -> None:
-    """Write it down; the caller has looked at the serials and holds the run."""
-    until = timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
+def arm(
+    *, run: Run, serials: Sequence[str], targets: Sequence[Target], by: User | None, until: datetime | None = None
+) -> None:
+    """Record the arming; the caller has checked the serials and holds the run. It ends after ARMING_SECONDS unless
+    `until` says when."""
+    until = until or timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
     run.armed_serials, run.armed_until, run.armed_by = list(serials), until, by
     run.save(update_fields=["armed_serials", "armed_until", "armed_by"])
     drives = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in targets]

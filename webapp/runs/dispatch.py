@@ -9,8 +9,8 @@ of a run's trials failed in a row gets no more of it (stop_rule). The order is p
 where the broker is away the next tick publishes it again.
 
 A host that has not been heard for a while gets nothing: what waits for it is given to it when it is back,
-after it was asked what became of what it had. A host in maintenance gets no trials, but settings that a run has
-changed there are put back.
+after it was asked what became of what it had. A host in maintenance, or in one of its maintenance windows, gets no
+trials, but settings that a run has changed there are put back.
 """
 
 import logging
@@ -22,6 +22,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
 from webapp.runs.ending import settle_run
 from webapp.runs.locks import free, keys_of, take_locks
@@ -137,7 +138,9 @@ def _next_trial(run: Run, host_id: UUID) -> Trial | None:
 
 
 def _planned(host_id: UUID) -> QuerySet[Trial]:
-    """What an active host has still to do; a host that rests has nothing to do."""
+    """Trials that an active host has still to do: none while it is in maintenance."""
+    if open_window(host_id):
+        return Trial.objects.none()
     waiting = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
     return waiting.filter(host__state=HostState.ACTIVE)
 

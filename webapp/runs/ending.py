@@ -123,7 +123,7 @@ def _verdict(run: Run, troubles: Sequence[str]) -> tuple[RunState, str, str]:
     if troubles:
         return RunState.FAILED, "settings_not_restored", "Settings were not put back. " + "; ".join(troubles)
     if run.cancel_requested_at:
-        return RunState.CANCELLED, "cancelled", "A person cancelled the run."
+        return RunState.CANCELLED, "cancelled", run.cancel_reason or "A person cancelled the run."
     if not run.trials.exclude(reason_code="skipped").exists():
         return RunState.CANCELLED, "skipped", "Every trial of it was skipped."
     if stopped := run.trials.filter(reason_code=STOPPED).count():

@@ -28,6 +28,14 @@ class RunState(models.TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+class Priority(models.IntegerChoices):
+    """Where a new run enters the queue: before all waiting runs of a lower priority."""
+
+    LOW = -1, "Low"
+    NORMAL = 0, "Normal"
+    HIGH = 1, "High"
+
+
 OPEN_RUN_STATES = (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED, RunState.CLOSING)
 
 
@@ -81,6 +89,7 @@ class Run(models.Model):
     seed = models.BigIntegerField()  # of the order of trials
     trial_count = models.PositiveIntegerField()
     cancel_requested_at = models.DateTimeField(null=True)
+    cancel_reason = models.CharField(max_length=300, blank=True)  # where no person cancelled it
     armed_serials = models.JSONField(default=list)  # typed by `armed_by`; kept after the arming has ended
     armed_until = models.DateTimeField(null=True)  # the run must begin before; null where it was disarmed
     armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -89,9 +98,12 @@ class Run(models.Model):
     note = models.TextField(blank=True)  # written with the start; later ones are rows of Note
     # Order in which hosts take up runs, smallest first; null once ended. Open runs without one come last.
     queue_place = models.BigIntegerField(null=True)
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     paused_at = models.DateTimeField(null=True)  # set while paused
     paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    pause_reason = models.CharField(max_length=300, blank=True)  # set while paused, where no person did it
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked all its results
+    label = models.CharField(max_length=63, blank=True)  # of its host in a group: a dimension of comparisons
     again_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="again")
     request_id = models.UUIDField(null=True, unique=True)  # of the form that started it: sent twice, it starts once
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")

@@ -8,6 +8,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.formatting import bytes_decimal
+from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
@@ -42,6 +43,8 @@ def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
     usable = (HostState.ACTIVE, HostState.MAINTENANCE) if also_in_maintenance else (HostState.ACTIVE,)
     if host.state not in usable:
         raise Refusal("host_unavailable", f"Host {host} is {host.get_state_display().lower()} and takes no runs.")
+    if not also_in_maintenance and (window := open_window(host.pk)):
+        raise Refusal("host_unavailable", f"Host {host} is {window} and takes no runs.")
     heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < heard_since:
         raise Refusal("host_unavailable", f"Host {host} has not been heard lately. Is its worker running?")

@@ -3,7 +3,7 @@
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
@@ -24,8 +24,8 @@ from webapp.runs.arming import arm
 from webapp.runs.at_once import FurtherTarget
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, Trial
-from webapp.runs.queue import last_place, lock_queue
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, Priority, Run, RunState, Trial
+from webapp.runs.queue import lock_queue, place_for
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
@@ -44,6 +44,10 @@ class StartOptions:
     again_of: Run | None = None
     keep: Callable[[PlannedTrial], bool] | None = None  # only these trials of the plan
     request_id: UUID | None = None  # the same one twice starts one run
+    priority: Priority = Priority.NORMAL
+    label: str = ""  # of its host in a group
+    armed_by: User | None = None  # where it was not the one who starts it
+    armed_until: datetime | None = None  # where not the usual time from now
 
 
 def start_run(
@@ -113,7 +117,9 @@ def _create_run(
         return known
     run = Run.objects.create(
         number=number,
-        queue_place=last_place(),
+        queue_place=place_for(options.priority),
+        priority=options.priority,
+        label=options.label,
         again_of=options.again_of,
         request_id=options.request_id,
         version=version,
@@ -125,7 +131,8 @@ def _create_run(
     )
     run.targets.set(targets)
     if armed:
-        arm(run=run, serials=armed, targets=[target for target in targets if target.arming_serial in armed], by=by)
+        drives = [target for target in targets if target.arming_serial in armed]
+        arm(run=run, serials=armed, targets=drives, by=options.armed_by or by, until=options.armed_until)
     by_id = {str(target.pk): target for target in targets}
     trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials]
     Trial.objects.bulk_create(trials)
@@ -168,16 +175,19 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
 
 
 @transaction.atomic
-def cancel_run(*, run: Run, by: User | None) -> None:
-    """Cancel what has not begun, ask what is under way to stop, and put settings back. Twice is the same as once."""
+def cancel_run(*, run: Run, by: User | None, reason: str = "") -> None:
+    """Cancel what has not begun, ask what is under way to stop, and put settings back. Twice is the same as once.
+
+    `reason` is a sentence for a cancellation that is not a person's.
+    """
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.state in ENDED_RUN_STATES or locked.state == RunState.CLOSING or locked.cancel_requested_at:
         return
-    locked.cancel_requested_at = timezone.now()
-    locked.save(update_fields=["cancel_requested_at"])
+    locked.cancel_requested_at, locked.cancel_reason = timezone.now(), reason
+    locked.save(update_fields=["cancel_requested_at", "cancel_reason"])
     cancelled = cancel_planned_trials(locked)
     _shorten_unaccepted(locked)
-    audit(by=by, action="run.cancel", subject=str(locked), detail={"trials": cancelled})
+    audit(by=by, action="run.cancel", subject=str(locked), detail={"trials": cancelled, "reason": reason})
     settle_run(locked.pk)
     for host_id in locked.trials.order_by().values_list("host_id", flat=True).distinct():
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]

@@ -13,6 +13,7 @@ from uuid import UUID
 from django.db.models import Max
 from django.utils import timezone
 
+from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.plans.estimate import OVERHEAD_S
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, waits_for_arming
@@ -87,6 +88,7 @@ class _Known:
         }
         self.wanted = _wanted_keys(list(self.locks))
         self.closing = _closing()
+        self.windows = open_windows({host for _, host in self.loads})
         for place in self.closing:
             self.loads.setdefault(place, Load(0, 0, 0.0))
 
@@ -143,7 +145,7 @@ def _host_queue(host: Host, known: _Known) -> HostQueue:
     runs.sort(key=lambda run: not _works(run, host, known))  # stable: otherwise the order of the queue
     entries: list[Entry] = []
     free_at: datetime | None = timezone.now()
-    trouble = _host_trouble(host)
+    trouble = _host_trouble(host, known.windows.get(host.pk))
     for run in runs:
         entry = _entry(run, host, known, entries, None if trouble else free_at)
         if not entry.waits_for or entry.starts_at:
@@ -156,9 +158,11 @@ def _works(run: Run, host: Host, known: _Known) -> bool:
     return (run.pk, host.pk) in known.closing or (run.state != RunState.PAUSED and (run.pk, host.pk) in known.holding)
 
 
-def _host_trouble(host: Host) -> str:
+def _host_trouble(host: Host, window: OpenWindow | None) -> str:
     if host.state != HostState.ACTIVE:
         return f"{host} is in maintenance" if host.state == HostState.MAINTENANCE else f"{host} was revoked"
+    if window:
+        return f"{host} is {window}"
     heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     return "" if host.last_seen_at and host.last_seen_at >= heard_since else f"{host} is offline"
 
@@ -180,7 +184,7 @@ def _blocked(run: Run, host: Host, known: _Known) -> str:
     if (run.pk, host.pk) in known.closing:
         return "its settings are being put back"
     if run.state == RunState.PAUSED:
-        return f"paused by {run.paused_by.username}" if run.paused_by else "paused"
+        return f"paused by {run.paused_by.username}" if run.paused_by else (run.pause_reason or "paused")
     if run.pk in known.unarmed:
         return "waits for arming: too much time passed since its serials were typed"
     return _lock_trouble(host, known, known.wanted.get((run.pk, host.pk), set()))

@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "webapp.runs",
     "webapp.results",
     "webapp.compare",
+    "webapp.schedules",
     "webapp.screens",
 ]
 

@@ -19,6 +19,7 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **__: Any) -> None:
         install_tick()
         install_tidy()
+        install_schedules()
         install_keep_broker()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
@@ -44,6 +45,11 @@ def install_tick() -> None:
 def install_keep_broker() -> None:
     words = "Hosts' users in the broker as the database has them; superseded server keys."
     _install("keep_broker", "webapp.hosts.tasks.keep_broker", KEEP_BROKER_SECONDS, words)
+
+
+def install_schedules() -> None:
+    """By name: schedules are above runs."""
+    _install("schedules", "webapp.schedules.tasks.tick", TICK_SECONDS, "Due times, windows and deadlines of schedules.")
 
 
 def install_tidy() -> None:

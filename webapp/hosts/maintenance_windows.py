@@ -1,0 +1,129 @@
+"""When a host is in a maintenance window, and writing those windows down.
+
+In a window the host gets no trials, as in maintenance that a person begins; runs that worked there put their
+settings back, and go on when the window closes.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.core.windows import Span, WeeklyWindow, time_zone, weekly_window
+from webapp.hosts.models import Host, MaintenanceWindow
+
+MOST_WINDOWS = 50
+LONGEST_NOTE = 500
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """A window that is open now."""
+
+    until: datetime
+    note: str
+
+    def __str__(self) -> str:
+        note = f" ({self.note})" if self.note else ""
+        return f"in a maintenance window until {self.until:%Y-%m-%d %H:%M} UTC{note}"
+
+
+def open_window(host_id: UUID, at: datetime | None = None) -> OpenWindow | None:
+    """The window of a host that is open at this moment (default: now), the one that closes last."""
+    return open_windows([host_id], at).get(host_id)
+
+
+def open_windows(host_ids: Collection[UUID], at: datetime | None = None) -> dict[UUID, OpenWindow]:
+    """Of each host that is in a window, the one that closes last. One query."""
+    moment = at or timezone.now()
+    found: dict[UUID, OpenWindow] = {}
+    for window in MaintenanceWindow.objects.filter(host__in=host_ids):
+        span = span_at(window, moment)
+        if span and (window.host_id not in found or span.closes > found[window.host_id].until):
+            found[window.host_id] = OpenWindow(span.closes, window.note)
+    return found
+
+
+def span_at(window: MaintenanceWindow, at: datetime) -> Span | None:
+    """The open span of this window that contains the moment."""
+    if window.starts_at and window.ends_at:
+        return Span(window.starts_at, window.ends_at) if window.starts_at <= at < window.ends_at else None
+    return weekly(window).span_at(at)
+
+
+def next_span(window: MaintenanceWindow, at: datetime) -> Span | None:
+    """The first span that opens after the moment."""
+    if window.starts_at and window.ends_at:
+        return Span(window.starts_at, window.ends_at) if window.starts_at > at else None
+    return weekly(window).next_span(at)
+
+
+def weekly(window: MaintenanceWindow) -> WeeklyWindow:
+    """Of a row that repeats every week."""
+    assert window.opens is not None
+    assert window.closes is not None
+    return WeeklyWindow(tuple(window.days), window.opens, window.closes, ZoneInfo(window.time_zone))
+
+
+def in_words(window: MaintenanceWindow) -> str:
+    """“22:00 to 06:00, every day (Europe/Berlin)”, or its two moments."""
+    if window.starts_at and window.ends_at:
+        return f"{window.starts_at:%Y-%m-%d %H:%M} to {window.ends_at:%Y-%m-%d %H:%M} UTC"
+    return str(weekly(window))
+
+
+@transaction.atomic
+def add_weekly_window(
+    *, host: Host, days: Sequence[int], opens: time, closes: time, zone: str, note: str, by: User | None
+) -> MaintenanceWindow:
+    """Raises Refusal window_refused, time_zone_refused or note_too_long."""
+    weekly_rule = weekly_window(days, opens, closes, time_zone(zone))
+    if len(weekly_rule.days) == 7 and opens == closes:
+        words = "This window never closes. Begin maintenance of the host instead."
+        raise Refusal("window_refused", words)
+    return _add(
+        host, MaintenanceWindow(days=list(weekly_rule.days), opens=opens, closes=closes, time_zone=zone), note, by
+    )
+
+
+@transaction.atomic
+def add_single_window(
+    *, host: Host, starts_at: datetime, ends_at: datetime, note: str, by: User | None
+) -> MaintenanceWindow:
+    """Raises Refusal window_refused or note_too_long."""
+    if ends_at <= starts_at:
+        raise Refusal("window_refused", "The window never opens: its end is not after its start.")
+    if ends_at <= timezone.now():
+        raise Refusal("window_refused", "The window never opens: its end has passed.")
+    return _add(host, MaintenanceWindow(starts_at=starts_at, ends_at=ends_at), note, by)
+
+
+def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> MaintenanceWindow:
+    window.note = note.strip()
+    if len(window.note) > LONGEST_NOTE:
+        raise Refusal("note_too_long", f"The note has {len(window.note)} characters; {LONGEST_NOTE} is the most.")
+    Host.objects.select_for_update().get(pk=host.pk)
+    if host.maintenance_windows.count() >= MOST_WINDOWS:
+        raise Refusal("window_refused", f"{host} has {MOST_WINDOWS} windows, which is the most. Delete one first.")
+    window.host, window.created_by = host, by
+    window.save()
+    detail = {"window": in_words(window), "note": window.note}
+    audit(by=by, action="host.window_add", subject=host.slug, detail=detail)
+    return window
+
+
+@transaction.atomic
+def delete_window(*, window: MaintenanceWindow, by: User | None) -> bool:
+    """False where it was deleted before."""
+    words = in_words(window)
+    deleted, _ = MaintenanceWindow.objects.filter(pk=window.pk).delete()
+    if deleted:
+        audit(by=by, action="host.window_delete", subject=window.host.slug, detail={"window": words})
+    return bool(deleted)

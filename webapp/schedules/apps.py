@@ -1,0 +1,11 @@
+from importlib import import_module
+
+from django.apps import AppConfig
+
+
+class SchedulesConfig(AppConfig):
+    name = "webapp.schedules"
+    default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        import_module("webapp.schedules.owners")  # importing it listens to `lost_rights`

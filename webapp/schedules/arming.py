@@ -1,0 +1,95 @@
+"""A person's permission that the runs of a schedule may overwrite drives.
+
+It names the schedule, the drives by their serials, the person and the day on which it ends. It ends early where the
+plan version, the targets or the owner change, or the person may no longer change anything. Each run takes it over
+when it starts (`runs.arming`).
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.hosts.models import Target
+from webapp.plans.destruction import destroyed
+from webapp.plans.document import read
+from webapp.plans.expand import expand
+from webapp.plans.models import PlanVersion
+from webapp.plans.preview import PREVIEW_SEED
+from webapp.plans.selectors import facts_of
+from webapp.runs.arming import refuse_untyped
+from webapp.schedules.models import Schedule
+from webapp.schedules.selectors import all_targets
+
+LONGEST_ARMING = timedelta(days=366)
+ARMING_COLUMNS = ("armed_serials", "armed_until", "armed_by")
+NOT_ARMED = "It overwrites drives and is not armed."
+
+
+@transaction.atomic
+def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime, by: User) -> None:
+    """Permit its runs to overwrite the drives with these serials until a date, in the name of this person.
+
+    Raises Refusal nothing_to_arm, not_destroyable, not_armed or arming_refused.
+    """
+    locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+    drives = drives_to_be_armed(locked)
+    if not drives:
+        raise Refusal("nothing_to_arm", "This schedule overwrites no drive.")
+    if fixed := [target for target in drives if not target.destroy]:
+        raise Refusal("not_destroyable", f"The policy of the host does not allow overwriting {_listed(fixed)}.")
+    refuse_untyped(drives, serials)
+    now = timezone.now()
+    if not now < until <= now + LONGEST_ARMING:
+        raise Refusal("arming_refused", "The arming ends at a time from now on, within the next 366 days.")
+    locked.armed_serials = [target.arming_serial for target in drives]
+    locked.armed_until, locked.armed_by = until, by
+    locked.save(update_fields=ARMING_COLUMNS)
+    words = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in drives]
+    detail = {"drives": words, "until": until.isoformat(), "plan": str(locked.version)}
+    audit(by=by, action="schedule.arm", subject=str(locked), detail=detail)
+
+
+@transaction.atomic
+def disarm_schedule(*, schedule: Schedule, by: User) -> None:
+    """Its later runs overwrite nothing. A run that has started keeps its arming: disarm that run itself."""
+    locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+    if locked.armed_until is None:
+        return
+    serials = locked.armed_serials
+    end_arming(locked)
+    locked.save(update_fields=ARMING_COLUMNS)
+    audit(by=by, action="schedule.disarm", subject=str(locked), detail={"serials": serials})
+
+
+def end_arming(schedule: Schedule) -> None:
+    """The caller saves ARMING_COLUMNS."""
+    schedule.armed_serials, schedule.armed_until, schedule.armed_by = [], None, None
+
+
+def drives_to_be_armed(schedule: Schedule) -> list[Target]:
+    """What its runs would overwrite, whether it is armed or not."""
+    return drives_overwritten(schedule.version, all_targets(schedule))
+
+
+def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[Target]:
+    """Devices and files that a run would overwrite: to be armed by their serials."""
+    if not targets:
+        return []
+    expansion = expand(read(version.document), [facts_of(target) for target in targets], seed=PREVIEW_SEED)
+    return destroyed(expansion.trials, targets)
+
+
+def refuse_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:
+    """Raises Refusal not_armed unless the schedule is armed, now, for all of these drives."""
+    in_time = schedule.armed_until is not None and schedule.armed_until > timezone.now()
+    if drives and not (in_time and all(target.arming_serial in schedule.armed_serials for target in drives)):
+        raise Refusal("not_armed", f"{NOT_ARMED} Arm it: type the serial of {_listed(drives)}.")
+
+
+def _listed(targets: Sequence[Target]) -> str:
+    return ", ".join(f"{target} ({target.arming_serial})" for target in targets)

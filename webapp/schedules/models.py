@@ -1,0 +1,178 @@
+"""Schedules, and what became of each of their due times.
+
+Occurrence:  waiting -> started -> ended
+             waiting -> missed
+`ended` says nothing about success: the state of the occurrence's run does.
+"""
+
+import uuid
+
+from django.conf import settings
+from django.core.validators import MinValueValidator
+from django.db import models
+from django.db.models import Q
+
+from webapp.hosts.models import Host, HostGroup, Target
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import Priority, Run
+
+
+class Trigger(models.TextChoices):
+    """What makes a schedule due."""
+
+    ONCE = "once", "Once"
+    CRON = "cron", "Recurring"
+    AFTER_SCHEDULE = "after_schedule", "After another schedule"
+    AFTER_RUN = "after_run", "After a run"
+
+
+class Condition(models.TextChoices):
+    """Which ending of the run before makes the next one due."""
+
+    DONE = "done", "Only if it is done"
+    ANY = "any", "However it ends"
+
+
+class GroupOrder(models.TextChoices):
+    SIDE_BY_SIDE = "side_by_side", "Side by side"
+    ONE_BY_ONE = "one_by_one", "One after another"
+
+
+class Overlap(models.TextChoices):
+    """What happens at a due time while an earlier run of the schedule is still going."""
+
+    SKIP = "skip", "Skip the new one"
+    WAIT = "wait", "Wait for it to end"
+
+
+class AtDeadline(models.TextChoices):
+    NOTIFY = "notify", "Send a notice"
+    CANCEL = "cancel", "Cancel the run"
+
+
+class OccurrenceState(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    STARTED = "started", "Started"
+    ENDED = "ended", "Ended"
+    MISSED = "missed", "Missed"
+
+
+OPEN_OCCURRENCE_STATES = (OccurrenceState.WAITING, OccurrenceState.STARTED)
+
+
+class Schedule(models.Model):
+    """When a version of a plan runs, and on which targets or group of hosts, without a person starting it."""
+
+    name = models.CharField(max_length=80)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="schedules")
+    version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="schedules")
+    targets = models.ManyToManyField(Target, related_name="schedules")  # none where it has a group
+    target_order = models.JSONField(default=list)  # their ids as chosen
+    group = models.ForeignKey(HostGroup, on_delete=models.PROTECT, null=True, related_name="schedules")
+    group_order = models.CharField(max_length=12, choices=GroupOrder.choices, default=GroupOrder.SIDE_BY_SIDE)
+    note = models.CharField(max_length=500, blank=True)
+
+    trigger = models.CharField(max_length=14, choices=Trigger.choices)
+    once_at = models.DateTimeField(null=True)
+    cron = models.CharField(max_length=100, blank=True)
+    time_zone = models.CharField(max_length=64, default="UTC")  # IANA name: of the cron line and the window
+    after_schedule = models.ForeignKey("self", on_delete=models.PROTECT, null=True, related_name="followers")
+    after_run = models.ForeignKey(Run, on_delete=models.CASCADE, null=True, related_name="followed_by")
+    condition = models.CharField(max_length=4, choices=Condition.choices, default=Condition.DONE)
+
+    # The run is paused outside its weekly window; no days: there is no window. See core.windows.
+    window_days = models.JSONField(default=list)
+    window_opens = models.TimeField(null=True)
+    window_closes = models.TimeField(null=True)
+
+    start_within_s = models.PositiveIntegerField(default=3600)  # latest start, from the due time
+    deadline_s = models.PositiveIntegerField(null=True, validators=[MinValueValidator(1)])  # from the due time
+    at_deadline = models.CharField(max_length=6, choices=AtDeadline.choices, default=AtDeadline.NOTIFY)
+    overlap = models.CharField(max_length=4, choices=Overlap.choices, default=Overlap.SKIP)
+    priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
+
+    enabled = models.BooleanField(default=True)
+    off_reason = models.CharField(max_length=300, blank=True)  # why it is switched off, where no person did it
+    next_due_at = models.DateTimeField(null=True)  # null: not known beforehand, or never again
+    deleted_at = models.DateTimeField(null=True)
+
+    # A person's permission to overwrite drives. Ends when schedule, plan version or targets change.
+    armed_serials = models.JSONField(default=list)
+    armed_until = models.DateTimeField(null=True)
+    armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["name"], name="schedule_name_once", condition=Q(deleted_at=None)),
+            models.CheckConstraint(
+                condition=Q(trigger="once", once_at__isnull=False)
+                | (Q(trigger="cron") & ~Q(cron=""))
+                | Q(trigger="after_schedule", after_schedule__isnull=False)
+                | Q(trigger="after_run", after_run__isnull=False),
+                name="schedule_trigger_has_its_value",
+            ),
+            models.CheckConstraint(
+                condition=Q(window_days=[]) | Q(window_opens__isnull=False, window_closes__isnull=False),
+                name="schedule_window_has_times",
+            ),
+            models.CheckConstraint(condition=Q(deleted_at=None) | Q(enabled=False), name="schedule_deleted_is_off"),
+        ]
+        indexes = [
+            # the scheduler looks for what is due every few seconds
+            models.Index(fields=["next_due_at"], name="schedule_due", condition=Q(enabled=True)),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Occurrence(models.Model):
+    """One due time of a schedule; for a group of hosts there is one for each host."""
+
+    # Also the request id of its run, so that starting twice starts one run.
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="occurrences")
+    due_at = models.DateTimeField()
+    part = models.PositiveSmallIntegerField(default=0)  # place of its host in the group, from 0
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, null=True, related_name="+")  # of a group
+    # Since when it may start, if nothing is in the way: null while the host before it in the group has its turn.
+    ready_at = models.DateTimeField(null=True)
+    state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)
+    reason_code = models.CharField(max_length=60, blank=True)  # why it was missed
+    reason = models.TextField(blank=True)  # why it was missed, or what it waits for
+    run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="occurrence")
+    held_at = models.DateTimeField(null=True)  # the scheduler paused its run: the window is closed since
+    late_at = models.DateTimeField(null=True)  # passed its deadline
+    over_at = models.DateTimeField(null=True)  # ended or missed
+
+    class Meta:
+        ordering = ["-due_at", "part"]
+        constraints = [
+            models.UniqueConstraint(fields=["schedule", "due_at", "part"], name="occurrence_once"),
+            models.CheckConstraint(condition=Q(state__in=OccurrenceState.values), name="occurrence_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state="missed") | ~Q(reason_code=""), name="occurrence_missed_has_reason"
+            ),
+        ]
+        indexes = [
+            # the scheduler looks at what is open every few seconds
+            models.Index(fields=["due_at"], name="occurrence_open", condition=Q(state__in=OPEN_OCCURRENCE_STATES)),
+            models.Index(fields=["-due_at"], name="occurrence_latest_first"),  # the calendar
+        ]
+
+    def __str__(self) -> str:
+        on = f" on {self.host}" if self.host else ""
+        return f"{self.schedule.name}, due {self.due_at:%Y-%m-%d %H:%M} UTC{on}"
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_OCCURRENCE_STATES
+
+
+class SchedulerTick(models.Model):
+    """One row: when the scheduler last looked. A gap tells an outage."""
+
+    at = models.DateTimeField()

@@ -1,0 +1,67 @@
+"""Schedules of people who may no longer change anything.
+
+They go to the admin who took the rights away, switched off and disarmed, until somebody switches them on. So every
+schedule always has an owner who may run it.
+"""
+
+from typing import Any
+
+from django.db import transaction
+from django.dispatch import receiver
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import Role, User
+from webapp.core.people import lost_rights
+from webapp.core.services import audit
+from webapp.schedules.arming import ARMING_COLUMNS, end_arming
+from webapp.schedules.due import miss_waiting
+from webapp.schedules.models import Schedule
+
+
+@receiver(lost_rights)
+def hand_over(*, user: User, by: User, **_: Any) -> None:
+    """Give this person's schedules to an admin, and end their armings. Runs inside the caller's transaction."""
+    for schedule in Schedule.objects.select_for_update().filter(armed_by=user):
+        _disarm(schedule)
+    heir = by if by.is_administrator and by.is_active and by.pk != user.pk else _another_admin(user)
+    for schedule in Schedule.objects.select_for_update().filter(owner=user):
+        was_on = schedule.enabled
+        schedule.owner = heir
+        schedule.enabled, schedule.next_due_at = False, None
+        schedule.off_reason = f"Its owner {user.username} may no longer run it." if was_on else schedule.off_reason
+        schedule.save(update_fields=["owner", "enabled", "next_due_at", "off_reason"])
+        miss_waiting(schedule, "switched_off", schedule.off_reason, now=timezone.now())
+        audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
+
+
+@transaction.atomic
+def take_over(*, schedule: Schedule, by: User) -> None:
+    """Become the owner. An arming ends: it is the word of the person who gave it. Raises Refusal not_allowed."""
+    locked = Schedule.objects.select_for_update().get(pk=schedule.pk)
+    if not by.is_operator:
+        raise Refusal("not_allowed", f"Your role is {by.role}; owning a schedule needs the role operator.")
+    if locked.owner_id == by.pk:
+        return
+    before, locked.owner = locked.owner, by
+    locked.save(update_fields=["owner"])
+    _disarm(locked)
+    audit(by=by, action="schedule.owner", subject=str(locked), detail=_moved(before, by))
+
+
+def _disarm(schedule: Schedule) -> None:
+    end_arming(schedule)
+    schedule.save(update_fields=ARMING_COLUMNS)
+
+
+def _another_admin(user: User) -> User:
+    """There is one: the last admin who can log in is never removed."""
+    admins = User.objects.filter(role=Role.ADMIN, is_active=True).exclude(pk=user.pk)
+    found = admins.order_by("date_joined").first()
+    if found is None:
+        raise Refusal("schedules_owned", f"{user.username} owns schedules. Make another person an admin first.")
+    return found
+
+
+def _moved(before: User, after: User) -> dict[str, object]:
+    return {"before": before.username, "after": after.username}

@@ -1,0 +1,98 @@
+"""What a schedule does to its runs once they have started: the window, the deadline, and what follows their end."""
+
+from collections.abc import Callable
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from webapp.runs.actions import pause_run, resume_run
+from webapp.runs.models import Run, RunState
+from webapp.runs.services import cancel_run
+from webapp.schedules.due import after_part, local_time
+from webapp.schedules.each import each
+from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
+from webapp.schedules.notify import notify_late
+from webapp.schedules.timing import deadline_of, window_of
+
+
+def end_finished(*, now: datetime) -> None:
+    """Occurrences whose runs have ended, or were deleted, are over."""
+    started = Occurrence.objects.filter(state=OccurrenceState.STARTED)
+    _each(started.filter(run__ended_at__isnull=False) | started.filter(run=None), _end, now)
+
+
+def keep_windows(*, now: datetime) -> None:
+    """Pause runs whose window has closed, and let them go on when it opens.
+
+    Only at those two moments: a person who resumes a run outside its window, or pauses it within, is not overruled.
+    """
+    _each(_going().exclude(schedule__window_days=[]), _keep_window, now)
+
+
+def keep_deadlines(*, now: datetime) -> None:
+    """Runs that have passed their deadline are late: it sends a notice, and cancels the run if told to."""
+    _each(_going().filter(schedule__deadline_s__isnull=False, late_at=None), _keep_deadline, now)
+
+
+def _going() -> QuerySet[Occurrence]:
+    going = Occurrence.objects.filter(state=OccurrenceState.STARTED, run__ended_at=None)
+    return going.filter(run__cancel_requested_at=None).exclude(run__state=RunState.CLOSING)
+
+
+def _each(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
+    """Each in a transaction of its own, locked, unless somebody else works on it."""
+
+    @transaction.atomic
+    def take(key: UUID) -> None:
+        locked = Occurrence.objects.select_for_update(no_key=True, of=("self",), skip_locked=True)
+        occurrence = locked.select_related("schedule", "run").filter(pk=key, over_at=None).first()
+        if occurrence is not None:
+            step(occurrence, now)
+
+    each(found.order_by("due_at", "part").values_list("pk", flat=True), take)
+
+
+def _end(occurrence: Occurrence, now: datetime) -> None:
+    occurrence.state, occurrence.over_at = OccurrenceState.ENDED, now
+    occurrence.save(update_fields=["state", "over_at"])
+    after_part(occurrence.schedule, occurrence.due_at, now=now)
+
+
+def _keep_window(occurrence: Occurrence, now: datetime) -> None:
+    schedule, run = occurrence.schedule, _run(occurrence)
+    window = window_of(schedule)
+    assert window is not None
+    is_open = window.span_at(now) is not None
+    if not is_open and occurrence.held_at is None:
+        if run.state != RunState.PAUSED:
+            pause_run(run=run, by=None, reason=f"Paused outside the window of its schedule: {window}.")
+        _hold(occurrence, now)
+    elif is_open and occurrence.held_at is not None:
+        if run.state == RunState.PAUSED and run.pause_reason:
+            resume_run(run=run, by=None)
+        _hold(occurrence, None)
+
+
+def _hold(occurrence: Occurrence, at: datetime | None) -> None:
+    occurrence.held_at = at
+    occurrence.save(update_fields=["held_at"])
+
+
+def _keep_deadline(occurrence: Occurrence, now: datetime) -> None:
+    schedule = occurrence.schedule
+    limit = deadline_of(schedule, occurrence.due_at)
+    if limit is None or now <= limit:
+        return
+    occurrence.late_at = now
+    occurrence.save(update_fields=["late_at"])
+    notify_late(occurrence, limit)
+    if schedule.at_deadline == AtDeadline.CANCEL:
+        words = f"Its schedule “{schedule}” cancels it at its deadline, {local_time(schedule, limit)}."
+        cancel_run(run=_run(occurrence), by=None, reason=words)
+
+
+def _run(occurrence: Occurrence) -> Run:
+    assert occurrence.run is not None
+    return occurrence.run

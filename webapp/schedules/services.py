@@ -1,0 +1,150 @@
+"""Making, changing, switching and deleting schedules."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.hosts.models import Target
+from webapp.schedules.arming import NOT_ARMED, drives_overwritten, drives_to_be_armed, end_arming, refuse_unarmed
+from webapp.schedules.due import make_occurrences, miss_all, miss_waiting
+from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
+from webapp.schedules.selectors import group_targets
+from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
+from webapp.schedules.timing import due_after, refuse_impossible
+
+
+@transaction.atomic
+def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
+    """A new schedule, switched on; one that overwrites drives is switched off until it is armed.
+
+    Raises Refusal: name_refused, targets_refused, trigger_refused, cron_refused, time_zone_refused, time_passed,
+    window_refused, deadline_refused, limit_refused, plan_deleted.
+    """
+    schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
+    schedule.enabled = not _drives(spec)
+    schedule.off_reason = "" if schedule.enabled else NOT_ARMED
+    _set_next(schedule)
+    schedule.save()
+    schedule.targets.set(spec.targets)
+    audit(by=by, action="schedule.create", subject=str(schedule), detail=_detail(schedule, spec))
+    return schedule
+
+
+@transaction.atomic
+def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Schedule:
+    """Replace everything that `spec` says. Occurrences that have started go on; an arming ends where the plan version
+    or the targets change. Raises Refusal as `create_schedule` does.
+    """
+    locked = _locked(schedule)
+    before = (locked.version_id, locked.group_id, [str(pk) for pk in locked.target_order])
+    drafted(spec, locked, now=timezone.now())
+    if before != (locked.version_id, locked.group_id, locked.target_order):
+        end_arming(locked)
+    try:
+        refuse_unarmed(locked, _drives(spec))
+    except Refusal:
+        locked.enabled, locked.off_reason = False, NOT_ARMED
+    _set_next(locked)
+    locked.save()
+    locked.targets.set(spec.targets)
+    audit(by=by, action="schedule.change", subject=str(locked), detail=_detail(locked, spec))
+    return locked
+
+
+def _set_next(schedule: Schedule) -> None:
+    schedule.next_due_at = next(due_after(schedule, timezone.now()), None) if schedule.enabled else None
+
+
+@transaction.atomic
+def switch_on(*, schedule: Schedule, by: User) -> None:
+    """Let it be due again, from now on. Raises Refusal not_armed, or for a time that has passed."""
+    locked = _locked(schedule)
+    if locked.enabled:
+        return
+    refuse_impossible(locked, timezone.now())
+    refuse_unarmed(locked, drives_to_be_armed(locked))
+    locked.enabled, locked.off_reason = True, ""
+    _set_next(locked)
+    locked.save(update_fields=["enabled", "off_reason", "next_due_at"])
+    audit(by=by, action="schedule.on", subject=str(locked))
+
+
+@transaction.atomic
+def switch_off(*, schedule: Schedule, by: User) -> None:
+    """It is not due any more. What waits is missed; what has started goes on."""
+    locked = _locked(schedule)
+    if not locked.enabled:
+        return
+    _switch_off(locked, f"{by.username} switched the schedule off.")
+    locked.save(update_fields=["enabled", "next_due_at"])
+    audit(by=by, action="schedule.off", subject=str(locked))
+
+
+def _switch_off(locked: Schedule, reason: str) -> None:
+    locked.enabled, locked.next_due_at = False, None
+    miss_waiting(locked, "switched_off", reason, now=timezone.now())
+
+
+@transaction.atomic
+def delete_schedule(*, schedule: Schedule, by: User) -> None:
+    """Take it off the lists. Its history stays, and it can be restored. Raises Refusal schedule_followed."""
+    locked = _locked(schedule)
+    if locked.deleted_at:
+        return
+    followers = [one.name for one in locked.followers.filter(deleted_at=None)]
+    if followers:
+        words = f"Other schedules follow this one: {', '.join(followers)}. Change or delete them first."
+        raise Refusal("schedule_followed", words)
+    _switch_off(locked, f"{by.username} deleted the schedule.")
+    end_arming(locked)
+    locked.deleted_at = timezone.now()
+    locked.save()
+    audit(by=by, action="schedule.delete", subject=str(locked))
+
+
+@transaction.atomic
+def restore_schedule(*, schedule: Schedule, by: User) -> None:
+    """Undo a deletion; the schedule stays switched off. Raises Refusal name_refused."""
+    locked = _locked(schedule)
+    if locked.deleted_at is None:
+        return
+    checked_name(locked.name, locked)
+    locked.deleted_at = None
+    locked.save(update_fields=["deleted_at"])
+    audit(by=by, action="schedule.restore", subject=str(locked))
+
+
+@transaction.atomic
+def make_due(*, schedule: Schedule, by: User) -> None:
+    """Make it due now, besides its own times. Raises Refusal schedule_off."""
+    locked = _locked(schedule)
+    if not locked.enabled:
+        raise Refusal("schedule_off", "The schedule is switched off. Switch it on first.")
+    make_occurrences(locked, timezone.now())
+    audit(by=by, action="schedule.due", subject=str(locked))
+
+
+@transaction.atomic
+def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
+    """Do not start one that waits. Raises Refusal occurrence_not_waiting."""
+    locked = Occurrence.objects.select_for_update(no_key=True).get(pk=occurrence.pk)
+    if locked.state != OccurrenceState.WAITING:
+        raise Refusal("occurrence_not_waiting", f"It is not waiting: it is {locked.get_state_display().lower()}.")
+    miss_all([locked], "skipped", f"{by.username} skipped it.", now=timezone.now())
+    audit(by=by, action="schedule.skip", subject=str(locked.schedule), detail={"due": locked.due_at.isoformat()})
+
+
+def _drives(spec: ScheduleSpec) -> list[Target]:
+    targets = list(spec.targets) if spec.group is None else group_targets(spec.group)
+    return drives_overwritten(spec.version, targets)
+
+
+def _locked(schedule: Schedule) -> Schedule:
+    return Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+
+
+def _detail(schedule: Schedule, spec: ScheduleSpec) -> dict[str, object]:
+    on = [str(target) for target in spec.targets] if spec.group is None else [f"group {spec.group.slug}"]
+    return {"plan": str(spec.version), "on": on, "trigger": schedule.trigger, "cron": schedule.cron}

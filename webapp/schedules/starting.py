@@ -1,0 +1,178 @@
+"""Starting the occurrences that wait, or saying why they wait or were missed.
+
+An occurrence waits while its host is away or in maintenance, its window is closed, an earlier run of the schedule is
+going (if the schedule says so), or another host of its group has its turn. It is missed at its latest start.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from django.db import transaction
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import GroupMember, Target
+from webapp.hosts.selectors import drives_of
+from webapp.runs.models import Priority
+from webapp.runs.services import StartOptions, start_run
+from webapp.schedules.due import local_time, miss_all
+from webapp.schedules.each import each
+from webapp.schedules.models import (
+    OPEN_OCCURRENCE_STATES,
+    GroupOrder,
+    Occurrence,
+    OccurrenceState,
+    Overlap,
+    Schedule,
+)
+from webapp.schedules.selectors import all_targets
+from webapp.schedules.timing import deadline_of, start_within, window_of
+
+# Refusals of a start that pass by themselves: the occurrence waits until its latest start.
+PASSING = frozenset({"host_unavailable", "target_unavailable"})
+
+
+class Missed(Exception):
+    """It will not start any more; `code` and the text say why."""
+
+    def __init__(self, code: str, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
+def start_waiting(*, now: datetime) -> None:
+    """Start what may start, in the order of priority and due time."""
+    waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
+    keys = waiting.order_by("-schedule__priority", "due_at", "part").values_list("pk", flat=True)
+    each(keys, lambda key: _start_one(key, now))
+
+
+@transaction.atomic
+def _start_one(key: UUID, now: datetime) -> None:
+    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",), skip_locked=True)
+    found = locked.select_related("schedule__owner", "schedule__version__plan", "schedule__group", "host")
+    occurrence = found.filter(pk=key, state=OccurrenceState.WAITING).first()
+    if occurrence is None:
+        return
+    try:
+        _refuse_over(occurrence, now)
+        waits_for = _waits_for(occurrence, now)
+        if not waits_for:
+            _refuse_late(occurrence, now, occurrence.reason)
+            waits_for = _start(occurrence, now)
+        if waits_for:
+            _refuse_late(occurrence, now, waits_for)
+            _note(occurrence, waits_for)
+    except Missed as missed:
+        miss_all([occurrence], missed.code, str(missed), now=now)
+
+
+def _note(occurrence: Occurrence, waits_for: str) -> None:
+    if occurrence.reason != waits_for:
+        occurrence.reason = waits_for
+        occurrence.save(update_fields=["reason"])
+
+
+def _refuse_over(occurrence: Occurrence, now: datetime) -> None:
+    """Raises Missed where the schedule no longer allows this start."""
+    schedule = occurrence.schedule
+    if schedule.version.plan.deleted_at:
+        raise Missed("plan_deleted", f"The plan “{schedule.version.plan.title}” was deleted.")
+    if not (schedule.owner.is_active and schedule.owner.is_operator):
+        raise Missed("owner_left", f"The owner of the schedule, {schedule.owner.username}, may no longer start runs.")
+    limit = deadline_of(schedule, occurrence.due_at)
+    if limit and now > limit:
+        raise Missed("deadline_passed", f"Its deadline, {local_time(schedule, limit)}, passed before it could start.")
+    earlier = _earlier_open(occurrence) if schedule.overlap == Overlap.SKIP else None
+    if earlier is not None:
+        raise Missed("still_going", f"{_name(earlier)} was still going.")
+
+
+def _waits_for(occurrence: Occurrence, now: datetime) -> str:
+    """What keeps it from starting now, as a sentence; "" for nothing."""
+    schedule = occurrence.schedule
+    if occurrence.ready_at is None:
+        return "Another host of the group has its turn."
+    if (earlier := _earlier_open(occurrence)) is not None:
+        return f"{_name(earlier)} is still going."
+    window = window_of(schedule)
+    if window is None or window.span_at(now):
+        return ""
+    span = window.next_span(now)
+    return f"Its window opens {local_time(schedule, span.opens)}." if span else "Its window does not open again."
+
+
+def _refuse_late(occurrence: Occurrence, now: datetime, waited_for: str) -> None:
+    """Raises Missed once the latest start has passed."""
+    if occurrence.ready_at is not None and now > (latest := _latest_start(occurrence)):
+        when = local_time(occurrence.schedule, latest)
+        raise Missed("latest_start_passed", f"It could not start by its latest start, {when}. {waited_for}".strip())
+
+
+def _latest_start(occurrence: Occurrence) -> datetime:
+    return (occurrence.ready_at or occurrence.due_at) + start_within(occurrence.schedule)
+
+
+def _earlier_open(occurrence: Occurrence) -> Occurrence | None:
+    """An earlier due time of the schedule that is not over; side by side each host stands for itself."""
+    earlier = Occurrence.objects.filter(
+        schedule=occurrence.schedule, due_at__lt=occurrence.due_at, state__in=OPEN_OCCURRENCE_STATES
+    )
+    if occurrence.host_id and occurrence.schedule.group_order == GroupOrder.SIDE_BY_SIDE:
+        earlier = earlier.filter(host=occurrence.host_id)
+    return earlier.select_related("run", "schedule").first()
+
+
+def _name(occurrence: Occurrence) -> str:
+    if occurrence.run is not None:
+        return f"Run {occurrence.run.number} of this schedule"
+    return f"The start due {local_time(occurrence.schedule, occurrence.due_at)}"
+
+
+def _start(occurrence: Occurrence, now: datetime) -> str:
+    """Start its run; "" where that was done, else what it waits for. Raises Missed where it is refused for good."""
+    schedule, (targets, label) = occurrence.schedule, targets_of(occurrence)
+    options = StartOptions(
+        request_id=occurrence.pk,
+        priority=Priority(schedule.priority),
+        label=label,
+        armed_by=schedule.armed_by,
+        armed_until=schedule.armed_until,
+    )
+    try:
+        run = start_run(
+            version=schedule.version, targets=targets, by=schedule.owner, armed=_armed_serials(schedule, targets, now),
+            note=schedule.note, options=options,
+        )  # fmt: skip
+    except Refusal as refusal:
+        if refusal.code in PASSING:
+            return str(refusal)
+        raise Missed(refusal.code, _why_refused(schedule, refusal, now)) from refusal
+    occurrence.run, occurrence.state, occurrence.reason = run, OccurrenceState.STARTED, ""
+    occurrence.save(update_fields=["run", "state", "reason"])
+    return ""
+
+
+def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime) -> list[str]:
+    """Of the serials that a person typed for the schedule, those of drives that this run uses."""
+    if schedule.armed_until is None or schedule.armed_until <= now:
+        return []
+    used = {drive.arming_serial for target in targets for drive in (drives_of(target) or [target])}
+    return [serial for serial in schedule.armed_serials if serial in used]
+
+
+def _why_refused(schedule: Schedule, refusal: Refusal, now: datetime) -> str:
+    if refusal.code == "not_armed" and schedule.armed_until and schedule.armed_until <= now:
+        return f"The schedule was armed until {local_time(schedule, schedule.armed_until)}. {refusal}"
+    return str(refusal)
+
+
+def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:
+    """The targets in their order, and the label of the host in its group. Raises Missed where it left the group."""
+    schedule = occurrence.schedule
+    if occurrence.host_id is None:
+        return all_targets(schedule), ""
+    member = GroupMember.objects.filter(group=schedule.group, host=occurrence.host_id).first()
+    if member is None:
+        raise Missed("left_group", f"{occurrence.host} is no longer in the group.")
+    return list(member.targets.select_related("host").order_by("slug")), member.label

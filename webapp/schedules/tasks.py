@@ -1,0 +1,60 @@
+"""The periodic task. Everything in it may be done twice, but only one process does it at a time."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from django.db import connection
+from django.utils import timezone
+
+from webapp.celery import app
+from webapp.schedules.due import create_due
+from webapp.schedules.models import SchedulerTick
+from webapp.schedules.running import end_finished, keep_deadlines, keep_windows
+from webapp.schedules.starting import start_waiting
+
+log = logging.getLogger(__name__)
+
+TICK_SECONDS = 5
+OUTAGE_AFTER = timedelta(seconds=60)  # without a tick
+_LOCK = 0x73_6368_6564
+
+
+@app.task(name="webapp.schedules.tasks.tick")
+def tick() -> None:
+    run_schedules(timezone.now())
+
+
+def run_schedules(now: datetime) -> None:
+    """Bring all schedules up to this moment."""
+    with _alone() as mine:
+        if not mine:
+            return
+        down_since = _last_tick(now)
+        end_finished(now=now)
+        create_due(now=now, down_since=down_since)
+        start_waiting(now=now)
+        keep_windows(now=now)
+        keep_deadlines(now=now)
+        SchedulerTick.objects.update_or_create(pk=1, defaults={"at": now})
+
+
+def _last_tick(now: datetime) -> datetime | None:
+    """When the scheduler last looked, where that is long ago."""
+    last = SchedulerTick.objects.filter(pk=1).values_list("at", flat=True).first()
+    return last if last and now - last > OUTAGE_AFTER else None
+
+
+@contextmanager
+def _alone() -> Iterator[bool]:
+    """False where another process is at it. The lock ends with the connection, if not before."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [_LOCK])
+        mine = bool(cursor.fetchone()[0])
+    try:
+        yield mine
+    finally:
+        if mine:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [_LOCK])

@@ -1,0 +1,99 @@
+"""When a schedule is due: its due times, its window and its time limits, and whether they can fit together. Pure."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import islice
+
+from webapp.core.errors import Refusal
+from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
+from webapp.schedules import cron
+from webapp.schedules.models import Schedule, Trigger
+
+TRIED_DUE_TIMES = 2000  # of a cron line with a window: five years of daily ones
+SHORTEST_INTERVAL = timedelta(minutes=1)
+
+
+def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
+    """Due times after a moment, ascending. None for a schedule that is due after something else."""
+    if schedule.trigger == Trigger.CRON:
+        yield from cron.due_times(schedule.cron, time_zone(schedule.time_zone), after)
+    elif schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at > after:
+        yield schedule.once_at
+
+
+def window_of(schedule: Schedule) -> WeeklyWindow | None:
+    if not schedule.window_days:
+        return None
+    assert schedule.window_opens is not None
+    assert schedule.window_closes is not None
+    zone = time_zone(schedule.time_zone)
+    return weekly_window(schedule.window_days, schedule.window_opens, schedule.window_closes, zone)
+
+
+def start_within(schedule: Schedule) -> timedelta:
+    return timedelta(seconds=schedule.start_within_s)
+
+
+def deadline_of(schedule: Schedule, due_at: datetime) -> datetime | None:
+    return None if schedule.deadline_s is None else due_at + timedelta(seconds=schedule.deadline_s)
+
+
+def refuse_impossible(schedule: Schedule, now: datetime) -> None:
+    """Raises Refusal where trigger, window and limits can never lead to a run."""
+    _refuse_past(schedule, now)
+    if schedule.deadline_s is not None and schedule.deadline_s < schedule.start_within_s:
+        words = "The deadline comes before the latest start. Choose a later deadline or an earlier latest start."
+        raise Refusal("deadline_refused", words)
+    if window := window_of(schedule):
+        _refuse_closed(schedule, window, now)
+
+
+def _refuse_past(schedule: Schedule, now: datetime) -> None:
+    if schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at <= now:
+        raise Refusal(
+            "time_passed", f"{schedule.once_at:%Y-%m-%d %H:%M} UTC has passed. Choose a time that lies ahead."
+        )
+
+
+def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:
+    dues = list(islice(due_after(schedule, now), TRIED_DUE_TIMES))
+    if dues and not any(opens_in_time(window, due, start_within(schedule)) for due in dues):
+        raise Refusal(
+            "window_refused",
+            f"No due time ever leads to a run: each lies outside the window ({window}), and its latest start comes "
+            "before the window opens. Change the time, the window or the latest start.",
+        )
+
+
+def opens_in_time(window: WeeklyWindow, due: datetime, within: timedelta) -> bool:
+    """Whether the window is open at some moment from the due time to the latest start."""
+    span = window.span_at(due) or window.next_span(due)
+    return span is not None and span.opens <= due + within
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a form says before it is saved: the trigger in words, the next due times."""
+
+    words: str
+    dues: tuple[datetime, ...]
+
+
+def outlook(schedule: Schedule, now: datetime, *, count: int = 5) -> Outlook:
+    """Raises Refusal where the cron line cannot be read."""
+    return Outlook(trigger_in_words(schedule), tuple(islice(due_after(schedule, now), count)))
+
+
+def trigger_in_words(schedule: Schedule) -> str:
+    """“At 22:00 every day (Europe/Berlin)”, “After each run of schedule fill”."""
+    match schedule.trigger:
+        case Trigger.CRON:
+            return f"{cron.in_words(schedule.cron)} ({schedule.time_zone})"
+        case Trigger.AFTER_SCHEDULE:
+            how = " if it is done" if schedule.condition == "done" else ", however it ends"
+            return f"After each run of schedule “{schedule.after_schedule}”{how}"
+        case Trigger.AFTER_RUN:
+            how = " if it is done" if schedule.condition == "done" else ", however it ends"
+            return f"Once, after run {schedule.after_run.number if schedule.after_run else ''}{how}"
+    return "Once"
