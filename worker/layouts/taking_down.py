@@ -162,7 +162,8 @@ class _Demolition:
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
             if usage.look().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
-            _refuse_busy(drive.path)
+            if is_busy(drive.path):
+                raise LayoutFailed("layout_held", f"{drive.path} is still in use by something.")
 
 
 def _arrays_called(name: str) -> Iterator[str]:
@@ -173,10 +174,12 @@ def _arrays_called(name: str) -> Iterator[str]:
                 yield f"/dev/{device}"
 
 
-def _refuse_busy(path: str) -> None:
+def is_busy(path: str) -> bool:
+    """Somebody holds the device exclusively. Raises LayoutFailed layout_gone."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise LayoutFailed("layout_held", f"{path} is still in use by something.") from error
+            return True
         raise LayoutFailed("layout_gone", f"{path} cannot be opened: {error.strerror}.") from error
+    return False

@@ -131,6 +131,35 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     assert rack.journal.layouts() == (built.record,)
 
 
+def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: Path) -> None:
+    """The first drive is wiped before that, and the layout is forgotten: nothing of it stays to be taken down."""
+    line, point = "2 legs of single / btrfs raid0", tmp_path / "point"
+    rig.run("mkfs.ext4", "-q", "-F", rack.devices[0])
+    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
+
+    def mount() -> None:
+        if not point.exists():
+            point.mkdir()
+            rig.run("mount", rack.devices[1], str(point))
+            (point / "file").write_text("kept")
+
+    try:
+        with pytest.raises(LayoutFailed, match=f"{rack.devices[1]} was mounted or opened") as failure:
+            rack.build(line, go_on=mount)
+        assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
+    finally:
+        rig.run("umount", str(point))
+    assert (ours.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
+    rack.take_down(rack.build(line))
+    rack.assert_blank()
+
+
+def test_it_wipes_a_partition_table(rack: Rack) -> None:
+    rig.run("sfdisk", "--quiet", "--label", "gpt", rack.devices[0], given="size=32M\nsize=32M\n")
+    rack.take_down(rack.build("single / ext4"))
+    rack.assert_blank()
+
+
 def test_it_does_not_take_down_what_is_in_use(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worker.layouts.taking_down.UNMOUNT_LIMIT_S", 0.5)
     built = rack.build("single / ext4")
