@@ -232,7 +232,32 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
     assert main([*options, "layout", "single / ext4", "--build", "d0"]) == 1
     assert "nobody has armed" in capsys.readouterr().err
     assert main([*options, "layout", "single / ext4", "--build", "d0", "--arm", rack.armed[0]]) == 0
-    assert Path(capsys.readouterr().out.splitlines()[0]).is_mount()
-    assert main([*options, "restore"]) == 0
+    point, words = capsys.readouterr().out.splitlines()
+    assert Path(point).is_mount()
+    (record,) = rack.journal.layouts()
+    assert words == f"“sweetspot-worker restore --layout {record.key}” takes it down."
+    assert main([*options, "restore", "--layout", record.key]) == 0
     assert "layout of" in capsys.readouterr().out
+    rack.assert_blank()
+
+
+def test_it_restores_what_runs_left_and_keeps_what_was_built_by_hand(
+    rack: Rack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from worker.cli import main
+
+    options = ["--state", str(rack.state), "--policy", str(rack.folder / "policy.toml")]
+    main([*options, "layout", "single / ext4", "--build", "d1", "--arm", rack.armed[1]])
+    (by_hand,) = rack.journal.layouts()
+    rack.build("single / ext4")
+    capsys.readouterr()
+    assert main([*options, "restore"]) == 0
+    assert f"Layout {by_hand.key} (single / ext4) was built by hand and is kept" in capsys.readouterr().out
+    assert (rack.journal.layouts(), Path(by_hand.mount_point).is_mount()) == ((by_hand,), True)
+    assert main([*options, "restore", "--json"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, by_hand.key in told.err) == ("[]\n", True)
+    assert main([*options, "restore", "--layout", "ffffff"]) == 2
+    assert f"Layouts here: {by_hand.key} (single / ext4)" in capsys.readouterr().err
+    assert main([*options, "restore", "--layout", by_hand.key]) == 0
     rack.assert_blank()
