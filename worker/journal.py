@@ -1,7 +1,7 @@
 """What is under way on this host and what must be put back, on disk.
 
     attempt:   received ──► begun ──► finished ──(30 days)──► forgotten
-                  └────────────────────▲
+                  └────────────────────▲          (an order that cannot be read: finished, its text kept)
     baseline:  (pending ──► settled)* ──► dropped, once the value was put back or is no longer ours
 
 The journal is the worker's order queue: the Celery task writes into it, the trial thread
@@ -66,9 +66,20 @@ class JournalError(Exception):
 
 
 class OpenAttempt(msgspec.Struct, frozen=True):
+    """Bytes that are not UTF-8 are replaced, so that a damaged row can be read as well."""
+
+    number: int
     attempt: str
     order: str  # JSON text
     begun: bool
+
+
+class SetAside(msgspec.Struct, frozen=True):
+    """An order that could not be read; its text is in the table `attempts`."""
+
+    number: int
+    attempt: str
+    at: float  # Unix time, s
 
 
 class LayoutDrive(msgspec.Struct, frozen=True):
@@ -165,12 +176,9 @@ class Journal:
             insert = "insert or ignore into attempts (attempt, order_text, received_at) values (?, ?, ?)"
             return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
 
-    def next_order(self) -> str | None:
-        """The text of the oldest order that has not been begun."""
-        query = "select order_text from attempts where begun_at is null and finished_at is null order by number limit 1"
-        with self._lock:
-            row = self._db.execute(query).fetchone()
-        return None if row is None else str(row[0])
+    def next_order(self) -> OpenAttempt | None:
+        """The oldest one that has not been begun."""
+        return next((entry for entry in self.open_attempts() if not entry.begun), None)
 
     def begin(self, attempt: str) -> None:
         update = "update attempts set begun_at = ? where attempt = ? and begun_at is null"
@@ -183,14 +191,30 @@ class Journal:
         with self._lock:
             self._db.execute(update, (time.time(), attempt))
 
-    def open_attempts(self) -> tuple[OpenAttempt, ...]:
-        """Received and not finished, oldest first."""
+    def set_aside(self, number: int) -> None:
+        """Finish an order that cannot be read, and keep its text for a person as long as the attempt is remembered."""
+        with self._lock:
+            self._db.execute("update attempts set finished_at = ? where number = ?", (time.time(), number))
+
+    def all_set_aside(self) -> tuple[SetAside, ...]:
+        """Orders that could not be read, oldest first."""
         query = (
-            "select attempt, order_text, begun_at is not null from attempts where finished_at is null order by number"
+            "select number, cast(attempt as blob), finished_at from attempts "
+            "where finished_at is not null and order_text != '' order by number"
         )
         with self._lock:
             rows = self._db.execute(query).fetchall()
-        return tuple(OpenAttempt(attempt, order, bool(begun)) for attempt, order, begun in rows)
+        return tuple(SetAside(number, _text(attempt), at) for number, attempt, at in rows)
+
+    def open_attempts(self) -> tuple[OpenAttempt, ...]:
+        """Received and not finished, oldest first."""
+        query = (
+            "select number, cast(attempt as blob), cast(order_text as blob), begun_at is not null from attempts "
+            "where finished_at is null order by number"
+        )
+        with self._lock:
+            rows = self._db.execute(query).fetchall()
+        return tuple(OpenAttempt(number, _text(name), _text(order), bool(begun)) for number, name, order, begun in rows)
 
     # ---- settings to be put back
 
@@ -233,6 +257,10 @@ class Journal:
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(msgspec.json.decode(text, type=LayoutRecord) for (text,) in rows)
+
+
+def _text(raw: bytes) -> str:
+    return raw.decode(errors="replace")
 
 
 def current_boot_id() -> str:
