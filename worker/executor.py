@@ -223,6 +223,7 @@ class Executor:
     def _close_run(self, order: CloseRunOrder) -> Finished:
         restored = self._put_back(order.run)
         self._say(order.attempt, restored)
+        session.put_back_other_runs(order.run, self._bench.journal)
         Wear(self._bench.state, order.run, self._emitter(order)).close()
         left = [f"{item.name} of {item.device or 'the host'}: {item.note}" for item in restored if not item.restored]
         if left:

@@ -137,6 +137,25 @@ def test_it_puts_settings_back_when_it_is_stopped(bench: Bench, device: Path) ->
     assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
 
 
+def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(
+    bench: Bench, device: Path, tmp_path: Path
+) -> None:
+    """Not at the first end of the run, not at the second, and put back at the end of the next run."""
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=1)
+    assert bench.peer.wait_end(bench.send(order)).outcome is Outcome.DONE, bench.log_text()
+    subprocess.run(["losetup", "--detach", device], check=True)
+    for _ in range(2):
+        end = bench.peer.wait_end(bench.send(CloseRunOrder(**bench.head(), run=order.run)))
+        assert (end.outcome, end.code) == (Outcome.FAILED, "settings_not_restored")
+        assert f"read_ahead_kb of {device.name}: the device is absent" in end.message
+    subprocess.run(["losetup", device, tmp_path / "image"], check=True)
+    Path(f"/sys/block/{device.name}/queue/read_ahead_kb").write_text("64")
+    closing = CloseRunOrder(**bench.head(), run="another")
+    assert bench.peer.wait_end(bench.send(closing)).outcome is Outcome.DONE
+    assert read_ahead(device) == before
+
+
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:
     order = trial(bench, "64", runtime_s=1)
     wish = SettingWish(name="nr_requests", value="32")
