@@ -11,14 +11,20 @@ reached the disk before the call returns (SQLite, WAL, synchronous=FULL): a work
 at any instruction finds everything as it was after its last completed call.
 """
 
+import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
 SCHEMA_VERSION = 2  # 1 had no layouts
 
@@ -137,6 +143,7 @@ class Journal:
         self._lock = threading.Lock()
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
+            self._db.text_factory = _text_or_bytes
             path.chmod(0o600)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
@@ -199,7 +206,7 @@ class Journal:
     def all_set_aside(self) -> tuple[SetAside, ...]:
         """Orders that could not be read, oldest first."""
         query = (
-            "select number, cast(attempt as blob), finished_at from attempts "
+            "select number, attempt, finished_at from attempts "
             "where finished_at is not null and order_text != '' order by number"
         )
         with self._lock:
@@ -209,7 +216,7 @@ class Journal:
     def open_attempts(self) -> tuple[OpenAttempt, ...]:
         """Received and not finished, oldest first."""
         query = (
-            "select number, cast(attempt as blob), cast(order_text as blob), begun_at is not null from attempts "
+            "select number, attempt, order_text, begun_at is not null from attempts "
             "where finished_at is null order by number"
         )
         with self._lock:
@@ -236,7 +243,7 @@ class Journal:
         query = f"select {', '.join(_COLUMNS)} from baselines where ? is null or run = ? order by run, device, name"  # noqa: S608
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
-        return tuple(msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Baseline, strict=False) for row in rows)
+        return tuple(_readable(rows, lambda row: dict(zip(_COLUMNS, row, strict=True)), Baseline))
 
     # ---- layouts to be taken down
 
@@ -256,11 +263,35 @@ class Journal:
         query = "select record from layouts where ? is null or run = ? order by key"
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
-        return tuple(msgspec.json.decode(text, type=LayoutRecord) for (text,) in rows)
+        return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
+
+    def unreadable(self) -> int:
+        """How many settings and layouts cannot be read; their rows stay for a person."""
+        with self._lock:
+            rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
+            (count,) = rows.fetchone()
+        return int(count) - len(self.baselines()) - len(self.layouts())
 
 
-def _text(raw: bytes) -> str:
-    return raw.decode(errors="replace")
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    """Text that is not UTF-8 stays bytes: one damaged row must not keep the others from being read."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _readable(rows: list[Row], content: Callable[[Row], object], kind: type[T]) -> Iterator[T]:
+    """What can be read of the rows; what cannot is left where it is."""
+    for row in rows:
+        try:
+            yield msgspec.convert(content(row), kind, strict=False)
+        except msgspec.DecodeError as error:
+            log.error("A row of the journal cannot be read and is left there: %s: %s", error, row)
 
 
 def current_boot_id() -> str:

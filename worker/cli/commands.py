@@ -23,9 +23,8 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
     restore = commands.add_parser("restore", help="put back every setting, take down the layouts of runs, now")
-    restore.add_argument(
-        "--layout", action="append", default=[], metavar="KEY", help="take down only this layout; also one built by hand"
-    )
+    only = "take down only this layout, also one built by hand"
+    restore.add_argument("--layout", action="append", default=[], metavar="KEY", help=only)
     restore.add_argument("--json", action="store_true")
     restore.set_defaults(command=run_restore)
 

@@ -140,6 +140,9 @@ def _journal(paths: Paths) -> Iterator[Check]:
         return
     waiting = len(journal.open_attempts())
     yield Check("journal", State.OK, f"{waiting} orders are under way or wait")
+    if count := journal.unreadable():
+        words = f"{count} changed settings or layouts in {paths.journal} cannot be read and are not put back"
+        yield Check("journal", State.BROKEN, words, "Look at the tables baselines and layouts; put them back by hand.")
     for entry in journal.all_set_aside():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.at))
         words = f"the order of attempt {entry.attempt} could not be read and was set aside {when}"

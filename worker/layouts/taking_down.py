@@ -30,8 +30,15 @@ UNMOUNT_LIMIT_S = 10.0
 
 
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
-    """Raises LayoutFailed (layout_gone, layout_foreign, layout_held, layout_refused); then the journal keeps it."""
-    layout = layouts.parse(record.line)
+    """Raises LayoutFailed; then the journal keeps it.
+
+    Codes: layout_gone, layout_foreign, layout_held, layout_refused, layout_not_understood.
+    """
+    try:
+        layout = layouts.parse(record.line)
+    except layouts.LayoutError as error:
+        words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
+        raise LayoutFailed("layout_not_understood", words) from error
     ground = ground_of(layout, record)
     demolition = _Demolition(layout, ground.drives, Names(record.key, ground.made), record, state)
     demolition.run()

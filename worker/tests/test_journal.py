@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker.journal import REMEMBER_S, Baseline, Journal, JournalError, OpenAttempt
+from worker.journal import REMEMBER_S, Baseline, Journal, JournalError, LayoutRecord, OpenAttempt
 
 
 @pytest.fixture
@@ -69,6 +69,21 @@ def test_it_sets_aside_a_damaged_row_and_keeps_its_bytes(tmp_path: Path, journal
     assert (kept.number, kept.attempt, journal.open_attempts()) == (entry.number, "a\ufffd", ())
     with sqlite3.connect(tmp_path / "journal.db") as db:
         assert db.execute("select cast(order_text as blob) from attempts").fetchone() == (b"{\xff}",)
+
+
+def test_it_reads_the_rows_beside_a_damaged_one(tmp_path: Path, journal: Journal) -> None:
+    layout = LayoutRecord(key="k", run="r", line="single", drives=(), mount_point="")
+    for number in range(3):
+        journal.save_baselines([msgspec.structs.replace(KEPT, name=f"s{number}")])
+        journal.save_layout(msgspec.structs.replace(layout, key=f"k{number}"))
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        db.execute("update baselines set before = cast(x'ff' as text) where name = 's0'")
+        db.execute("update baselines set pending = 'perhaps' where name = 's1'")
+        db.execute("update layouts set record = cast(x'ff' as text) where key = 'k0'")
+        db.execute("""update layouts set record = '{"key":"k1"}' where key = 'k1'""")
+    assert [kept.name for kept in journal.baselines()] == ["s2"]
+    assert [record.key for record in journal.layouts()] == ["k2"]
+    assert journal.unreadable() == 4
 
 
 def test_it_takes_one_of_many_deliveries_at_once(journal: Journal) -> None:

@@ -137,9 +137,7 @@ def test_it_puts_settings_back_when_it_is_stopped(bench: Bench, device: Path) ->
     assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
 
 
-def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(
-    bench: Bench, device: Path, tmp_path: Path
-) -> None:
+def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench, device: Path, tmp_path: Path) -> None:
     """Not at the first end of the run, not at the second, and put back at the end of the next run."""
     before = read_ahead(device)
     order = trial(bench, "64", runtime_s=1)

@@ -9,7 +9,7 @@ from worker import layouts, policy
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
-from worker.journal import Journal
+from worker.journal import Journal, LayoutRecord
 from worker.layouts import LayoutFailed, ours, steps
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
@@ -66,6 +66,14 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
     assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
+
+
+def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    journal.save_layout(LayoutRecord(key="t1", run="r1", line="raid9 x2", drives=(), mount_point=""))
+    (told,) = layouts.put_back(journal.layouts(), state=tmp_path, journal=journal)
+    assert (told.restored, "does not understand layout t1 (`raid9 x2`)" in told.note) == (False, True)
+    assert len(journal.layouts()) == 1
 
 
 def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
