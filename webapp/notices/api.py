@@ -18,7 +18,6 @@ from webapp.notices.announcing import send_again, send_test
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
 from webapp.plans.models import Plan
-from webapp.plans.selectors import version_of
 
 router = Router(tags=["notices"])
 
@@ -105,7 +104,12 @@ def _own(request: HttpRequest, pk: int) -> Subscription:
 
 
 def _plan(slug: str | None) -> Plan | None:
-    return version_of(slug).plan if slug else None
+    if not slug:
+        return None
+    found = Plan.objects.filter(slug=slug).first()
+    if found is None:
+        raise Refusal("plan_unknown", f"There is no plan {slug}.")
+    return found
 
 
 @router.get("/notices/subscriptions", response=list[SubscriptionOut])

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from asyncio import Server
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -97,7 +98,7 @@ class Mailbox:
     async def handle_DATA(  # noqa: N802
         self, _server: Any, _session: Any, envelope: Any
     ) -> str:
-        self.messages.append(message_from_bytes(envelope.content, policy=policy.default))  # type: ignore[arg-type]
+        self.messages.append(message_from_bytes(envelope.content, policy=policy.default))
         self.recipients.append(envelope.rcpt_tos)
         return "250 OK"
 
@@ -106,8 +107,9 @@ class AnyPort(Controller):
     """On a port that the system chooses: the base class connects to itself once."""
 
     def _trigger_server(self) -> None:
+        assert isinstance(self.server, Server)
         self.port = self.server.sockets[0].getsockname()[1]
-        super()._trigger_server()
+        super()._trigger_server()  # type: ignore[no-untyped-call]
 
 
 @contextmanager

@@ -58,5 +58,5 @@ def test_it_reads_networks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWEETSPOT_WEBHOOK_NETWORKS", "10.1.0.0/16, fd00:1::/64,")
     assert [str(one) for one in env.networks("SWEETSPOT_WEBHOOK_NETWORKS")] == ["10.1.0.0/16", "fd00:1::/64"]
     monkeypatch.setenv("SWEETSPOT_WEBHOOK_NETWORKS", "10.1.0.5/16")
-    with pytest.raises(ImproperlyConfigured, match="SWEETSPOT_WEBHOOK_NETWORKS: 10.1.0.5/16 has host bits set"):
+    with pytest.raises(ImproperlyConfigured, match=r"SWEETSPOT_WEBHOOK_NETWORKS: 10\.1\.0\.5/16 has host bits set"):
         env.networks("SWEETSPOT_WEBHOOK_NETWORKS")

@@ -22,7 +22,7 @@ URL = "https://hooks.example/"
 
 def tries_until_failed(notice: Notice, failure: Failure) -> list[float]:
     """Seconds from the event to each try, until it is given up."""
-    found = []
+    found: list[float] = []
     for _ in range(50):
         notice.refresh_from_db()
         if notice.state == "failed":
