@@ -12,11 +12,11 @@ from pydantic import ConfigDict
 from webapp.core.api import Paged
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.notices import services
+from webapp.notices import subscribing
 from webapp.notices.addresses import MOST_URL
-from webapp.notices.announcing import send_again, send_test
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
+from webapp.notices.services import send_again, send_test
 from webapp.plans.models import Plan
 
 router = Router(tags=["notices"])
@@ -121,10 +121,10 @@ def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
 @router.post("/notices/subscriptions", response={201: Created})
 def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription]:
     """A webhook's secret is in the answer, this once."""
-    made, secret = services.create_subscription(
+    made, secret = subscribing.create_subscription(
         user=_me(request), channel=body.channel, url=body.url, plan=_plan(body.plan), events=body.events
     )
-    services.mark_secret_shown(subscription=made)
+    subscribing.mark_secret_shown(subscription=made)
     made.secret = secret or None  # what the answer shows
     return Status(201, made)
 
@@ -139,14 +139,14 @@ def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscript
     """Also pauses and resumes. The channel stays: make another subscription for another channel."""
     found, given = _own(request, pk), body.dict(exclude_unset=True)
     if given.keys() & {"url", "plan", "events"}:
-        services.change_subscription(
+        subscribing.change_subscription(
             subscription=found,
             url=given.get("url", found.url),
             plan=_plan(body.plan) if "plan" in given else found.plan,
             events=body.events or [Event(event) for event in found.events],
         )
     if "paused" in given:
-        act = services.pause_subscription if body.paused else services.resume_subscription
+        act = subscribing.pause_subscription if body.paused else subscribing.resume_subscription
         act(subscription=found)
     return _own(request, pk)
 
@@ -154,7 +154,7 @@ def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscript
 @router.delete("/notices/subscriptions/{pk}", response={204: None})
 def delete(request: HttpRequest, pk: int) -> Status[None]:
     """With its deliveries."""
-    services.delete_subscription(subscription=_own(request, pk))
+    subscribing.delete_subscription(subscription=_own(request, pk))
     return Status(204, None)
 
 
@@ -169,8 +169,8 @@ def test(request: HttpRequest, pk: int) -> Status[None]:
 def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
     """A new secret for a webhook; the old one signs nothing more."""
     found = _own(request, pk)
-    secret = services.renew_secret(subscription=found)
-    services.mark_secret_shown(subscription=found)
+    secret = subscribing.renew_secret(subscription=found)
+    subscribing.mark_secret_shown(subscription=found)
     return SecretOut(secret=secret)
 
 

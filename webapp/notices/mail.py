@@ -32,7 +32,7 @@ def connected() -> Iterator[BaseEmailBackend]:
         words = "The mail server refused this server's log-in. The administrator has to check SWEETSPOT_SMTP_URL."
         raise Failure(words, unreachable=True) from error
     except OSError as error:  # an SMTPException is one
-        raise Failure(f"No connection to the mail server: {error}.", unreachable=True) from error
+        raise Failure(f"No connection to the mail server: {error.strerror or error}.", unreachable=True) from error
     try:
         yield connection
     finally:

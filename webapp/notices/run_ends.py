@@ -10,8 +10,8 @@ from django.db.models import Count
 from django.utils import timezone
 
 from webapp.core.formatting import duration
-from webapp.notices.announcing import announce
 from webapp.notices.models import Event
+from webapp.notices.services import announce
 from webapp.runs.models import Run, RunState, TrialState
 
 log = logging.getLogger(__name__)

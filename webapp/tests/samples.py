@@ -7,8 +7,8 @@ from webapp.core.services import create_api_token
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.wheel import worker_wheel
-from webapp.notices.announcing import send_test
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
+from webapp.notices.services import send_test
 from webapp.notices.signing import sealed
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run

@@ -6,8 +6,8 @@ from typing import Any
 
 from webapp.core.models import User
 from webapp.core.tests.factories import a_user
-from webapp.notices.announcing import announce
 from webapp.notices.models import Channel, Event, Notice, Subscription
+from webapp.notices.services import announce
 from webapp.notices.signing import sealed
 from webapp.plans.models import Plan
 

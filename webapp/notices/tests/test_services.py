@@ -1,159 +1,106 @@
-"""Subscriptions: what is refused, what is recorded, how secrets are kept."""
+"""Who is told of what, once."""
 
-from typing import Any
+import json
 
 import pytest
-from django.db import connection
+from django.db import transaction
+from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.gauges import exposition
-from webapp.core.models import AuditEntry, User
-from webapp.core.services import set_email
+from webapp.core.models import AuditEntry, Role
+from webapp.core.people import anonymise_user, deactivate_user, remove_user
 from webapp.core.tests.factories import a_user
-from webapp.notices import services
-from webapp.notices.failure import Failure
-from webapp.notices.models import Channel, Event, Notice, Subscription
-from webapp.notices.services import (
-    change_subscription,
-    create_subscription,
-    delete_subscription,
-    mark_secret_shown,
-    pause_subscription,
-    renew_secret,
-    resume_subscription,
-)
-from webapp.notices.signing import sealed, unsealed
-from webapp.notices.tests.factories import a_notice, a_plan, a_subscription
-from webapp.notices.tests.receivers import Mailbox
-from webapp.runs.tests.test_dispatch import at_once
+from webapp.notices.models import Event, Notice, Subscription
+from webapp.notices.services import send_again, send_test
+from webapp.notices.tests.factories import a_notice, a_plan, a_subscription, an_event
 
 pytestmark = pytest.mark.django_db
 
-URL = "https://1.1.1.1/hook?token=hidden"
+URL = "https://hooks.example/"
 
 
-def refused(**changes: Any) -> str:
-    given: dict[str, Any] = {"channel": Channel.WEBHOOK, "plan": None, "events": [Event.ENDED], "url": URL}
-    with pytest.raises(Refusal) as refusal:
-        create_subscription(**(given | changes))
-    assert not Subscription.objects.filter(url=changes.get("url", "")).exists()
-    return refusal.value.code
+def test_it_tells_those_of_this_plan_and_of_every_plan() -> None:
+    plan, other = a_plan(), a_plan()
+    of_all, of_it = a_subscription(), a_subscription(plan=plan)
+    a_subscription(plan=other)
+    assert an_event(plan=plan) == 2
+    assert set(Notice.objects.values_list("subscription", flat=True)) == {of_all.pk, of_it.pk}
 
 
-@pytest.fixture
-def user() -> User:
-    return a_user()
+def test_it_tells_those_who_want_this_event() -> None:
+    late = a_subscription(events=[Event.LATE, Event.MISSED])
+    a_subscription(events=[Event.ENDED, Event.FAILED])
+    assert an_event(event=Event.LATE) == 1
+    assert Notice.objects.get().subscription == late
 
 
-def test_it_makes_a_webhook_with_a_secret_that_only_the_server_can_read(user: User) -> None:
-    made, secret = create_subscription(
-        user=user, channel=Channel.WEBHOOK, url=URL, plan=None, events=[Event.FAILED, Event.ENDED]
-    )
-    assert made.events == ["ended", "failed"]
-    assert len(secret) >= 43
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT s::text, encode(secret, 'escape') FROM notices_subscription s")
-        assert secret not in "".join(cursor.fetchone())
-    made.refresh_from_db()
-    assert unsealed(made.secret) == secret
-    (entry,) = AuditEntry.objects.filter(action="notice.subscribe", user=user)
-    assert entry.detail["receiver"] == "1.1.1.1:443"
-    for hidden in (secret, "hidden"):
-        assert hidden not in f"{entry.subject} {entry.detail}"
+def test_it_tells_nobody_who_is_paused_switched_off_or_gone() -> None:
+    admin = a_user(role=Role.ADMIN)
+    a_subscription(paused_at=timezone.now())
+    off, left = a_subscription(), a_subscription()
+    deactivate_user(user=off.user, by=admin)
+    remove_user(user=left.user, by=admin)
+    assert an_event() == 0
 
 
-def test_a_secret_of_another_secret_key_is_said_to_be_lost(settings: Any) -> None:
-    kept = sealed("x")
-    settings.SECRET_KEY = "another" * 10
-    with pytest.raises(Failure, match="Renew the secret"):
-        unsealed(kept)
+def test_it_deletes_the_subscriptions_of_who_wants_to_be_forgotten() -> None:
+    admin = a_user(role=Role.ADMIN)
+    left, other = a_subscription(URL), a_subscription(URL)
+    remove_user(user=left.user, by=admin)
+    anonymise_user(user=left.user, by=admin)
+    assert list(Subscription.objects.all()) == [other]
 
 
-def test_it_refuses_in_words(user: User) -> None:
-    assert refused(user=user, url="http://127.0.0.1/") == "webhook_inside"
-    assert refused(user=user, url="ftp://1.1.1.1/") == "webhook_url_refused"
-    assert refused(user=user, events=[]) == "events_missing"
-    assert refused(user=user, channel=Channel.EMAIL) == "subscription_refused"
-    assert refused(user=user, channel=Channel.EMAIL, url="") == "mail_not_set_up"
+def test_it_queues_the_same_occurrence_once() -> None:
+    plan = a_plan()
+    a_subscription()
+    assert an_event("run:17:ended", plan=plan) == 1
+    assert an_event("run:17:ended", plan=plan) == 0
+    a_subscription()
+    assert an_event("run:17:ended", plan=plan) == 1
+    assert an_event("run:18:ended", plan=plan) == 2
 
 
-def test_it_wants_an_address_before_e_mail_is_chosen(user: User, mailbox: Mailbox) -> None:
-    assert refused(user=user, channel=Channel.EMAIL, url="") == "email_missing"
-    set_email(user=user, email="olga@example.com")
-    made, secret = create_subscription(user=user, channel=Channel.EMAIL, plan=a_plan(), events=[Event.ENDED])
-    assert (made.url, bytes(made.secret), secret) == ("", b"", "")
+def test_it_queues_nothing_where_the_event_is_rolled_back() -> None:
+    a_subscription()
+    with transaction.atomic():
+        an_event()
+        transaction.set_rollback(True)
+    assert not Notice.objects.exists()
 
 
-def test_it_refuses_the_same_twice_and_more_than_are_allowed(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = a_subscription(URL, user=user)
-    assert refused(user=user) == "subscription_exists"
-    other = a_subscription(URL, user=user, plan=a_plan())
-    with pytest.raises(Refusal, match="Change its events"):
-        change_subscription(subscription=other, plan=None, events=[Event.ENDED], url=URL)
-    monkeypatch.setattr(services, "MOST_SUBSCRIPTIONS", 2)
-    assert refused(user=user, url="https://1.1.1.1/other") == "too_many_subscriptions"
-    assert set(Subscription.objects.all()) == {first, other}
+def test_it_freezes_what_is_said() -> None:
+    subscription = a_subscription(URL)
+    an_event(subject="x" * 300)
+    notice = Notice.objects.get()
+    assert len(notice.subject) == 200
+    payload = json.loads(json.dumps(notice.payload))
+    assert payload["id"] == str(notice.pk)
+    assert payload["detail"] == {"run": 17}
+    assert notice.subscription == subscription
 
 
-@pytest.mark.django_db(transaction=True)
-def test_two_that_subscribe_at_once_subscribe_once(user: User) -> None:
-    def make() -> int:
-        return create_subscription(user=user, channel=Channel.WEBHOOK, url=URL, plan=None, events=[Event.ENDED])[0].pk
-
-    found = at_once(make, make)
-    assert sorted(type(one).__name__ for one in found) == ["Refusal", "int"]
-    assert Subscription.objects.count() == 1
-
-
-def test_each_change_is_recorded_once(user: User) -> None:
-    subscription = a_subscription(URL, user=user)
-    for _ in range(2):
-        pause_subscription(subscription=subscription)
-    for _ in range(2):
-        resume_subscription(subscription=subscription)
-    change_subscription(subscription=subscription, plan=a_plan(), events=[Event.LATE], url="https://1.1.1.1/other")
-    renew_secret(subscription=subscription)
-    delete_subscription(subscription=subscription)
-    actions = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
-    assert actions == [
-        "notice.pause", "notice.resume", "notice.change", "notice.renew_secret", "notice.delete",
-    ]  # fmt: skip
+def test_a_test_notice_waits_for_the_one_before() -> None:
+    subscription = a_subscription(URL)
+    send_test(subscription=subscription)
+    notice = Notice.objects.get()
+    assert (notice.event, notice.payload["plan"], notice.payload["run"]) == ("test", None, None)
+    with pytest.raises(Refusal, match="on its way"):
+        send_test(subscription=subscription)
+    Notice.objects.update(state="sent")
+    send_test(subscription=subscription)
+    subscription.paused_at = timezone.now()
+    with pytest.raises(Refusal, match="Resume it first"):
+        send_test(subscription=subscription)
 
 
-def test_a_secret_is_shown_once_and_once_more_after_it_was_renewed(user: User) -> None:
-    subscription = a_subscription(URL, user=user)
-    assert [mark_secret_shown(subscription=subscription) for _ in range(2)] == [True, False]
-    secret = renew_secret(subscription=subscription)
-    assert [mark_secret_shown(subscription=subscription) for _ in range(2)] == [True, False]
-    subscription.refresh_from_db()
-    assert unsealed(subscription.secret) == secret
-    with pytest.raises(Refusal):
-        renew_secret(subscription=a_subscription())
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["nobody", "a@", "@b", "a b@example.com", "a@example.com\nBcc: b@example.com", "a@example.com,b@example.com",
-     "x" * 250 + "@example.com"],
-)  # fmt: skip
-def test_it_refuses_what_is_no_e_mail_address(user: User, address: str) -> None:
-    with pytest.raises(Refusal) as refusal:
-        set_email(user=user, email=address)
-    assert refusal.value.code == "email_refused"
-
-
-def test_it_records_that_an_address_changed_but_not_the_address(user: User) -> None:
-    assert set_email(user=user, email=" olga@example.com ")
-    assert not set_email(user=user, email="olga@example.com")
-    assert set_email(user=user, email="")
-    entries = AuditEntry.objects.filter(action="user.email").order_by("id")
-    assert [entry.detail for entry in entries] == [{"removed": False}, {"removed": True}]
-
-
-def test_it_counts_what_waits_and_what_was_given_up() -> None:
-    a_notice(URL)
-    Notice.objects.filter(pk=a_notice(URL).pk).update(state="failed")
-    Notice.objects.filter(pk=a_notice(URL).pk).update(state="sent")
-    text = exposition()
-    assert 'sweetspot_notices{state="pending"} 1' in text
-    assert 'sweetspot_notices{state="failed"} 1' in text
+def test_it_sends_again_what_failed_and_nothing_that_was_sent() -> None:
+    notice = a_notice(URL)
+    Notice.objects.filter(pk=notice.pk).update(state="failed", tries=9, give_up_at=timezone.now())
+    assert send_again(notice=notice)
+    notice.refresh_from_db()
+    assert (notice.state, notice.tries) == ("pending", 0)
+    assert notice.give_up_at > timezone.now()
+    assert AuditEntry.objects.filter(action="notice.send_again", user=notice.subscription.user).count() == 1
+    Notice.objects.filter(pk=notice.pk).update(state="sent")
+    assert not send_again(notice=notice)

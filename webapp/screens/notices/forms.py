@@ -33,6 +33,8 @@ class SubscriptionForm(forms.Form):
         known = Q(deleted_at=None) | Q(pk=subscription.plan_id if subscription else None)
         self.fields["plan"].queryset = Plan.objects.filter(known)  # type: ignore[attr-defined]
         self.fields["plan"].widget.attrs["class"] = "form-select"
+        for name in ("channel", "events"):
+            self.fields[name].widget.attrs["class"] = "form-check-input"
         self.fields["url"].widget.attrs |= {"class": "form-control", "autocomplete": "off", "spellcheck": "false"}
         if subscription is None:
             offered = list(Channel) if mail.is_set_up() else [Channel.WEBHOOK]

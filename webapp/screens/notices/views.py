@@ -8,10 +8,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from webapp.core.errors import Refusal
-from webapp.notices import mail, services
-from webapp.notices.announcing import send_again, send_test
+from webapp.notices import mail, subscribing
 from webapp.notices.models import Channel, Event, Notice, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
+from webapp.notices.services import send_again, send_test
 from webapp.notices.signing import unsealed
 from webapp.screens.access import own_action, page, person
 from webapp.screens.notices.forms import SubscriptionForm
@@ -44,7 +44,7 @@ def add(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         channel = Channel(form.cleaned_data["channel"])
         try:
-            made, _ = services.create_subscription(user=person(request), channel=channel, **form.given)
+            made, _ = subscribing.create_subscription(user=person(request), channel=channel, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
@@ -71,7 +71,7 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
     form = SubscriptionForm(request.POST, subscription=found)
     if form.is_valid():
         try:
-            services.change_subscription(subscription=found, **form.given)
+            subscribing.change_subscription(subscription=found, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
@@ -82,21 +82,21 @@ def change(request: HttpRequest, pk: int) -> HttpResponse:
 
 @own_action
 def pause(request: HttpRequest, pk: int) -> HttpResponse:
-    services.pause_subscription(subscription=_own(request, pk))
+    subscribing.pause_subscription(subscription=_own(request, pk))
     messages.success(request, "The subscription is paused. Events during the pause are not sent later.")
     return redirect("notices")
 
 
 @own_action
 def resume(request: HttpRequest, pk: int) -> HttpResponse:
-    services.resume_subscription(subscription=_own(request, pk))
+    subscribing.resume_subscription(subscription=_own(request, pk))
     messages.success(request, "The subscription is active again.")
     return redirect("notices")
 
 
 @own_action
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
-    services.delete_subscription(subscription=_own(request, pk))
+    subscribing.delete_subscription(subscription=_own(request, pk))
     messages.success(request, "The subscription and its deliveries are deleted.")
     return redirect("notices")
 
@@ -115,7 +115,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
     """The secret of a webhook, shown once after it was made; later only how to renew it."""
     found = get_object_or_404(Subscription, pk=pk, user=person(request), channel=Channel.WEBHOOK)
-    first = request.method == "GET" and services.mark_secret_shown(subscription=found)
+    first = request.method == "GET" and subscribing.mark_secret_shown(subscription=found)
     context = {"subscription": found, "secret": unsealed(found.secret) if first else ""}
     response = render(request, "screens/notice_secret.html", context)
     response["Cache-Control"] = "no-store"
@@ -124,7 +124,9 @@ def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
 
 @own_action
 def renew(request: HttpRequest, pk: int) -> HttpResponse:
-    services.renew_secret(subscription=get_object_or_404(Subscription, pk=pk, user=person(request), channel="webhook"))
+    subscribing.renew_secret(
+        subscription=get_object_or_404(Subscription, pk=pk, user=person(request), channel="webhook")
+    )
     return redirect("notice_secret", pk)
 
 
