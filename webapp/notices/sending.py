@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
+from urllib.parse import urlsplit
 
 from webapp.notices import mail, outbox, webhook
-from webapp.notices.addresses import read_url
 from webapp.notices.failure import Failure
 from webapp.notices.models import Channel, Notice
 
@@ -57,8 +57,7 @@ def _record(notice: Notice, failure: Failure | None, tried: bool, now: datetime)
 def _by_receiver(batch: Iterable[Notice]) -> list[list[Notice]]:
     groups: dict[str, list[Notice]] = {}
     for notice in batch:
-        url = notice.subscription.url
-        groups.setdefault(read_url(url).name if url else "", []).append(notice)
+        groups.setdefault(urlsplit(notice.subscription.url).netloc, []).append(notice)
     return list(groups.values())
 
 

@@ -1,6 +1,7 @@
 """Writes of subscriptions."""
 
 from collections.abc import Collection
+from urllib.parse import urlsplit
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
@@ -15,6 +16,7 @@ from webapp.notices.signing import new_secret, sealed
 from webapp.plans.models import Plan
 
 MOST_SUBSCRIPTIONS = 50  # of one person
+_URL_OF_EMAIL = "An e-mail goes to the address on your page Account. Leave url empty."
 
 
 def create_subscription(
@@ -24,7 +26,7 @@ def create_subscription(
     if channel is Channel.WEBHOOK:
         resolve(read_url(url))  # outside the transaction: it asks the name server
     elif url:
-        raise Refusal("subscription_refused", "An e-mail goes to the address on your page Account. Leave url empty.")
+        raise Refusal("subscription_refused", _URL_OF_EMAIL)
     elif not mail.is_set_up():
         raise Refusal("mail_not_set_up", mail.NOT_SET_UP)
     elif not user.email:
@@ -50,10 +52,10 @@ def change_subscription(
     *, subscription: Subscription, plan: Plan | None, events: Collection[Event], url: str = ""
 ) -> None:
     """Raises Refusal in words. The channel and the secret stay."""
-    if subscription.channel == Channel.WEBHOOK:
+    if subscription.channel == Channel.EMAIL and url:
+        raise Refusal("subscription_refused", _URL_OF_EMAIL)
+    if url != subscription.url:
         resolve(read_url(url))
-    elif url:
-        raise Refusal("subscription_refused", "An e-mail goes to the address on your page Account. Leave url empty.")
     with transaction.atomic():
         subscription.plan, subscription.events, subscription.url = plan, _ordered(events), url
         _save(subscription, "plan", "events", "url")
@@ -129,5 +131,5 @@ def _detail(subscription: Subscription) -> dict[str, object]:
     """Without the address, which may hold a secret: its path often does."""
     detail: dict[str, object] = {"id": subscription.pk, "events": list(subscription.events)}
     if subscription.url:
-        detail["receiver"] = read_url(subscription.url).name
+        detail["receiver"] = urlsplit(subscription.url).netloc
     return detail

@@ -34,15 +34,17 @@ def send(notice: Notice) -> None:
         "Sweetspot-Timestamp": timestamp,
         "Sweetspot-Signature": signature(unsealed(subscription.secret), timestamp, body),
     }
-    _judge(_post(read_url(subscription.url), headers, body))
+    _judge(_post(subscription.url, headers, body))
 
 
-def _post(place: Place, headers: dict[str, str], body: bytes) -> int:
+def _post(url: str, headers: dict[str, str], body: bytes) -> int:
     """The status that the receiver answered with. Raises Failure."""
     try:
+        place = read_url(url)
         addresses = resolve(place)
     except Refusal as refusal:
-        raise Failure(refusal.message, refused=refusal.code == "webhook_inside", unreachable=True) from refusal
+        refused = refusal.code != "webhook_unresolved"
+        raise Failure(refusal.message, refused=refused, unreachable=True) from refusal
     with _connected(place, addresses) as sock, _time_limit(sock, place):
         connection = _connection(place, sock)
         try:

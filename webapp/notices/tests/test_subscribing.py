@@ -57,7 +57,7 @@ def test_it_makes_a_webhook_with_a_secret_that_only_the_server_can_read(user: Us
     made.refresh_from_db()
     assert unsealed(made.secret) == secret
     (entry,) = AuditEntry.objects.filter(action="notice.subscribe", user=user)
-    assert entry.detail["receiver"] == "1.1.1.1:443"
+    assert entry.detail["receiver"] == "1.1.1.1"
     for hidden in (secret, "hidden"):
         assert hidden not in f"{entry.subject} {entry.detail}"
 

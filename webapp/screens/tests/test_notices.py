@@ -119,7 +119,7 @@ def test_it_shows_why_a_delivery_failed_and_sends_it_again(viewer: Client, me: U
     Notice.objects.update(state="failed", tries=3, last_error="The receiver answered 404.")
     text = shown(viewer)
     assert "The receiver answered 404." in text
-    assert 'aria-label="Send “Run 17 of A plan is done” again"' in text
+    assert 'aria-label="Send again: Run 17 of A plan is done"' in text
     viewer.post(reverse("send_notice_again", args=[notice.pk]))
     notice.refresh_from_db()
     assert notice.state == "pending"
