@@ -16,6 +16,7 @@ from webapp.core.api import AUTH, Problem, add_error_handlers
 from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.hosts.endurance_api import router as endurance_router
+from webapp.notices.api import router as notices_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.results.api_preview import router as preview_router
@@ -77,6 +78,7 @@ for _router in (
     schedules_router,
     compare_router,
     saved_comparisons_router,
+    notices_router,
 ):
     api.add_router("", _router)
 

@@ -29,16 +29,19 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     from webapp.plans.services import copy_plan
     from webapp.runs.models import Run, RunState
     from webapp.screens.outcome import outcome
+    from webapp.tests.samples import make_notice
 
     runs = Run.objects.select_related("version__plan").order_by("-number")
     run = runs.filter(state=RunState.DONE).first() or runs.first()
     issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
     enrolment = EnrolmentToken.objects.latest("pk")
     User.objects.filter(username=INVITED).delete()  # of a series of pictures that was broken off
+    notice = make_notice(admin)
     invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
     _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
     samples: dict[str, object] = {
         "people/pk": admin.pk,
+        "notices/pk": notice.subscription_id,
         "runs/index": 0,
         "plans/number": 1,
         "hosts/reference": enrolment.reference,
@@ -65,5 +68,6 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
         for made in (saved, copied):
             if made is not None:
                 made.delete()
+        notice.subscription.delete()
         EnrolmentToken.objects.filter(host_slug=enrolment.host_slug).delete()
         User.objects.filter(username=INVITED).delete()

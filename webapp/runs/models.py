@@ -110,6 +110,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    announced_at = models.DateTimeField(null=True)  # subscribers were told that it ended
 
     class Meta:
         ordering = ["-number"]
@@ -123,6 +124,10 @@ class Run(models.Model):
         indexes = [
             # the dispatcher looks only at open runs, of which there are few
             models.Index(fields=["created_at"], name="run_open", condition=Q(state__in=OPEN_RUN_STATES)),
+            # runs that ended and were not announced yet, of which there are few
+            models.Index(
+                fields=["ended_at"], name="run_unannounced", condition=Q(ended_at__isnull=False, announced_at=None)
+            ),
         ]
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.compare.urls import urlpatterns as compare
 from webapp.screens.hosts.urls import urlpatterns as hosts
+from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
 from webapp.screens.people.login import Login
 from webapp.screens.people.urls import urlpatterns as people
@@ -25,5 +26,6 @@ urlpatterns: list[URLPattern] = [
     *results,
     *compare,
     *people,
+    *notices,
     *search,
 ]

@@ -44,6 +44,7 @@ PAGES: dict[str, Rule] = {
     "set_password": look(Who.ANYBODY) | act(Who.ANYBODY),  # the link itself is what lets in
     "account": look(Who.VIEWER),
     "change_password": act(Who.VIEWER),
+    "change_email": act(Who.VIEWER),
     "create_token": act(Who.VIEWER),
     "revoke_token": act(Who.VIEWER),  # one's own; somebody else's is not found
     "people": look(Who.ADMIN),
@@ -136,6 +137,18 @@ PAGES: dict[str, Rule] = {
     "copy_comparison": act(Who.OPERATOR),
     "delete_comparison": act(Who.OPERATOR),
     "restore_comparison": act(Who.OPERATOR),
+    # notices: one's own; somebody else's are not found
+    "notices": look(Who.VIEWER),
+    "add_notice": act(Who.VIEWER),
+    "notice": look(Who.VIEWER),
+    "change_notice": act(Who.VIEWER),
+    "pause_notice": act(Who.VIEWER),
+    "resume_notice": act(Who.VIEWER),
+    "delete_notice": act(Who.VIEWER),
+    "test_notice": act(Who.VIEWER),
+    "notice_secret": look(Who.VIEWER),
+    "renew_notice_secret": act(Who.VIEWER),
+    "send_notice_again": act(Who.VIEWER),
     # workers
     "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
     "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
@@ -253,4 +266,14 @@ API: dict[str, Who] = {
     "DELETE comparisons/{pk}": Who.OPERATOR,
     "POST comparisons/{pk}/copy": Who.OPERATOR,
     "POST comparisons/{pk}/undelete": Who.OPERATOR,
+    # notices: one's own; somebody else's are not found
+    "GET notices/subscriptions": Who.VIEWER,
+    "POST notices/subscriptions": Who.VIEWER,
+    "GET notices/subscriptions/{pk}": Who.VIEWER,
+    "PATCH notices/subscriptions/{pk}": Who.VIEWER,
+    "DELETE notices/subscriptions/{pk}": Who.VIEWER,
+    "POST notices/subscriptions/{pk}/test": Who.VIEWER,
+    "POST notices/subscriptions/{pk}/secret": Who.VIEWER,
+    "GET notices/deliveries": Who.VIEWER,
+    "POST notices/deliveries/{delivery}/again": Who.VIEWER,
 }

@@ -7,6 +7,9 @@ from webapp.core.services import create_api_token
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.wheel import worker_wheel
+from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
+from webapp.notices.services import send_test
+from webapp.notices.signing import sealed
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
@@ -41,6 +44,7 @@ def make_samples() -> dict[str, object]:
     token = ApiToken.objects.get()
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
     _, _, uidb64, link, _ = password_link(user=invited, by=people[ADMIN]).split("/")
+    notice = make_notice(people[ADMIN])
     return {
         "people/pk": people[VIEWER].pk,
         "people/token": token.pk,
@@ -57,6 +61,8 @@ def make_samples() -> dict[str, object]:
         "plans/slug": version.plan.slug,
         "plans/number": version.number,
         "runs/number": done.number,
+        "notices/pk": notice.subscription_id,
+        "notices/delivery": notice.pk,
         "runs/index": 0,
         "runs/note_id": 1,
         "queue/number": done.number,
@@ -65,6 +71,19 @@ def make_samples() -> dict[str, object]:
         "schedules/occurrence": Occurrence.objects.get().pk,
         "trials/trial_id": done.trials.get(index=0).pk,
     }
+
+
+def make_notice(user: User) -> Notice:
+    """A webhook of this person, with one delivery that failed."""
+    subscription = Subscription.objects.create(
+        user=user, channel=Channel.WEBHOOK, url="https://hooks.example/sweetspot", secret=sealed("a secret"),
+        events=[Event.ENDED, Event.FAILED],
+    )  # fmt: skip
+    send_test(subscription=subscription)
+    notice = Notice.objects.get(subscription=subscription)
+    notice.state, notice.tries, notice.last_error = NoticeState.FAILED, 3, "The receiver answered 404."
+    notice.save()
+    return notice
 
 
 def _make_running(version: PlanVersion, target: Target, by: User) -> Run:

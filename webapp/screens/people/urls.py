@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 from webapp.screens.people.account import (
     SetPasswordView,
     account_page,
+    change_email,
     change_password,
     create_token,
     revoke_token,
@@ -37,6 +38,7 @@ urlpatterns: list[URLPattern] = [
     path("audit/", audit_page, name="audit"),
     path("account/", account_page, name="account"),
     path("account/password/", change_password, name="change_password"),
+    path("account/email/", change_email, name="change_email"),
     path("account/tokens/", create_token, name="create_token"),
     path("account/tokens/<uuid:token>/revoke/", revoke_token, name="revoke_token"),
     path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
