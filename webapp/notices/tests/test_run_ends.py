@@ -2,11 +2,14 @@
 
 from datetime import timedelta
 from importlib import import_module
+from io import StringIO
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
+from django_celery_beat.models import PeriodicTask
 
 from webapp.core.tests.factories import a_run, a_target
 from webapp.notices import run_ends, tasks
@@ -119,3 +122,10 @@ def test_runs_that_ended_before_are_not_announced() -> None:
     before.refresh_from_db()
     going_on.refresh_from_db()
     assert (before.announced_at, going_on.announced_at) == (before.ended_at, None)
+
+
+def test_set_up_makes_beat_tick_every_five_seconds_and_drop_what_is_late() -> None:
+    for _ in range(2):
+        call_command("setup", stdout=StringIO(), stderr=StringIO())
+    task = PeriodicTask.objects.get(name="notices")
+    assert (task.task, task.interval.every, task.expire_seconds) == (tasks.tick.name, 5, 5)
