@@ -87,12 +87,13 @@ def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
 
 
 def _row(one: Sequence[Any], shared: _Shared) -> Row:
-    value, id_, key, run_id, target_id, digest, direction, repeat, _, fio, invalid, why = one
+    value, id_, key, run_id, target_id, digest, direction, repeat, index, fio, invalid, why = one
     (run, plan, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
     target, model, serial = together((named[0], named[1], named[2]), shared.further.get(id_, ()))
     return Row(
-        id_, value, host, f"{host}/{target}", model, serial, run, plan, direction, repeat, shared.points[key],
-        digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", shared.facts.get(digest, {}),
+        id_, value, host, f"{host}/{target}", model, serial, run, index + 1, plan, direction, repeat,
+        shared.points[key], digest or "", fio, (why or run_why or "marked as invalid") if invalid else "",
+        shared.facts.get(digest, {}),
     )  # fmt: skip
 
 

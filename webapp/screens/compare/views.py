@@ -13,7 +13,7 @@ from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
 from webapp.compare.reading import points_there, spots
 from webapp.compare.scaling import scaling
-from webapp.compare.selectors import Selected, comparison_of, select
+from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
@@ -73,19 +73,20 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     comparison = comparison_of(selected)
+    placed = for_latencies(selected) if options.view == "latency" else selected
     offered = points_there(without_factors(selected.query.results))
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     context = {
         "comparison": comparison,
         "form": form_of(
-            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(selected)
+            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(placed)
         ),
         "options": options,
         "views": VIEWS,
         "sentences": _sentences(comparison),
         "names": msgspec.to_builtins(names_of(comparison)),
     }
-    return context | (_MADE[options.view](comparison, options, selected) if selected.rows else {})
+    return context | (_MADE[options.view](comparison, options, placed) if selected.rows else {})
 
 
 def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
