@@ -3,7 +3,7 @@
 What many results share (a run, a target, a point, a configuration) is read once and not with each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -103,6 +103,9 @@ class Spot:
 
     target: str  # host/target
     point: Point
+
+    def without(self, factors: Collection[str]) -> "Spot":
+        return Spot(self.target, {name: level for name, level in self.point.items() if name not in factors})
 
 
 def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:
