@@ -60,8 +60,15 @@ def charts_of(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bou
 def _series(series: Series) -> CompareSeries:
     points = (
         ComparePoint(
-            level=cell.level, mean=cell.mean, low=cell.ci95_low, high=cell.ci95_high, n=cell.n, doubts=cell.doubts
-        )
+            level=cell.level,
+            mean=cell.mean,
+            low=cell.ci95_low,
+            high=cell.ci95_high,
+            n=cell.n,
+            text=cell.text,
+            spread_text=cell.spread_text,
+            doubts=cell.doubts,
+        )  # fmt: skip
         for cell in series.points
     )
     return CompareSeries(name=series.name, is_baseline=series.is_baseline, points=tuple(points))
