@@ -68,7 +68,7 @@ def _series(series: Series) -> CompareSeries:
             text=cell.text,
             spread_text=cell.spread_text,
             doubts=cell.doubts,
-        )  # fmt: skip
+        )
         for cell in series.points
     )
     return CompareSeries(name=series.name, is_baseline=series.is_baseline, points=tuple(points))
