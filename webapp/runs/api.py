@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
@@ -137,7 +137,7 @@ class TrialOut(Schema):
         return trial.place
 
 
-class StartIn(Schema):
+class StartIn(Input):
     """`targets` are host/target; `armed_serials` those of every device or file that the plan overwrites."""
 
     plan: str

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.api import operator
+from webapp.core.api import Input, operator
 from webapp.core.errors import Refusal
 from webapp.runs.actions import LONGEST_REASON, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
@@ -21,25 +21,25 @@ from webapp.runs.selectors import runs_list
 router = Router(tags=["runs"])
 
 
-class SkipIn(Schema):
+class SkipIn(Input):
     """`trials` are indexes, from 0."""
 
     trials: list[int] = Field(min_length=1, max_length=10_000)
     reason: str = Field("", max_length=LONGEST_REASON)
 
 
-class ArmIn(Schema):
+class ArmIn(Input):
     serials: list[str] = Field(min_length=1, max_length=100)
 
 
-class PlaceIn(Schema):
+class PlaceIn(Input):
     """The number of the run to go before or after; one of them."""
 
     before: int | None = None
     after: int | None = None
 
 
-class AgainIn(Schema):
+class AgainIn(Input):
     """Send the same `request_id` again where you do not know whether it was started: it starts once."""
 
     same_seed: bool = False
@@ -49,7 +49,7 @@ class AgainIn(Schema):
     request_id: UUID | None = None
 
 
-class NoteIn(Schema):
+class NoteIn(Input):
     """`trial` is an index, from 0; null: about the run."""
 
     text: str = Field(max_length=LONGEST_NOTE)
