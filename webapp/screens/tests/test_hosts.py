@@ -75,7 +75,7 @@ def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
 
 
 def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) -> None:
-    response = admin.post("/hosts/add/line/", {"slug": "storage9"})
+    response = admin.post("/hosts/add/line/", {"slug": "storage9"}, follow=True)
     page = response.content.decode()
     assert f"{settings.PUBLIC_URL}/worker/" in page
     assert "SWEETSPOT_TOKEN=" in page
