@@ -16,6 +16,7 @@ from webapp.compare.query import CompareRefused
 from webapp.hosts.models import Target
 from webapp.hosts.names import group_name
 from webapp.plans.points import at_once
+from webapp.plans.trial_numbers import number_of
 from webapp.results.filters import ResultFilter
 from webapp.results.listing import Named, by_key, further_of, together
 from webapp.results.metrics import Metric
@@ -91,7 +92,7 @@ def _row(one: Sequence[Any], shared: _Shared) -> Row:
     (run, plan, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
     target, model, serial = together((named[0], named[1], named[2]), shared.further.get(id_, ()))
     return Row(
-        id_, value, host, f"{host}/{target}", model, serial, run, index + 1, plan, direction, repeat,
+        id_, value, host, f"{host}/{target}", model, serial, run, number_of(index), plan, direction, repeat,
         shared.points[key], digest or "", fio, (why or run_why or "marked as invalid") if invalid else "",
         shared.facts.get(digest, {}),
     )  # fmt: skip

@@ -39,7 +39,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
     samples: dict[str, object] = {
         "people/pk": admin.pk,
-        "runs/index": 0,
+        "runs/trial": 1,
         "plans/number": 1,
         "hosts/reference": enrolment.reference,
         "set-password/uidb64": uidb64,

@@ -55,7 +55,7 @@ class RunOut(Schema):
 
 
 class ProgressOut(Schema):
-    """`running` is the index of a trial under way; `seconds_left` is unknown until a trial is done."""
+    """`running` is the number of a trial under way; `seconds_left` is unknown until a trial is done."""
 
     total: int
     done: int
@@ -106,7 +106,7 @@ class RunDetail(RunOut):
         found = progress(run)
         plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
         return plain | {
-            "running": found.running.index if found.running else None,
+            "running": found.running.number if found.running else None,
             "phase": found.attempt.phase if found.attempt else "",
         }
 
@@ -116,7 +116,7 @@ class TrialOut(Schema):
 
     id: UUID
     run: int
-    index: int
+    number: int  # in its run, from 1
     repeat: int
     part: str
     target: str

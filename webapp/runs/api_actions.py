@@ -22,7 +22,7 @@ router = Router(tags=["runs"])
 
 
 class SkipIn(Input):
-    """`trials` are indexes, from 0."""
+    """`trials` are numbers of trials."""
 
     trials: list[int] = Field(min_length=1, max_length=10_000)
     reason: str = Field("", max_length=LONGEST_REASON)
@@ -50,7 +50,7 @@ class AgainIn(Input):
 
 
 class NoteIn(Input):
-    """`trial` is an index, from 0; null: about the run."""
+    """`trial` is the number of a trial; null: about the run."""
 
     text: str = Field(max_length=LONGEST_NOTE)
     trial: int | None = None
@@ -65,7 +65,7 @@ class NoteOut(Schema):
 
     @staticmethod
     def resolve_trial(note: Note) -> int | None:
-        return note.trial.index if note.trial else None
+        return note.trial.number if note.trial else None
 
     @staticmethod
     def resolve_by(note: Note) -> str | None:
@@ -89,7 +89,7 @@ def resume(request: HttpRequest, number: int) -> Run:
 @router.post("/runs/{number}/skip", response=RunDetail)
 def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
     """Planned ones of these trials are not started, those under way are stopped. Safe to repeat."""
-    skip_trials(run=run_with(number), indexes=payload.trials, reason=payload.reason, by=operator(request))
+    skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
     return run_with(number)
 
 
@@ -154,8 +154,8 @@ def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
     return Status(204, None)
 
 
-def _trial(run: Run, index: int) -> Trial:
-    found = run.trials.filter(index=index).first()
+def _trial(run: Run, number: int) -> Trial:
+    found = run.trials.numbered(number).first()
     if found is None:
-        raise Refusal("trial_unknown", f"Run {run.number} has no trial {index}.")
+        raise Refusal("trial_unknown", f"Run {run.number} has no trial {number}.")
     return found

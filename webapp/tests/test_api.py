@@ -235,7 +235,7 @@ def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller
     assert viewer("get", "runs/1")[1]["progress"]["total"] == 4
     assert viewer("get", "runs/1")[1]["targets"] == ["a/scratch"]
     listed = viewer("get", "runs/1/trials?limit=2")[1]
-    assert (listed["count"], [t["index"] for t in listed["items"]]) == (4, [0, 1])
+    assert (listed["count"], [t["number"] for t in listed["items"]]) == (4, [1, 2])
     assert listed["items"][0]["point"]["pattern"] == "randread"
     assert viewer("get", f"trials/{listed['items'][0]['id']}/samples")[1]["samples"] == []
     assert viewer("get", f"trials/{listed['items'][1]['id']}/job")[1]["code"] == "job_unknown"

@@ -159,7 +159,7 @@ def test_it_shows_the_log_with_a_link_to_the_trial_and_filters_it(operator: Clie
     keep_log(host=host, shipped=WorkerLog(session="s", lines=lines))
     page = operator.get("/hosts/storage1/").content.decode()
     assert "Worker is ready &lt;script&gt;" in page
-    assert '<a href="/runs/1/trials/1/">run 1, trial 2</a>' in page
+    assert '<a href="/runs/1/trials/2/">run 1, trial 2</a>' in page
     assert "Worker is ready" not in operator.get("/hosts/storage1/?level=warning").content.decode()
     tail = operator.get("/hosts/storage1/log/").json()
     assert [line["text"] for line in tail["lines"]] == ["Worker is ready <script>", "fio broke"]
