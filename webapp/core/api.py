@@ -138,7 +138,7 @@ def only_known(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
         if unknown:
             there = f"There are {', '.join(known)}." if known else "There are none."
             return f"query.{unknown[0]}: There is no such parameter. {there}"
-        is_form = request.content_type.startswith("multipart/")  # has boundaries even when it is empty
+        is_form = (request.content_type or "").startswith("multipart/")  # has boundaries even when it is empty
         if "body" not in sources and not is_form and request.body.strip() not in _NO_BODY:
             return "body: This operation takes no body. Leave it out."
         return ""

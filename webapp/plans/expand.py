@@ -105,10 +105,6 @@ class _Cell:
     found: _Found
 
     @property
-    def number(self) -> int:
-        return number_of(self.index)
-
-    @property
     def target_ids(self) -> tuple[str, ...]:
         return tuple(target.id for target in self.targets)
 

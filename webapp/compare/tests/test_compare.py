@@ -7,7 +7,6 @@ from webapp.compare.places import place_of, places
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare, for_latencies, select
 from webapp.compare.structs import Comparison, DifferenceKind
-from webapp.plans.values import Value
 from webapp.results.filters import FilterRefused
 from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
 
@@ -384,9 +383,9 @@ def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
         read_query([("x", "iodepth"), ("panel", "iodepth")])
 
 
-def measure_mix(lab: Lab, read: float, write: float, **levels: Value) -> None:
+def measure_mix(lab: Lab, read: float, write: float) -> None:
     """One trial of a mix of 70 % reads, with a result for each direction."""
-    (result,) = lab.measure(read, pattern="randrw", read_percent=70, **levels)
+    (result,) = lab.measure(read, pattern="randrw", read_percent=70)
     result.pk, result.direction, result.iops, result.bytes_per_s = None, "write", write, write * 4096
     result.latency_mean_ns = 1e9 / write
     result.save()
