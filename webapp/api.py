@@ -12,7 +12,7 @@ from ninja.openapi.schema import OpenAPISchema
 
 from webapp.compare.api import router as compare_router
 from webapp.compare.saved_api import router as saved_comparisons_router
-from webapp.core.api import AUTH, Problem, add_error_handlers
+from webapp.core.api import AUTH, Problem, add_error_handlers, only_known
 from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.hosts.endurance_api import router as endurance_router
@@ -64,6 +64,7 @@ api = Api(
     urls_namespace="api",
 )
 add_error_handlers(api)
+api.add_decorator(only_known, mode="view")
 for _router in (
     people_router,
     hosts_router,

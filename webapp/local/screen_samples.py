@@ -42,7 +42,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     samples: dict[str, object] = {
         "people/pk": admin.pk,
         "notices/pk": notice.subscription_id,
-        "runs/index": 0,
+        "runs/trial": 1,
         "plans/number": 1,
         "hosts/reference": enrolment.reference,
         "set-password/uidb64": uidb64,

@@ -7,9 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
-from pydantic import ConfigDict
 
-from webapp.core.api import Paged
+from webapp.core.api import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.notices import subscribing
@@ -46,10 +45,8 @@ class Created(SubscriptionOut):
     secret: str | None  # of a webhook; shown this once
 
 
-class SubscriptionIn(Schema):
+class SubscriptionIn(Input):
     """`url` for webhooks alone. Without `plan`: every plan."""
-
-    model_config = ConfigDict(extra="forbid")
 
     channel: Channel
     url: str = Field("", max_length=MOST_URL)
@@ -57,10 +54,8 @@ class SubscriptionIn(Schema):
     events: list[Event] = Field(min_length=1, max_length=len(Event))
 
 
-class SubscriptionChange(Schema):
+class SubscriptionChange(Input):
     """What is left out stays as it is. `plan` null: every plan."""
-
-    model_config = ConfigDict(extra="forbid")
 
     url: str = Field("", max_length=MOST_URL)
     plan: str | None = Field(None, max_length=80)

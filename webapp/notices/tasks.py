@@ -5,6 +5,7 @@ import logging
 from django.utils import timezone
 
 from webapp.celery import app
+from webapp.core import heartbeats
 from webapp.notices import outbox
 from webapp.notices.run_ends import announce_ended_runs
 from webapp.notices.sending import send_due
@@ -15,6 +16,7 @@ log = logging.getLogger(__name__)
 @app.task(name="webapp.notices.tasks.tick")
 def tick() -> None:
     """Every few seconds: announce runs that have ended, send what is due."""
+    heartbeats.note("notices")
     for step in (announce_ended_runs, deliver):
         try:
             step()

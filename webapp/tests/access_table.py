@@ -46,6 +46,7 @@ PAGES: dict[str, Rule] = {
     "change_password": act(Who.VIEWER),
     "change_email": act(Who.VIEWER),
     "create_token": act(Who.VIEWER),
+    "new_token": look(Who.VIEWER),
     "revoke_token": act(Who.VIEWER),  # one's own; somebody else's is not found
     "people": look(Who.ADMIN),
     "add_person": act(Who.ADMIN),
@@ -54,6 +55,7 @@ PAGES: dict[str, Rule] = {
     "deactivate_person": act(Who.ADMIN),
     "reactivate_person": act(Who.ADMIN),
     "reset_password": act(Who.ADMIN),
+    "password_link": look(Who.ADMIN),
     "remove_person": act(Who.ADMIN),
     "anonymise_person": act(Who.ADMIN),
     "revoke_persons_token": act(Who.ADMIN),
@@ -66,6 +68,7 @@ PAGES: dict[str, Rule] = {
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
     "make_enrolment": act(Who.ADMIN),
+    "new_host_line": look(Who.ADMIN),
     "enrolment_state": look(Who.VIEWER),
     "withdraw_enrolment": act(Who.ADMIN),
     "host": look(Who.VIEWER),

@@ -1,6 +1,7 @@
 """Rows of everything that an address can name, and what stands for each parameter of an address."""
 
 from webapp.compare.services import save_comparison
+from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
 from webapp.core.services import create_api_token
@@ -40,6 +41,7 @@ def make_samples() -> dict[str, object]:
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
+    heartbeats.note(heartbeats.TICK)
     create_api_token(user=people[VIEWER], name="nightly job")
     token = ApiToken.objects.get()
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
@@ -63,7 +65,7 @@ def make_samples() -> dict[str, object]:
         "runs/number": done.number,
         "notices/pk": notice.subscription_id,
         "notices/delivery": notice.pk,
-        "runs/index": 0,
+        "runs/trial": 1,
         "runs/note_id": 1,
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,

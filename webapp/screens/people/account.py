@@ -15,6 +15,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, User
 from webapp.core.selectors import tokens_of
 from webapp.core.services import create_api_token, set_email, set_password
+from webapp.screens import once
 from webapp.screens.access import own_action, page, person
 from webapp.screens.people.forms import EmailForm, FirstPasswordForm, OwnPasswordForm, TokenForm
 from webapp.screens.people.views import revoke
@@ -66,15 +67,19 @@ def change_email(request: HttpRequest) -> HttpResponse:
 
 @own_action
 def create_token(request: HttpRequest) -> HttpResponse:
-    """Shows the token, this once."""
+    """The page after it shows the token, once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _account(request, 400, token_form=form)
     plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
-    context = {"name": form.cleaned_data["name"], "token": plain, "api": request.build_absolute_uri("/api/v1/runs")}
-    response = render(request, "screens/new_token.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    once.keep(request, "token", plain)
+    return redirect("new_token")
+
+
+@page
+def new_token(request: HttpRequest) -> HttpResponse:
+    context = {"token": once.take(request, "token"), "api": request.build_absolute_uri("/api/v1/runs")}
+    return once.render_once(request, "screens/new_token.html", context)
 
 
 @own_action
