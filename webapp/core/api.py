@@ -118,11 +118,21 @@ def _handler(
     return answer
 
 
+_STATUSES = {
+    "not_allowed": 403,
+    "plan_exists": 409,
+    "group_exists": 409,
+    "group_in_use": 409,
+    "host_unavailable": 409,
+    "target_unavailable": 409,
+}
+
+
 def _status(code: str) -> int:
     """Of a refusal: 404 for what is not there, 403 for what one may not, 422 for what cannot be as asked."""
     if code.endswith("_unknown") and not code.startswith("compare_"):
         return 404
-    return {"not_allowed": 403, "plan_exists": 409, "host_unavailable": 409, "target_unavailable": 409}.get(code, 422)
+    return _STATUSES.get(code, 422)
 
 
 def _said(error: ValidationError) -> str:
