@@ -12,6 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import GroupMember, Host, HostGroup, Target
+from webapp.hosts.names import NO_LABEL
 from webapp.hosts.selectors import hosts_by_name
 
 LONGEST_TITLE = 120
@@ -133,6 +134,8 @@ def _checked_label(label: str, host: Host) -> str:
     label = " ".join(label.split())
     if not 1 <= len(label) <= LONGEST_LABEL:
         raise Refusal("members_refused", f"The label of {host} needs 1 to {LONGEST_LABEL} characters.")
+    if label == NO_LABEL:
+        raise Refusal("members_refused", f"“{NO_LABEL}” is what results without a label are called. Choose another.")
     if not label.isprintable():
         raise Refusal("members_refused", f"The label of {host} has characters that cannot be shown. Remove them.")
     return label

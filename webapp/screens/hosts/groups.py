@@ -15,7 +15,7 @@ from webapp.screens.access import operator_action, operator_page, page, person
 from webapp.screens.hosts.group_draft import Draft, draft_from, draft_of, hosts_to_add, rows_of
 
 
-def groups_with_schedules() -> Prefetch[str]:
+def groups_with_schedules() -> "Prefetch[str]":
     """The schedules that use a group, as `used_by`."""
     return Prefetch("schedules", Schedule.objects.filter(deleted_at=None).order_by("name"), to_attr="used_by")
 
