@@ -98,7 +98,8 @@ def add_error_handlers(api: NinjaAPI) -> None:
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
         Http404: lambda _: (404, "not_found", "There is no such thing."),
         ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
-        # e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+        # JSON can hold both of these, and PostgreSQL's text neither: half of a surrogate pair, and e.g. a NUL
+        UnicodeEncodeError: lambda _: (422, "request_refused", "The request holds half of a surrogate pair."),
         DataError: lambda error: (422, "request_refused", f"The request holds what cannot be kept: {error}"),
     }
     for kind, describe in handlers.items():

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow
@@ -34,7 +35,7 @@ def presence(host: Host, active: Attempt | None, window: OpenWindow | None = Non
     if host.state != HostState.ACTIVE:
         return Presence("cancelled" if host.state == HostState.MAINTENANCE else "failed", host.get_state_display())
     if window:
-        return Presence("cancelled", window.words.capitalize())
+        return Presence("cancelled", capfirst(window.words))
     if active and (quiet := quiet_for(host, active)):
         return Presence("lost", f"Nothing heard for {quiet}")
     if silent(host):

@@ -163,8 +163,10 @@ def test_it_marks_a_revoked_host_and_a_target_that_left_the_policy(
     for address in ("/groups/", "/groups/both-racks/"):
         page = text_of(operator, address)
         assert "rack4" in page
-        assert "The host is revoked." in page
+        assert "revoked</span>" in page
         assert "scratch is no longer in the policy file." in page
+    problems = [member["problems"] for member in operator.get("/api/v1/groups/both-racks").json()["members"]]
+    assert problems == [["The host is revoked."], ["scratch is no longer in the policy file."]]
     page = text_of(operator, "/groups/both-racks/")
     assert 'name="target.storage1" value="scratch"' not in page
     assert 'name="target.storage1" value="nvme0"' in page
@@ -232,7 +234,8 @@ def test_the_api_reads_and_writes_groups(operator: Client, viewer: Client, hosts
         (BODY | {"members": [{"host": "storage1", "targets": ["scratch"], "label": ""}]}, 422),
         (BODY | {"members": [{"host": "storage1", "targets": "scratch"}]}, 422),
         (BODY | {"members": [{"host": "storage1", "targets": []}]}, 422),
-        (BODY | {"members": [{"host": "storage1", "targets": ["\ud800"]}]}, 422),
+        (BODY | {"members": [{"host": "storage1", "targets": ["\ud800"]}]}, 404),
+        (BODY | {"members": [{"host": "\ud800", "targets": ["scratch"]}]}, 422),
         (BODY | {"members": [{"host": "storage1", "targets": ["storage2/scratch"]}]}, 404),
         (BODY | {"members": [{"host": "a\0", "targets": ["scratch"]}]}, 404),
         (BODY | {"members": [{"host": "storage1", "targets": ["scratch"]}] * 2}, 422),

@@ -59,13 +59,13 @@ def test_the_first_choice_prefers_labels_and_holds_the_engine() -> None:
 @pytest.mark.parametrize(
     ("query", "count"),
     [
-        ("label=adaptec", 8),
-        ("label=broadcom,+new", 8),
-        ("label=adaptec&label=no+label", 16),
-        ("label=no+label&run=3", 8),
+        ("label=adaptec", 12),
+        ("label=broadcom,+new", 12),
+        ("label=adaptec&label=no+label", 24),
+        ("label=no+label&run=3", 12),
         ("label=adaptec&run=3", 0),
         ("label=nothing", 0),
-        ("label=", 24),
+        ("label=", 36),
     ],
 )
 def test_results_are_chosen_by_label(operator: Client, runs: list[Run], query: str, count: int) -> None:
