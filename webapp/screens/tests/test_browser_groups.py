@@ -55,7 +55,7 @@ def test_a_group_and_a_window_are_deleted_after_a_confirmation(page: Page, probl
     form.get_by_label("From").fill("02:00")
     form.get_by_label("To").fill("04:00")
     form.get_by_role("button").click()
-    expect(page.get_by_role("cell", name="02:00 to 04:00, Sun (UTC)")).to_be_visible()
+    expect(page.get_by_role("cell", name="02:00 to 04:00, Sun (UTC)", exact=True)).to_be_visible()
     page.get_by_role("button", name="Delete 02:00 to 04:00").click()
     page.get_by_role("button", name="Delete the window").click()
     expect(page.get_by_text("storage1 has no maintenance windows.")).to_be_visible()
