@@ -91,8 +91,8 @@ class Assembly:
             if record.key != kept and layouts.overlaps(record, drives):
                 raise LayoutFailed(
                     "layout_held",
-                    f"`{record.line}` (run {record.run}) is still on these drives: “sweetspot-worker restore” on the "
-                    "host takes it down, or says why it cannot.",
+                    f"`{record.line}` (run {record.run}) is still on these drives: "
+                    f"“{layouts.removal_command(record)}” on the host takes it down, or says why it cannot.",
                 )
 
     def _tell(self, items: Iterable[SettingRestored]) -> None:

@@ -2,6 +2,7 @@
 
     received ──► begun ──► (guard, settings, legs …) ──► last item on disk ──► closed
         │           └── the worker died: the next start says worker_died
+        ├── cannot be read: order_unreadable, and its text is set aside in the journal
         └── expired: order_expired
 
 The Celery task calls `take` and returns; the journal refuses an order that it knows, so an
@@ -16,13 +17,14 @@ from contextlib import suppress
 
 from worker import __version__, layouts, process, setting_by_hand
 from worker.client import Refused, Unreachable
-from worker.contract.base import ContractError, encode
+from worker.contract.base import ContractError, encode, is_id
 from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import AnyOrder, CloseRunOrder, PurgeOrder, SettingOrder, TrialOrder, decode_order
 from worker.contract.signing import unseal
 from worker.control import Control
 from worker.ends import finished
 from worker.hello import Greeter
+from worker.journal import OpenAttempt
 from worker.log import about
 from worker.purging import carry_out
 from worker.reporter import Reporter
@@ -115,23 +117,39 @@ class Executor:
         for name in process.kill_leftovers(self._bench.state):
             log.warning("Killed what was left of %s.", name)
         restored = self._restore_all()
-        for order, begun in self._open_orders():
-            with about(order.attempt):
-                self._recover_order(order, begun=begun, restored=restored)
+        for entry in self._bench.journal.open_attempts():
+            with about(entry.attempt):
+                self._recover_attempt(entry, restored)
 
-    def _recover_order(self, order: AnyOrder, *, begun: bool, restored: Sequence[SettingRestored]) -> None:
-        if self._reporter.spool.is_finished(order.attempt):
-            self._bench.journal.finish(order.attempt)
-        elif begun:
+    def _recover_attempt(self, entry: OpenAttempt, restored: Sequence[SettingRestored]) -> None:
+        try:
+            decode_order(entry.order)
+        except ContractError as error:
+            self._set_aside(entry, error, restored)
+            return
+        if self._reporter.spool.is_finished(entry.attempt):
+            self._bench.journal.finish(entry.attempt)
+        elif entry.begun:
             log.warning("The worker died while this order was under way.")
-            self._say(order.attempt, restored)
+            self._say(entry.attempt, restored)
             words = "The worker ended while the order was under way; it has been started again and cleaned up."
-            self._close(order.attempt, finished(Outcome.FAILED, "worker_died", words))
+            self._close(entry.attempt, finished(Outcome.FAILED, "worker_died", words))
         else:
-            self._accept(order.attempt)
+            self._accept(entry.attempt)
 
-    def _open_orders(self) -> list[tuple[AnyOrder, bool]]:
-        return [(decode_order(entry.order), entry.begun) for entry in self._bench.journal.open_attempts()]
+    def _set_aside(self, entry: OpenAttempt, error: ContractError, restored: Sequence[SettingRestored] = ()) -> None:
+        """Its text stays in the journal for a person; the server is told that the attempt failed."""
+        log.error("Order %d of the journal cannot be read and is set aside: %s", entry.number, error)
+        if is_id(entry.attempt) and not self._reporter.spool.is_finished(entry.attempt):
+            self._accept(entry.attempt)
+            self._say(entry.attempt, restored if entry.begun else ())
+            words = (
+                f"The worker cannot read this order in its journal: {error} The order is set aside there; "
+                "“sweetspot-worker doctor” lists it."
+            )
+            if not self._end(entry.attempt, finished(Outcome.FAILED, "order_unreadable", words)):
+                return
+        self._bench.journal.set_aside(entry.number)
 
     def _run(self) -> None:
         try:
@@ -143,18 +161,23 @@ class Executor:
 
     def _work_on(self) -> None:
         while not self._stopping.is_set():
-            text = self._bench.journal.next_order()
-            if text is not None:
-                self._work(decode_order(text))
+            entry = self._bench.journal.next_order()
+            if entry is not None:
+                self._work(entry)
                 continue
             self._wake.wait(IDLE_LOOK_S)
             self._wake.clear()
             self._put_back_if_forgotten()
 
-    def _work(self, order: AnyOrder) -> None:
-        with about(order.attempt), self._greeter.kept_away():
-            self._bench.journal.begin(order.attempt)
+    def _work(self, entry: OpenAttempt) -> None:
+        with about(entry.attempt), self._greeter.kept_away():
+            self._bench.journal.begin(entry.attempt)
             self._idle_done = False
+            try:
+                order = decode_order(entry.order)
+            except ContractError as error:
+                self._set_aside(entry, error)
+                return
             log.info("Begun.")
             try:
                 end = self._carry_out(order)
@@ -200,6 +223,7 @@ class Executor:
     def _close_run(self, order: CloseRunOrder) -> Finished:
         restored = self._put_back(order.run)
         self._say(order.attempt, restored)
+        session.put_back_other_runs(order.run, self._bench.journal)
         Wear(self._bench.state, order.run, self._emitter(order)).close()
         left = [f"{item.name} of {item.device or 'the host'}: {item.note}" for item in restored if not item.restored]
         if left:
@@ -220,15 +244,20 @@ class Executor:
 
     def _close(self, attempt: str, end: Finished) -> None:
         """The last word goes to disk first; if the worker dies in between, the spool knows it was said."""
+        if self._end(attempt, end):
+            self._bench.journal.finish(attempt)
+
+    def _end(self, attempt: str, end: Finished) -> bool:
+        """Whether the last word is on disk."""
         log.info("Ended: %s %s", end.outcome.value, end.code)
         try:
             self._reporter.finish(attempt, end)
         except SpoolFull as error:
             log.critical("The end of this order could not be written down, the next start will tell it: %s", error)
-            return
-        self._bench.journal.finish(attempt)
+            return False
         with self._lock:
             self._controls.pop(attempt, None)
+        return True
 
     # ---- settings and layouts
 

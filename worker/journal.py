@@ -1,7 +1,7 @@
 """What is under way on this host and what must be put back, on disk.
 
     attempt:   received ──► begun ──► finished ──(30 days)──► forgotten
-                  └────────────────────▲
+                  └────────────────────▲          (an order that cannot be read: finished, its text kept)
     baseline:  (pending ──► settled)* ──► dropped, once the value was put back or is no longer ours
 
 The journal is the worker's order queue: the Celery task writes into it, the trial thread
@@ -11,14 +11,20 @@ reached the disk before the call returns (SQLite, WAL, synchronous=FULL): a work
 at any instruction finds everything as it was after its last completed call.
 """
 
+import logging
 import sqlite3
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
 SCHEMA_VERSION = 2  # 1 had no layouts
 
@@ -66,9 +72,20 @@ class JournalError(Exception):
 
 
 class OpenAttempt(msgspec.Struct, frozen=True):
+    """Bytes that are not UTF-8 are replaced, so that a damaged row can be read as well."""
+
+    number: int
     attempt: str
     order: str  # JSON text
     begun: bool
+
+
+class SetAside(msgspec.Struct, frozen=True):
+    """An order that could not be read; its text is in the table `attempts`."""
+
+    number: int
+    attempt: str
+    at: float  # Unix time, s
 
 
 class LayoutDrive(msgspec.Struct, frozen=True):
@@ -126,6 +143,7 @@ class Journal:
         self._lock = threading.Lock()
         try:
             self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=10)
+            self._db.text_factory = _text_or_bytes
             path.chmod(0o600)
             self._db.execute("pragma journal_mode=wal")
             self._db.execute("pragma synchronous=full")
@@ -165,12 +183,9 @@ class Journal:
             insert = "insert or ignore into attempts (attempt, order_text, received_at) values (?, ?, ?)"
             return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
 
-    def next_order(self) -> str | None:
-        """The text of the oldest order that has not been begun."""
-        query = "select order_text from attempts where begun_at is null and finished_at is null order by number limit 1"
-        with self._lock:
-            row = self._db.execute(query).fetchone()
-        return None if row is None else str(row[0])
+    def next_order(self) -> OpenAttempt | None:
+        """The oldest one that has not been begun."""
+        return next((entry for entry in self.open_attempts() if not entry.begun), None)
 
     def begin(self, attempt: str) -> None:
         update = "update attempts set begun_at = ? where attempt = ? and begun_at is null"
@@ -183,14 +198,30 @@ class Journal:
         with self._lock:
             self._db.execute(update, (time.time(), attempt))
 
-    def open_attempts(self) -> tuple[OpenAttempt, ...]:
-        """Received and not finished, oldest first."""
+    def set_aside(self, number: int) -> None:
+        """Finish an order that cannot be read, and keep its text for a person as long as the attempt is remembered."""
+        with self._lock:
+            self._db.execute("update attempts set finished_at = ? where number = ?", (time.time(), number))
+
+    def all_set_aside(self) -> tuple[SetAside, ...]:
+        """Orders that could not be read, oldest first."""
         query = (
-            "select attempt, order_text, begun_at is not null from attempts where finished_at is null order by number"
+            "select number, attempt, finished_at from attempts "
+            "where finished_at is not null and order_text != '' order by number"
         )
         with self._lock:
             rows = self._db.execute(query).fetchall()
-        return tuple(OpenAttempt(attempt, order, bool(begun)) for attempt, order, begun in rows)
+        return tuple(SetAside(number, _text(attempt), at) for number, attempt, at in rows)
+
+    def open_attempts(self) -> tuple[OpenAttempt, ...]:
+        """Received and not finished, oldest first."""
+        query = (
+            "select number, attempt, order_text, begun_at is not null from attempts "
+            "where finished_at is null order by number"
+        )
+        with self._lock:
+            rows = self._db.execute(query).fetchall()
+        return tuple(OpenAttempt(number, _text(name), _text(order), bool(begun)) for number, name, order, begun in rows)
 
     # ---- settings to be put back
 
@@ -212,7 +243,7 @@ class Journal:
         query = f"select {', '.join(_COLUMNS)} from baselines where ? is null or run = ? order by run, device, name"  # noqa: S608
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
-        return tuple(msgspec.convert(dict(zip(_COLUMNS, row, strict=True)), Baseline, strict=False) for row in rows)
+        return tuple(_readable(rows, lambda row: dict(zip(_COLUMNS, row, strict=True)), Baseline))
 
     # ---- layouts to be taken down
 
@@ -232,7 +263,35 @@ class Journal:
         query = "select record from layouts where ? is null or run = ? order by key"
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
-        return tuple(msgspec.json.decode(text, type=LayoutRecord) for (text,) in rows)
+        return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
+
+    def unreadable(self) -> int:
+        """How many settings and layouts cannot be read; their rows stay for a person."""
+        with self._lock:
+            rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
+            (count,) = rows.fetchone()
+        return int(count) - len(self.baselines()) - len(self.layouts())
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    """Text that is not UTF-8 stays bytes: one damaged row must not keep the others from being read."""
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def _text(value: str | bytes) -> str:
+    return value if isinstance(value, str) else value.decode(errors="replace")
+
+
+def _readable(rows: list[Row], content: Callable[[Row], object], kind: type[T]) -> Iterator[T]:
+    """What can be read of the rows; what cannot is left where it is."""
+    for row in rows:
+        try:
+            yield msgspec.convert(content(row), kind, strict=False)
+        except msgspec.DecodeError as error:
+            log.error("A row of the journal cannot be read and is left there: %s: %s", error, row)
 
 
 def current_boot_id() -> str:

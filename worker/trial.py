@@ -126,12 +126,15 @@ class Trial:
         self._kernel.about(kernel_names(places.values()))
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._legs, places) if self._built is None else {}
-        if any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs):
-            self._wear.begin(name for place in places.values() for name in (*place.devices, *place.members))
-            self._limit.begin(allowed, self._legs, places, self._order.layout)
-            held.enter_context(self._limit.watching(self._control))
+        writes = any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs)
+        if writes:
+            self._limit.begin(allowed, self._legs, places, self._order.layout, self._order.settings)
         self._enter("settings")
         self._settle(allowed, places)
+        if writes:  # settings of an earlier trial that are back now may have kept the kernel from counting
+            self._wear.begin(name for place in places.values() for name in (*place.devices, *place.members))
+            self._limit.check()
+            held.enter_context(self._limit.watching(self._control))
         for leg in self._legs:
             self._prefill(leg, places[leg.number])
         if self._order.drop_caches:

@@ -82,6 +82,14 @@ class Wear:
                 found[name] = of.written_bytes + _moved(of.last, current_boot_id(), now)
         return found
 
+    def why_uncounted(self, name: str) -> str:
+        """Why `written_bytes` does not tell of this drive, in words."""
+        if not sysfs.exists(name, self._sys):
+            return "the drive is gone"
+        if self._written(name) is None:
+            return "its iostats are off"
+        return f"{self._path} does not have the reading from before the run's first write"
+
     def close(self) -> None:
         """When the run is closed on this host: nothing of it is kept any more."""
         with _survived():

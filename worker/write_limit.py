@@ -2,19 +2,22 @@
 
 The kernel's counter of each drive is held against it before a trial writes, and every second while it does: a second's
 writes may come on top. Everything that the host writes to the drive since the run's
-first trial counts, whoever writes it.
+first trial counts, whoever writes it. A counter that stands still is not taken for a drive that nobody writes to: a
+trial with a limit may not switch the counting off, and is stopped where it ends.
 """
 
+import re
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from worker.contract.orders import LayoutWish
+from worker.contract.orders import LayoutWish, SettingWish
 from worker.contract.workload import Leg
 from worker.control import Control
 from worker.guard import GuardRefused
 from worker.place import Place
 from worker.policy import Policy, PolicyEntry
+from worker.settings.queue_numbers import IOSTATS
 from worker.wear import Wear
 
 CODE = "guard_write_limit"
@@ -27,25 +30,43 @@ class WriteLimit:
     def __init__(self, wear: Wear) -> None:
         self._wear = wear
         self._limits: dict[str, PolicyEntry] = {}  # by kernel name of a drive
+        self._coming: dict[str, int] = {}  # bytes that are sure to be written, by kernel name of a drive
 
-    def begin(self, allowed: Policy, legs: Iterable[Leg], places: Mapping[int, Place], wish: LayoutWish | None) -> None:
-        """Before the first leg. Raises GuardRefused where the trial is known to write more than is left."""
-        legs = tuple(legs)
+    def begin(
+        self,
+        allowed: Policy,
+        legs: Sequence[Leg],
+        places: Mapping[int, Place],
+        wish: LayoutWish | None,
+        settings: Iterable[SettingWish] = (),
+    ) -> None:
+        """Before settings are made. Raises GuardRefused where one of them would stop the counting."""
         for leg in legs:
             place = places[leg.number]
             if wish is None:
                 self._add(allowed.entry(leg.target.id), place.devices)
             for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
-        self._refuse(self._coming(legs, places) if self._limits and wish is None else {})
+        for setting in settings:
+            self._refuse_uncounted(setting, places.get(setting.leg))
+        if self._limits and wish is None:
+            for leg in legs:
+                self._will_write(leg, places[leg.number])
 
-    def _coming(self, legs: Iterable[Leg], places: Mapping[int, Place]) -> Mapping[str, int]:
-        """Bytes that are sure to be written, by drive: all legs at it together, those of other entries too."""
-        coming: dict[str, int] = {}
-        for leg in legs:
-            for name in self._wear.drives_under(places[leg.number].devices):
-                coming[name] = coming.get(name, 0) + _sure(leg)
-        return coming
+    def _will_write(self, leg: Leg, place: Place) -> None:
+        """All legs at a drive count together, those of other entries of the policy too."""
+        for name in self._wear.drives_under(place.devices):
+            self._coming[name] = self._coming.get(name, 0) + _sure(leg)
+
+    def _refuse_uncounted(self, setting: SettingWish, place: Place | None) -> None:
+        if place is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
+            return
+        for name in self._wear.drives_under((*place.devices, *place.members)):
+            if entry := self._limits.get(name):
+                raise GuardRefused(
+                    CODE, f"{IOSTATS.name}={setting.value} makes the kernel stop counting what is written to {name}, "
+                    f"and the policy limits that for {entry.id} (max_write_bytes). Leave {IOSTATS.name} at 1.",
+                )  # fmt: skip
 
     def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
         """Of several entries at one drive the least limit counts. Raises GuardRefused."""
@@ -77,10 +98,16 @@ class WriteLimit:
 
     def _watch(self, control: Control, over: threading.Event) -> None:
         while not over.wait(EVERY_S):
-            written = self._wear.written_bytes(self._limits)
-            for name, entry in self._limits.items():
-                if written.get(name, 0) > _limit(entry):
-                    control.fail(CODE, _words(entry, name, written[name], 0))
+            try:
+                self._refuse({})
+            except GuardRefused as error:
+                control.fail(error.code, error.message)
+            except (OSError, ValueError) as error:
+                control.fail(CODE, f"What is written to {', '.join(self._limits)} cannot be read: {error}")
+
+    def check(self) -> None:
+        """Before the first write. Raises GuardRefused where the trial is known to write more than is left."""
+        self._refuse(self._coming)
 
     def _refuse(self, coming: Mapping[str, int]) -> None:
         """`coming`: bytes by drive."""
@@ -88,8 +115,8 @@ class WriteLimit:
         for name, entry in self._limits.items():
             if name not in written:
                 raise GuardRefused(
-                    CODE, f"{entry.id} may be written to within limits, and the kernel does not count what is written "
-                    f"to {name} (its iostats are off).",
+                    CODE, f"The policy limits what is written to {entry.id} (max_write_bytes), and the kernel does not "
+                    f"count what is written to {name}: {self._wear.why_uncounted(name)}.",
                 )  # fmt: skip
             if written[name] + coming.get(name, 0) > _limit(entry):
                 raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))

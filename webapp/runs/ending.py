@@ -22,7 +22,7 @@ from webapp.runs.states import ENDED_RUN_STATES, Later, cancel_planned_trials, m
 from webapp.runs.stop_rule import STOPPED
 
 # The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
-INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired"})
+INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
 
 
 def end_attempt(

@@ -1,17 +1,18 @@
 """The short commands: `start`, `inventory`, `restore`."""
 
 import argparse
+import sys
 
 import msgspec
 
 from worker import inventory, layouts
 from worker.cli import form
-from worker.config import Paths, prepare_state, sole_use
+from worker.config import ConfigError, Paths, prepare_state, sole_use
 from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.items import SettingRestored
 from worker.hello import read_targets
-from worker.journal import Journal
+from worker.journal import BY_HAND, Journal, LayoutRecord
 from worker.settings import session
 
 
@@ -21,7 +22,9 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     look = commands.add_parser("inventory", help="what this host is made of")
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
-    restore = commands.add_parser("restore", help="put back every setting, take down every layout, now")
+    restore = commands.add_parser("restore", help="put back every setting, take down the layouts of runs, now")
+    only = "take down only this layout, also one built by hand"
+    restore.add_argument("--layout", action="append", default=[], metavar="KEY", help=only)
     restore.add_argument("--json", action="store_true")
     restore.set_defaults(command=run_restore)
 
@@ -77,18 +80,41 @@ def _no_targets(paths: Paths) -> str:
 
 
 def run_restore(options: argparse.Namespace, paths: Paths) -> int:
+    """Layouts that a person built by hand are taken down only where they are named."""
     prepare_state(paths.state)
     with sole_use(paths.state):
         journal = Journal(paths.journal)
-        restored = [
-            *session.restore_all(journal, by_hand=True),
-            *layouts.put_back(journal.layouts(), state=paths.state, journal=journal),
-        ]
+        if options.layout:
+            restored = list(layouts.put_back(_named(options.layout, journal), state=paths.state, journal=journal))
+            kept: list[str] = []
+        else:
+            restored = [
+                *session.restore_all(journal, by_hand=True),
+                *layouts.put_back(layouts.of_runs(journal), state=paths.state, journal=journal),
+            ]
+            kept = list(map(_kept_line, journal.layouts(BY_HAND)))
     if options.json:
         print(msgspec.json.encode(restored).decode())
+        print("".join(f"{line}\n" for line in kept), end="", file=sys.stderr)
     else:
-        print("\n".join(map(restored_line, restored)) or "Nothing to put back.")
+        print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to put back.")
     return 0 if all(item.restored for item in restored) else 1
+
+
+def _named(keys: list[str], journal: Journal) -> list[LayoutRecord]:
+    """Raises ConfigError for a key that the journal does not know."""
+    known = {record.key: record for record in journal.layouts()}
+    if unknown := [key for key in keys if key not in known]:
+        listed = ", ".join(f"{key} ({record.line})" for key, record in known.items()) or "none"
+        raise ConfigError("layout_unknown", f"There is no layout {unknown[0]!r} on this host. Layouts here: {listed}.")
+    return [known[key] for key in dict.fromkeys(keys)]
+
+
+def _kept_line(record: LayoutRecord) -> str:
+    return (
+        f"Layout {record.key} ({record.line}) was built by hand and is kept; run “{layouts.removal_command(record)}” "
+        "to take it down."
+    )
 
 
 def restored_line(item: SettingRestored) -> str:

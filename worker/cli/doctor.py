@@ -16,6 +16,7 @@ from worker.config import ConfigError, Enrolment, Paths, load_enrolment, prepare
 from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
 from worker.hello import Greeter
+from worker.journal import Journal, JournalError
 from worker.keys import Keeper
 from worker.spool import RESERVE_BYTES, Spool
 
@@ -70,6 +71,7 @@ def examine(paths: Paths) -> Iterator[Check]:
     yield _privileges()
     yield _isolation()
     yield from _policy(paths)
+    yield from _journal(paths)
     spool = Spool(paths.spool)
     yield from _spool(paths, spool)
     try:
@@ -128,6 +130,25 @@ def _target(target: PolicyTarget) -> Check:
     may = "may be destroyed" if target.destroy else "is not destroyed"
     words = f"{target.id}: {target.path}, {form.size(target.size_bytes)}, {may}"
     return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
+
+
+def _journal(paths: Paths) -> Iterator[Check]:
+    try:
+        journal = Journal(paths.journal)
+    except JournalError as error:
+        yield Check("journal", State.BROKEN, str(error))
+        return
+    waiting = len(journal.open_attempts())
+    yield Check("journal", State.OK, f"{waiting} orders are under way or wait")
+    if count := journal.unreadable():
+        words = f"{count} changed settings or layouts in {paths.journal} cannot be read and are not put back"
+        yield Check("journal", State.BROKEN, words, "Look at the tables baselines and layouts; put them back by hand.")
+    for entry in journal.all_set_aside():
+        when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.at))
+        words = f"the order of attempt {entry.attempt} could not be read and was set aside {when}"
+        advice = f"Its text is in row {entry.number} of the table attempts in {paths.journal}, for 30 days."
+        yield Check("journal", State.NOTE, words, advice)
+    journal.close()
 
 
 def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:

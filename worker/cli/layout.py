@@ -1,6 +1,6 @@
 """`layout`: what a line of layouts means, what is aligned to what, and the commands.
 
-Builds nothing unless told to with --build; `restore` takes down what was built.
+Builds nothing unless told to with --build; `restore --layout KEY` takes down what was built.
 """
 
 import argparse
@@ -83,7 +83,8 @@ def _build(options: argparse.Namespace, paths: Paths) -> int:
         print(f"sweetspot-worker: {error} ({error.code})", file=sys.stderr)
         return 1
     place = made.mount_point or made.device
-    print(msgspec.json.encode(made).decode() if options.json else f"{place}\nsweetspot-worker restore takes it down.")
+    words = f"{place}\n“{worker_layouts.removal_command(made.record)}” takes it down."
+    print(msgspec.json.encode(made).decode() if options.json else words)
     return 0
 
 

@@ -71,6 +71,14 @@ def decode(data: bytes | str, kind: type[M], *, limit: int) -> M:
         raise ContractError(f"{kind.__name__} is not JSON text: {type(error).__name__}") from error
 
 
+def is_id(text: str) -> bool:
+    try:
+        msgspec.convert(text, Id)
+    except msgspec.ValidationError:
+        return False
+    return True
+
+
 def as_bytes(data: bytes | str, what: str) -> bytes:
     """Text as bytes. JSON can hold half of a surrogate pair, which no bytes stand for: a ContractError, too."""
     try:

@@ -233,7 +233,7 @@ class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
     fio_json: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # fio's last dump, as printed
     stderr: LongText
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
-    usr_cpu_percent: Number  # of one core, fio's own figures
+    usr_cpu_percent: Number  # of one CPU, all processes of fio together: over 100 with several
     sys_cpu_percent: Number
     device: DeviceSample | None = None  # over the whole leg
     samples: Count = 0  # how many were sent, so a gap would be seen

@@ -12,12 +12,16 @@ from worker.inventory import sysfs
 from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
-from worker.layouts.taking_down import take_down
+from worker.layouts.taking_down import is_busy, take_down
 from worker.policy import PolicyEntry
 from worker.recipes import layouts
-from worker.recipes.layouts import Drive, Names
+from worker.recipes.layouts import Drive, Names, Step
 
 log = logging.getLogger(__name__)
+
+
+class DriveTaken(LayoutFailed):
+    """Somebody has taken a drive into use since the guard checked it. Nothing was built yet, so nothing is undone."""
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -72,6 +76,9 @@ def build(
             made = virtual_drives.nodes(members, key)
         device = _run(layout, drives, made, record, state, go_on)
         return Built(record, device, mount_point, members)
+    except DriveTaken:
+        _forget(record, journal)
+        raise
     except BaseException:
         _undo(key, state, journal)
         raise
@@ -105,11 +112,31 @@ def _run(
             continue
         go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, step.line)
-        steps.run(step, state=state, key=record.key)
+        try:
+            steps.run(step, state=state, key=record.key)
+        except LayoutFailed as error:
+            _refuse_taken(step, error, made)
+            raise
         steps.settle(state=state, key=record.key)
         if step.makes:
             steps.await_node(step.makes)
     return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))
+
+
+def _refuse_taken(step: Step, error: LayoutFailed, made: tuple[str, ...]) -> None:
+    """Raises DriveTaken where a drive could not be wiped because it is in use. `made`: nodes of virtual drives."""
+    if step.wipes and not made and is_busy(step.wipes):
+        words = (
+            f"{step.wipes} was mounted or opened by another program after it had been checked. Nothing on it was "
+            f"changed. Free the drive, then start again. {error.message}"
+        )
+        raise DriveTaken("layout_held", words) from error
+
+
+def _forget(record: LayoutRecord, journal: Journal) -> None:
+    if record.mount_point:
+        Path(record.mount_point).rmdir()
+    journal.drop_layout(record.key)
 
 
 def _undo(key: str, state: Path, journal: Journal) -> None:

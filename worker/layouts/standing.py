@@ -45,6 +45,11 @@ def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...
     return tuple(record for record in journal.layouts(run) if record.run != BY_HAND)
 
 
+def removal_command(record: LayoutRecord) -> str:
+    """What a person types on the host to have it taken down."""
+    return f"sweetspot-worker restore --layout {record.key}" if record.run == BY_HAND else "sweetspot-worker restore"
+
+
 def put_back(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
     """Take them down, each as one thing to report; what cannot be taken down stays in the journal."""
     for record in records:

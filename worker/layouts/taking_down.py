@@ -30,8 +30,15 @@ UNMOUNT_LIMIT_S = 10.0
 
 
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
-    """Raises LayoutFailed (layout_gone, layout_foreign, layout_held, layout_refused); then the journal keeps it."""
-    layout = layouts.parse(record.line)
+    """Raises LayoutFailed; then the journal keeps it.
+
+    Codes: layout_gone, layout_foreign, layout_held, layout_refused, layout_not_understood.
+    """
+    try:
+        layout = layouts.parse(record.line)
+    except layouts.LayoutError as error:
+        words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
+        raise LayoutFailed("layout_not_understood", words) from error
     ground = ground_of(layout, record)
     demolition = _Demolition(layout, ground.drives, Names(record.key, ground.made), record, state)
     demolition.run()
@@ -162,7 +169,8 @@ class _Demolition:
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
             if usage.look().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
-            _refuse_busy(drive.path)
+            if is_busy(drive.path):
+                raise LayoutFailed("layout_held", f"{drive.path} is still in use by something.")
 
 
 def _arrays_called(name: str) -> Iterator[str]:
@@ -173,10 +181,12 @@ def _arrays_called(name: str) -> Iterator[str]:
                 yield f"/dev/{device}"
 
 
-def _refuse_busy(path: str) -> None:
+def is_busy(path: str) -> bool:
+    """Somebody holds the device exclusively. Raises LayoutFailed layout_gone."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:
         if error.errno == errno.EBUSY:
-            raise LayoutFailed("layout_held", f"{path} is still in use by something.") from error
+            return True
         raise LayoutFailed("layout_gone", f"{path} cannot be opened: {error.strerror}.") from error
+    return False

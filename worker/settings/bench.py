@@ -75,20 +75,19 @@ class Bench:
         )
 
     def _settle(self, kept: list[Baseline]) -> None:
-        self._journal.save_baselines(
-            msgspec.structs.replace(each, pending=False, written=self._captured(each)) for each in kept
-        )
+        self._journal.save_baselines(map(self._settled, kept))
 
-    def _captured(self, baseline: Baseline) -> str:
-        """A setting that cannot be read just now counts as not written."""
+    def _settled(self, baseline: Baseline) -> Baseline:
+        """A setting that cannot be read just now counts as written: it stays pending, and is put back later."""
         try:
-            return BY_KEY[baseline.name].capture(self.subject)
+            written = BY_KEY[baseline.name].capture(self.subject)
         except SettingError:
-            return baseline.before
+            return baseline
+        return msgspec.structs.replace(baseline, pending=False, written=written)
 
 
 def is_ours(baseline: Baseline, now: str) -> bool:
-    """What is there is what we wrote, or what was there before us, or a write was cut short."""
+    """What is there is what we wrote, or what was there before us, or a write was cut short or not read back."""
     same = BY_KEY[baseline.name].same
     return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
 

@@ -15,7 +15,7 @@ from worker.settings import BY_KEY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.bench import Bench
 from worker.settings.permission import refuse_unallowed
-from worker.settings.restore import BY_HAND, restored
+from worker.settings.restore import BY_HAND, obstacle, restored
 from worker.settings.session import apply, known, record, refuse_undone
 from worker.settings.subjects import subject_of
 
@@ -71,7 +71,8 @@ def _effects(setting: Setting, wished: Iterable[str]) -> list[str]:
 
 
 def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
-    if any(baseline.run != BY_HAND for baseline in journal.baselines()):
+    """A setting that cannot be put back now, such as one of an absent drive, is in nobody's way."""
+    if any(baseline.run != BY_HAND and not obstacle(baseline) for baseline in journal.baselines()):
         raise SettingError(
             "setting_conflict",
             "A run has changed settings on this host and has not put them back yet. Wait until it has, or cancel it.",

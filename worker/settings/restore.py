@@ -1,4 +1,7 @@
-"""Putting settings back: only values that are still ours, on the same device, in the same boot."""
+"""Putting settings back: only values that are still ours, on the same device, in the same boot.
+
+What cannot be put back now stays in the journal, and is tried again at each start of the worker and each end of a run.
+"""
 
 import time
 from collections.abc import Iterator
@@ -12,10 +15,11 @@ from worker.settings.base import SettingError
 from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.subjects import find, in_order
 
-GONE = "the device is gone, or another one has its name"
+AGAIN = "it is tried again when the worker starts and when a run ends"
+ABSENT = f"the device is absent, or another one has its name; {AGAIN}"
 REBOOTED = "the host was restarted since; the restart undid it"
 CHANGED = "changed by somebody else since: left as it is"
-UNKNOWN = "this worker does not know the setting"
+UNKNOWN = f"this version of the worker does not know the setting; {AGAIN}"
 BY_HAND = "by-hand"  # the run of settings that a person changed outside any run: see `by_hand`
 LONGEST = 2000  # of a text in the contract
 
@@ -31,6 +35,11 @@ def restore_all(journal: Journal, *, by_hand: bool = False) -> list[SettingResto
     What a person changed by hand stays unless that is asked for, too.
     """
     return list(restored(tuple(each for each in journal.baselines() if by_hand or each.run != BY_HAND), journal))
+
+
+def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
+    """What other runs left, such as settings of a drive that was absent when they ended."""
+    return list(restored(tuple(each for each in journal.baselines() if each.run not in (run, BY_HAND)), journal))
 
 
 def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
@@ -54,9 +63,11 @@ def _key(baseline: Baseline) -> tuple[str, str]:
 
 def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
     """None where there is nothing to put back any more, and nothing to say about it."""
-    if obstacle := _obstacle(kept, journal.boot_id):
+    if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         journal.drop_baseline(kept)
-        return _told(kept, "", obstacle)
+        return _told(kept, "", REBOOTED)
+    if why := obstacle(kept):
+        return _told(kept, "", why)
     now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
         return _put_back(now, Bench(kept.run, now.device, journal))
@@ -64,12 +75,11 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
         return _told(kept, "", error.message)
 
 
-def _obstacle(kept: Baseline, boot_id: str) -> str:
+def obstacle(kept: Baseline) -> str:
+    """Why it cannot be put back now, in words; "" where it can be tried."""
     if kept.name not in BY_KEY:
         return UNKNOWN
-    if kept.boot_id != boot_id and not kept.survives_reboot:
-        return REBOOTED
-    return GONE if find(kept.stable_id, kept.device) is None else ""
+    return ABSENT if find(kept.stable_id, kept.device) is None else ""
 
 
 def _put_back(kept: Baseline, bench: Bench) -> SettingRestored | None:

@@ -23,10 +23,10 @@ from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.permission import refuse_unallowed
-from worker.settings.restore import BY_HAND, LONGEST, restore_all, restore_run
+from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
 
-__all__ = ["SettingFailed", "restore_all", "restore_run", "settle"]
+__all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "settle"]
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def settle(
     records: list[SettingRecord] = []
     try:
         wanted = _by_subject(wishes, places_by_leg, policy)
-        _put_back_other_runs(run, journal)
+        put_back_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
@@ -59,11 +59,10 @@ def settle(
     return records
 
 
-def _put_back_other_runs(run: str, journal: Journal) -> None:
-    for other in sorted({baseline.run for baseline in journal.baselines()} - {run, BY_HAND}):
-        for told in restore_run(other, journal):
-            place = named(told.device)
-            log.info("Run %s: %s of %s put back: %s", other, told.name, place, told.note or told.observed)
+def put_back_other_runs(run: str, journal: Journal) -> None:
+    for told in restore_others(run, journal):
+        words = f"put back to {told.observed}" if told.restored else f"not put back: {told.note}"
+        log.info("Left by another run: %s of %s %s", told.name, named(told.device), words)
 
 
 # ---- what is wished, and may it be

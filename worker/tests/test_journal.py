@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker.journal import REMEMBER_S, Baseline, Journal, JournalError
+from worker.journal import REMEMBER_S, Baseline, Journal, JournalError, LayoutRecord, OpenAttempt
 
 
 @pytest.fixture
@@ -20,6 +20,10 @@ KEPT = Baseline(
     run="r", stable_id="loop:/a", name="scheduler", device="loop0", boot_id="b", survives_reboot=False,
     before="none", written="bfq", pending=True, wished=True,
 )  # fmt: skip
+
+
+def text_of(entry: OpenAttempt | None) -> str:
+    return entry.order if entry else ""
 
 
 def test_it_takes_an_attempt_once_even_after_it_was_finished(journal: Journal) -> None:
@@ -34,9 +38,9 @@ def test_it_takes_an_attempt_once_even_after_it_was_finished(journal: Journal) -
 def test_it_gives_orders_in_the_order_of_arrival(journal: Journal) -> None:
     journal.receive("first", "z")
     journal.receive("second", "a")
-    assert journal.next_order() == "first"
+    assert text_of(journal.next_order()) == "first"
     journal.begin("z")
-    assert journal.next_order() == "second"
+    assert text_of(journal.next_order()) == "second"
     journal.finish("a")
     assert journal.next_order() is None
     assert [(entry.attempt, entry.order, entry.begun) for entry in journal.open_attempts()] == [("z", "first", True)]
@@ -52,6 +56,34 @@ def test_it_forgets_finished_attempts_after_thirty_days_only(tmp_path: Path, jou
         db.execute("update attempts set received_at = 0 where attempt = 'open'")
     journal.receive("{}", "new")
     assert [journal.receive("{}", name) for name in ("old", "young", "open")] == [True, False, False]
+
+
+def test_it_sets_aside_a_damaged_row_and_keeps_its_bytes(tmp_path: Path, journal: Journal) -> None:
+    journal.receive("{}", "a")
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        db.execute("update attempts set order_text = cast(x'7bff7d' as text), attempt = cast(x'61ff' as text)")
+    (entry,) = journal.open_attempts()
+    assert (entry.attempt, entry.order, journal.next_order()) == ("a\ufffd", "{\ufffd}", entry)
+    journal.set_aside(entry.number)
+    (kept,) = journal.all_set_aside()
+    assert (kept.number, kept.attempt, journal.open_attempts()) == (entry.number, "a\ufffd", ())
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        assert db.execute("select cast(order_text as blob) from attempts").fetchone() == (b"{\xff}",)
+
+
+def test_it_reads_the_rows_beside_a_damaged_one(tmp_path: Path, journal: Journal) -> None:
+    layout = LayoutRecord(key="k", run="r", line="single", drives=(), mount_point="")
+    for number in range(3):
+        journal.save_baselines([msgspec.structs.replace(KEPT, name=f"s{number}")])
+        journal.save_layout(msgspec.structs.replace(layout, key=f"k{number}"))
+    with sqlite3.connect(tmp_path / "journal.db") as db:
+        db.execute("update baselines set before = cast(x'ff' as text) where name = 's0'")
+        db.execute("update baselines set pending = 'perhaps' where name = 's1'")
+        db.execute("update layouts set record = cast(x'ff' as text) where key = 'k0'")
+        db.execute("""update layouts set record = '{"key":"k1"}' where key = 'k1'""")
+    assert [kept.name for kept in journal.baselines()] == ["s2"]
+    assert [record.key for record in journal.layouts()] == ["k2"]
+    assert journal.unreadable() == 4
 
 
 def test_it_takes_one_of_many_deliveries_at_once(journal: Journal) -> None:

@@ -1,6 +1,7 @@
 """Settings through the worker's process, on a loop device made for it: put back whatever happens."""
 
 import os
+import sqlite3
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from worker import inventory
+from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
 from worker.contract.workload import Engine, Pattern, TargetRef, Workload
@@ -97,6 +99,33 @@ def test_it_puts_settings_back_at_the_start_after_it_was_killed(bench: Bench, de
     assert read_ahead(device) == before
 
 
+def test_it_starts_with_an_order_that_cannot_be_read(
+    bench: Bench, device: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One under way by another version of the worker, and one of which nothing can be read."""
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=60)
+    bench.send(order)
+    bench.peer.wait(lambda: bool(of(bench.peer.items(order.attempt), Sample)))
+    bench.kill()
+    with sqlite3.connect(bench.paths.journal) as db:
+        db.execute("""update attempts set order_text = '{"version":1,"purpose":"dance"}'""")
+        damaged = "insert into attempts (attempt, order_text, received_at) values (cast(x'61ff' as text), x'ff', 0)"
+        db.execute(damaged)
+    bench.start()
+    end = bench.peer.wait_end(order.attempt)
+    assert (end.outcome, end.code) == (Outcome.FAILED, "order_unreadable")
+    assert "dance" in end.message
+    assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
+    assert read_ahead(device) == before
+    assert bench.peer.wait_end(bench.send(trial(bench, "64", runtime_s=1))).outcome is Outcome.DONE
+    assert bench.stop() == 0
+    main(["--state", str(bench.paths.state), "--policy", str(bench.paths.policy), "doctor"])
+    told = capsys.readouterr().out
+    assert f"the order of attempt {order.attempt} could not be read" in told
+    assert "the order of attempt a\ufffd could not be read" in told
+
+
 def test_it_puts_settings_back_when_it_is_stopped(bench: Bench, device: Path) -> None:
     before = read_ahead(device)
     order = trial(bench, "64", runtime_s=60)
@@ -106,6 +135,23 @@ def test_it_puts_settings_back_when_it_is_stopped(bench: Bench, device: Path) ->
     assert read_ahead(device) == before
     assert bench.peer.wait_end(order.attempt).code == "worker_stopped"
     assert restored(bench, order.attempt) == [("read_ahead_kb", before, True)]
+
+
+def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench, device: Path, tmp_path: Path) -> None:
+    """Not at the first end of the run, not at the second, and put back at the end of the next run."""
+    before = read_ahead(device)
+    order = trial(bench, "64", runtime_s=1)
+    assert bench.peer.wait_end(bench.send(order)).outcome is Outcome.DONE, bench.log_text()
+    subprocess.run(["losetup", "--detach", device], check=True)
+    for _ in range(2):
+        end = bench.peer.wait_end(bench.send(CloseRunOrder(**bench.head(), run=order.run)))
+        assert (end.outcome, end.code) == (Outcome.FAILED, "settings_not_restored")
+        assert f"read_ahead_kb of {device.name}: the device is absent" in end.message
+    subprocess.run(["losetup", device, tmp_path / "image"], check=True)
+    Path(f"/sys/block/{device.name}/queue/read_ahead_kb").write_text("64")
+    closing = CloseRunOrder(**bench.head(), run="another")
+    assert bench.peer.wait_end(bench.send(closing)).outcome is Outcome.DONE
+    assert read_ahead(device) == before
 
 
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:

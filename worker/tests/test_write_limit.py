@@ -1,11 +1,14 @@
 """What a policy lets one run write to a drive, held against the kernel's counter of a folder that looks like sysfs."""
 
+import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from worker import write_limit
+from worker.contract.orders import SettingWish
 from worker.contract.tests.examples import LEG
 from worker.contract.workload import Leg, Pattern, TargetKind
 from worker.control import Control
@@ -43,7 +46,13 @@ def begun(host: Host, limit: int | None, **more: Leg) -> WriteLimit:
     wear.begin(["nvme0n1"])
     found = WriteLimit(wear)
     found.begin(policy(limit), [more.get("leg", leg())], PLACES, None)
+    found.check()
     return found
+
+
+def switch(host: Host, iostats: str) -> None:
+    (host.node / "queue").mkdir(exist_ok=True)
+    (host.node / "queue/iostats").write_text(f"{iostats}\n")
 
 
 def test_an_amount_that_is_over_the_limit_is_refused_before_anything_is_written(host: Host) -> None:
@@ -60,7 +69,9 @@ def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_
         begun(host, 4 * MIB, leg=leg(2 * MIB))
     other = Wear(host.state, "r2", host.said.append, host.sys)
     other.begin(["nvme0n1"])
-    WriteLimit(other).begin(policy(4 * MIB), [leg(2 * MIB)], PLACES, None)
+    limit = WriteLimit(other)
+    limit.begin(policy(4 * MIB), [leg(2 * MIB)], PLACES, None)
+    limit.check()
 
 
 def test_a_restart_of_the_host_does_not_forget_it(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +98,36 @@ def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
 
 
 def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
-    (host.node / "queue").mkdir()
-    (host.node / "queue/iostats").write_text("0\n")
-    with pytest.raises(GuardRefused, match="does not count"):
+    switch(host, "0")
+    with pytest.raises(GuardRefused, match=r"does not count what is written to nvme0n1: its iostats are off"):
         begun(host, 4 * MIB)
+
+
+def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
+    for limit, value in ((4 * MIB, "1"), (None, "0")):
+        WriteLimit(host.wear()).begin(policy(limit), [leg()], PLACES, None, [SettingWish(name="iostats", value=value)])
+    for value in ("0", "00"):
+        wish = SettingWish(name="iostats", value=value)
+        with pytest.raises(GuardRefused, match=rf"iostats={value} makes the kernel stop counting.*Leave iostats at 1"):
+            WriteLimit(host.wear()).begin(policy(4 * MIB), [leg()], PLACES, None, [wish])
+
+
+@pytest.mark.parametrize(("gone", "words"), [(False, "its iostats are off"), (True, "the drive is gone")])
+def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
+    host: Host, monkeypatch: pytest.MonkeyPatch, gone: bool, words: str
+) -> None:
+    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    switch(host, "1")
+    limit, control = begun(host, 4 * MIB), Control("a")
+    with limit.watching(control):
+        assert not control.stopped.wait(0.05)
+        if gone:
+            shutil.rmtree(host.node)
+        else:
+            switch(host, "0")
+        assert control.stopped.wait(10)
+    assert control.reason
+    assert (control.reason.code, words in control.reason.message) == ("guard_write_limit", True)
 
 
 def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
@@ -114,6 +151,8 @@ def test_what_all_legs_write_to_a_drive_that_they_share_counts_together(host: Ho
     both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
     second = replace(leg(2 * MIB), number=1, target=replace(LEG.target, id="nvme0p2"))
     places = {0: PLACES[0], 1: PLACES[0]}
-    WriteLimit(wear).begin(both, [leg(2 * MIB), second], places, None)
-    with pytest.raises(GuardRefused, match="the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
-        WriteLimit(wear).begin(both, [leg(2 * MIB + 1), second], places, None)
+    for amount, refused in ((2 * MIB, nullcontext()), (2 * MIB + 1, pytest.raises(GuardRefused, match="4194305 more"))):
+        limit = WriteLimit(wear)
+        limit.begin(both, [leg(amount), second], places, None)
+        with refused:
+            limit.check()

@@ -76,8 +76,8 @@ def run_leg(
         fio_json=final.text,
         stderr=ended.stderr[-STDERR_KEPT:],
         directions=results_of(final, sampler.kind),
-        usr_cpu_percent=final.jobs[0].usr_cpu,
-        sys_cpu_percent=final.jobs[0].sys_cpu,
+        usr_cpu_percent=final.jobs[0].usr_cpu_percent,
+        sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=sampler.whole(),
         samples=sampler.count,
     )

@@ -41,12 +41,31 @@ class Flow(msgspec.Struct, frozen=True):
 
 
 class Job(msgspec.Struct, frozen=True):
+    """With group_reporting, one entry for all processes of the job."""
+
     error: int = 0
-    usr_cpu: float = 0
+    usr_cpu: float = 0  # percent of `job_runtime`
     sys_cpu: float = 0
+    job_runtime: int = 0  # ms, the sum over the processes (fio's stat.c: total_run_time)
     read: Flow = Flow()
     write: Flow = Flow()
     trim: Flow = Flow()
+
+    @property
+    def usr_cpu_percent(self) -> float:
+        """CPU time of all processes together in user mode, in percent of one CPU."""
+        return self.usr_cpu * self._processes
+
+    @property
+    def sys_cpu_percent(self) -> float:
+        """As `usr_cpu_percent`, in kernel mode."""
+        return self.sys_cpu * self._processes
+
+    @property
+    def _processes(self) -> float:
+        """How many processes ran on average while the longest one did: `runtime` of a direction is the longest."""
+        longest_ms = max(self.read.runtime, self.write.runtime, self.trim.runtime)
+        return self.job_runtime / longest_ms if longest_ms else 1.0
 
 
 class Dump(msgspec.Struct, frozen=True):

@@ -1,6 +1,7 @@
 """Legs with real fio, on files of a scratch directory and on a loop device."""
 
 import os
+import resource
 import subprocess
 import threading
 import time
@@ -104,6 +105,16 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
     result = bench.run(work)
     assert (result.directions[0].bytes, result.directions[0].ios) == (16 * MIB, 16)
     assert_samples_add_up(bench, result)
+
+
+def test_it_tells_the_cpu_time_of_all_jobs_together(bench: Bench) -> None:
+    """The truth is what the kernel charged to the processes. They start up, too: hence the width of the bounds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    result = bench.run(leg(numjobs=4, iodepth=1, engine=Engine.PSYNC, direct=False, pattern=Pattern.RANDWRITE))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    percent = 100 * used_s / (result.directions[0].runtime_ms / 1000)
+    assert 0.6 * percent < result.usr_cpu_percent + result.sys_cpu_percent < 1.1 * percent
 
 
 def test_it_cancels_within_a_second(bench: Bench) -> None:

@@ -17,8 +17,9 @@ MIB = 1024 * 1024
 needs_root = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")]
 
 
-def run(*command: str) -> str:
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30).stdout.strip()
+def run(*command: str, given: str | None = None) -> str:
+    """`given`: its standard input."""
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=30, input=given).stdout.strip()
 
 
 def sparse(path: Path, size: int = 64 * MIB) -> Path:

@@ -1,6 +1,6 @@
 """Loop devices that layouts are built on in tests."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -32,7 +32,7 @@ class Rack:
         self.armed = tuple(f"loop:{file}" for file in files)
 
     def build(
-        self, line: str, *, key: str = "t1", drives: int | None = None, armed: tuple[str, ...] | None = None
+        self, line: str, *, armed: tuple[str, ...] | None = None, go_on: Callable[[], None] = lambda: None
     ) -> Built:
         layout = parse(line)
         return layouts.build(
@@ -43,6 +43,7 @@ class Rack:
             run="r1",
             state=self.state,
             journal=self.journal,
+            go_on=go_on,
         )
 
     def take_down(self, built: Built) -> None:

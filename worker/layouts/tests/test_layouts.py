@@ -9,7 +9,7 @@ from worker import layouts, policy
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
-from worker.journal import Journal
+from worker.journal import Journal, LayoutRecord
 from worker.layouts import LayoutFailed, ours, steps
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
@@ -66,6 +66,14 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
     assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
+
+
+def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.db")
+    journal.save_layout(LayoutRecord(key="t1", run="r1", line="raid9 x2", drives=(), mount_point=""))
+    (told,) = layouts.put_back(journal.layouts(), state=tmp_path, journal=journal)
+    assert (told.restored, "does not understand layout t1 (`raid9 x2`)" in told.note) == (False, True)
+    assert len(journal.layouts()) == 1
 
 
 def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
@@ -129,6 +137,35 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     assert failure.value.code == "layout_foreign"
     assert ours.look(rack.devices[0]).label == "precious"
     assert rack.journal.layouts() == (built.record,)
+
+
+def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: Path) -> None:
+    """The first drive is wiped before that, and the layout is forgotten: nothing of it stays to be taken down."""
+    line, point = "2 legs of single / btrfs raid0", tmp_path / "point"
+    rig.run("mkfs.ext4", "-q", "-F", rack.devices[0])
+    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
+
+    def mount() -> None:
+        if not point.exists():
+            point.mkdir()
+            rig.run("mount", rack.devices[1], str(point))
+            (point / "file").write_text("kept")
+
+    try:
+        with pytest.raises(LayoutFailed, match=f"{rack.devices[1]} was mounted or opened") as failure:
+            rack.build(line, go_on=mount)
+        assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
+    finally:
+        rig.run("umount", str(point))
+    assert (ours.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
+    rack.take_down(rack.build(line))
+    rack.assert_blank()
+
+
+def test_it_wipes_a_partition_table(rack: Rack) -> None:
+    rig.run("sfdisk", "--quiet", "--label", "gpt", rack.devices[0], given="size=32M\nsize=32M\n")
+    rack.take_down(rack.build("single / ext4"))
+    rack.assert_blank()
 
 
 def test_it_does_not_take_down_what_is_in_use(rack: Rack, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,7 +240,32 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
     assert main([*options, "layout", "single / ext4", "--build", "d0"]) == 1
     assert "nobody has armed" in capsys.readouterr().err
     assert main([*options, "layout", "single / ext4", "--build", "d0", "--arm", rack.armed[0]]) == 0
-    assert Path(capsys.readouterr().out.splitlines()[0]).is_mount()
-    assert main([*options, "restore"]) == 0
+    point, words = capsys.readouterr().out.splitlines()
+    assert Path(point).is_mount()
+    (record,) = rack.journal.layouts()
+    assert words == f"“sweetspot-worker restore --layout {record.key}” takes it down."
+    assert main([*options, "restore", "--layout", record.key]) == 0
     assert "layout of" in capsys.readouterr().out
+    rack.assert_blank()
+
+
+def test_it_restores_what_runs_left_and_keeps_what_was_built_by_hand(
+    rack: Rack, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from worker.cli import main
+
+    options = ["--state", str(rack.state), "--policy", str(rack.folder / "policy.toml")]
+    main([*options, "layout", "single / ext4", "--build", "d1", "--arm", rack.armed[1]])
+    (by_hand,) = rack.journal.layouts()
+    rack.build("single / ext4")
+    capsys.readouterr()
+    assert main([*options, "restore"]) == 0
+    assert f"Layout {by_hand.key} (single / ext4) was built by hand and is kept" in capsys.readouterr().out
+    assert (rack.journal.layouts(), Path(by_hand.mount_point).is_mount()) == ((by_hand,), True)
+    assert main([*options, "restore", "--json"]) == 0
+    told = capsys.readouterr()
+    assert (told.out, by_hand.key in told.err) == ("[]\n", True)
+    assert main([*options, "restore", "--layout", "ffffff"]) == 2
+    assert f"Layouts here: {by_hand.key} (single / ext4)" in capsys.readouterr().err
+    assert main([*options, "restore", "--layout", by_hand.key]) == 0
     rack.assert_blank()

@@ -49,6 +49,7 @@ class Step(msgspec.Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: str = ""
     makes: str = ""  # path of a device that is there afterwards
+    wipes: str = ""  # path of a device that is blank afterwards
     by_controller: bool = False  # for a controller's tool: `worker.layouts.virtual_drives` carries it out
 
     @property
@@ -172,12 +173,13 @@ def _virtual_drives(layout: Layout, drives: tuple[Drive, ...], names: Names) -> 
 def _blank(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
     """What lies on the drives would be asked about, or found again by others, in the middle of building.
 
-    A virtual drive shows what its drives held at the same places.
+    A virtual drive shows what its drives held at the same places. Without --force, wipefs opens the device with O_EXCL:
+    it fails, and changes nothing, where somebody has mounted the device since the guard looked at it.
     """
     made = layout.maker is Maker.CONTROLLER
     if layout != Layout():
         for path in leg_paths(layout, drives, names) if made else [drive.path for drive in drives]:
-            yield Step(f"wipe {path}", ("wipefs", "--all", "--force", "--quiet", path))
+            yield Step(f"wipe {path}", ("wipefs", "--all", "--quiet", path), wipes=path)
 
 
 def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:

@@ -112,3 +112,17 @@ def test_a_run_that_holds_settings_is_not_disturbed(host: Host) -> None:
     refused(host, "read_ahead_kb", "64", "setting_conflict")
     restore_run("run", host.journal)
     assert host.change("read_ahead_kb", "64")
+
+
+def test_a_setting_of_an_absent_device_is_in_nobodys_way(host: Host, tmp_path: Path) -> None:
+    with rig.loop(rig.sparse(tmp_path / "other.img")) as other:
+        allowed = rig.load(tmp_path, rig.block(other, tmp_path / "other.img", settings=["*"]))
+        place = {0: Place(path=other, device=Path(other).name, target="disk")}
+        session.settle([SettingWish(name="nomerges", value="2")], "run", place, allowed, host.journal)
+        with pytest.raises(SettingFailed, match="A run has changed settings"):
+            host.change("read_ahead_kb", "64")
+    try:
+        host.change("read_ahead_kb", "64")
+        assert host.now("read_ahead_kb") == "64"
+    finally:
+        Path(f"/sys/block/{Path(other).name}/queue/nomerges").write_text("0")

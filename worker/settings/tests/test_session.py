@@ -14,7 +14,8 @@ from worker.journal import Journal
 from worker.place import Place
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
-from worker.settings.base import Scope, SettingFailed
+from worker.settings.base import Scope, SettingError, SettingFailed
+from worker.settings.kernel_file import KernelFile
 
 pytestmark = rig.needs_root
 
@@ -45,7 +46,7 @@ class Host:
 # In the order in which the kernel keeps them all; an earlier user of the loop device may have left others.
 BEFORE = {
     "scheduler": "none", "nr_requests": "100", "rotational": "1", "add_random": "0", "iostats": "1",
-    "write_cache": "write back", "read_ahead_kb": "256",
+    "write_cache": "write back", "nomerges": "0", "read_ahead_kb": "256",
 }  # fmt: skip
 
 
@@ -143,12 +144,53 @@ def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
     host.journal = Journal(host.directory / "journal.db")
 
 
-def test_it_restores_nothing_on_a_device_that_is_another_now(host: Host) -> None:
+def test_it_puts_a_setting_back_when_its_absent_device_is_there_again(host: Host) -> None:
     host.settle({"nomerges": "2"})
     rig.run("losetup", "--detach", host.path)
+    for _ in range(2):
+        (told,) = session.restore_run("run", host.journal)
+        assert (told.restored, "the device is absent" in told.note) == (False, True)
+    host.settle({}, run="another")  # which does not need the device
+    rig.run("losetup", host.path, str(host.file))
+    host.write("nomerges", "2")
+    host.settle({}, run="another")
+    assert (host.state()["nomerges"], host.journal.baselines()) == ("0", ())
+
+
+def test_it_puts_back_what_could_not_be_read_after_the_write(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file is readable again only at the second attempt to put the setting back."""
+    node = Path(f"/sys/block/{host.device}/queue/nomerges")
+
+    def hide_and_write(setting: KernelFile, device: str, value: str) -> None:
+        node.write_text(value)
+        monkeypatch.setattr(KernelFile, "read", unreadable)
+
+    def unreadable(setting: KernelFile, device: str) -> str:
+        raise SettingError("setting_refused", "nomerges cannot be read: Input/output error.")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(KernelFile, "_write", hide_and_write)
+        with pytest.raises(SettingFailed, match="cannot be read"):
+            host.settle({"nomerges": "2"})
+    (told,) = session.restore_run("run", host.journal)
+    assert (told.restored, told.note) == (False, "nomerges cannot be read: Input/output error.")
+    monkeypatch.undo()
+    assert node.read_text() == "2\n"
+    (told,) = session.restore_run("run", host.journal)
+    assert (told.restored, told.observed, host.journal.baselines()) == (True, "0", ())
+
+
+def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> None:
+    host.settle({"nomerges": "2"})
+    (kept,) = host.journal.baselines()
+    host.journal.drop_baseline(kept)
+    other = msgspec.structs.replace(kept, name="queue.tomorrow")
+    host.journal.save_baselines([other])
     (told,) = session.restore_all(host.journal)
-    assert (told.restored, "gone" in told.note) == (False, True)
-    host.write("nomerges", "0")
+    assert (told.restored, "does not know" in told.note) == (False, True)
+    assert host.journal.baselines() == (other,)
+    host.journal.save_baselines([kept])
+    host.journal.drop_baseline(other)
 
 
 @pytest.mark.parametrize(

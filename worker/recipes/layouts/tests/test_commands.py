@@ -17,7 +17,7 @@ def commands(text: str, given: tuple[Drive, ...]) -> list[str]:
 
 def test_it_builds_two_legs_from_the_drives_up() -> None:
     assert commands("2 legs of raid5 x3 chunk 64k / lvm stripe 128k / ext4 noatime", drives(6)) == [
-        *(f"wipefs --all --force --quiet /dev/sd{letter}" for letter in "bcdefg"),
+        *(f"wipefs --all --quiet /dev/sd{letter}" for letter in "bcdefg"),
         "mdadm --create /dev/md/sweetspot-t1-0 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
         " --chunk 64K --assume-clean --bitmap=none --data-offset=1024K /dev/sdb /dev/sdc /dev/sdd",
         "mdadm --create /dev/md/sweetspot-t1-1 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
@@ -107,8 +107,8 @@ def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
         "storcli /c0 add vd type=raid5 name=ss-t1-1 drives=252:3,252:4,252:5 pdcache=off wb nora direct strip=64"
         " J nolog",
         "storcli /c0/vN set autobgi=off J nolog",
-        "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-0",
-        "wipefs --all --force --quiet /dev/disk/by-id/wwn-OF-ss-t1-1",
+        "wipefs --all --quiet /dev/disk/by-id/wwn-OF-ss-t1-0",
+        "wipefs --all --quiet /dev/disk/by-id/wwn-OF-ss-t1-1",
     ]
     assert "--yes --force --dataalignment 131072b /dev/disk/by-id/wwn-OF-ss-t1-0" in made[6]
     assert not any("mdadm" in each for each in made)
