@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import time_machine
@@ -13,8 +14,14 @@ from webapp.hosts.models import Host, MaintenanceWindow
 from webapp.screens.tests import factories
 
 MANAGE = "/hosts/storage1/manage/"
-WEEKLY = {"day": ["5", "6"], "opens": "22:00", "closes": "06:00", "zone": "Europe/Berlin", "note": "Backups"}
-SINGLE = {"starts": "2026-03-24T10:00", "ends": "2026-03-24T12:30", "zone": "Europe/Berlin", "note": ""}
+WEEKLY: dict[str, Any] = {
+    "day": ["5", "6"],
+    "opens": "22:00",
+    "closes": "06:00",
+    "zone": "Europe/Berlin",
+    "note": "Backups",
+}
+SINGLE: dict[str, Any] = {"starts": "2026-03-24T10:00", "ends": "2026-03-24T12:30", "zone": "Europe/Berlin", "note": ""}
 MONDAY_NOON = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)
 
 
@@ -124,7 +131,7 @@ def test_windows_of_more_hosts_take_no_more_queries(queries_of: Callable[[str], 
     assert [queries_of(page) for page in pages] == before
 
 
-def api(client: Client, method: str, path: str, body: object = None) -> tuple[int, object]:
+def api(client: Client, method: str, path: str, body: object = None) -> tuple[int, Any]:
     data = {} if body is None else {"data": json.dumps(body), "content_type": "application/json"}
     answer = getattr(client, method)(f"/api/v1/{path}", **data)
     return answer.status_code, answer.json() if answer.content else None
@@ -140,15 +147,15 @@ def test_the_api_adds_reads_and_deletes_windows(operator: Client, viewer: Client
         "starts_at": None, "ends_at": None, "note": "Backups", "open_now": None,
         "text": "22:00 to 06:00, Sat and Sun (Europe/Berlin)",
         "next": {"opens": "2026-03-28T21:00:00Z", "closes": "2026-03-29T04:00:00Z"},
-    }  # fmt: skip  # type: ignore[index]
+    }  # fmt: skip
     single = {"starts_at": "2026-03-23T11:00:00+00:00", "ends_at": "2026-03-23T16:00:00+02:00"}
     status, made = api(operator, "post", "hosts/storage1/windows", single)
-    assert (status, made["open_now"]["closes"], made["next"]) == (201, "2026-03-23T14:00:00Z", None)  # type: ignore[index]
+    assert (status, made["open_now"]["closes"], made["next"]) == (201, "2026-03-23T14:00:00Z", None)
     status, listed = api(viewer, "get", "hosts/storage1/windows")
-    assert (status, len(listed)) == (200, 2)  # type: ignore[arg-type]
+    assert (status, len(listed)) == (200, 2)
     assert api(viewer, "post", "hosts/storage1/windows", single)[0] == 403
-    assert api(operator, "delete", f"hosts/storage1/windows/{made['id']}") == (204, None)  # type: ignore[index]
-    assert api(operator, "delete", f"hosts/storage1/windows/{made['id']}")[0] == 404  # type: ignore[index]
+    assert api(operator, "delete", f"hosts/storage1/windows/{made['id']}") == (204, None)
+    assert api(operator, "delete", f"hosts/storage1/windows/{made['id']}")[0] == 404
     assert api(operator, "get", "hosts/nowhere/windows")[0] == 404
 
 
