@@ -16,6 +16,8 @@ from webapp.core.api import AUTH, Problem, add_error_handlers, only_known
 from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.hosts.endurance_api import router as endurance_router
+from webapp.hosts.groups_api import router as groups_router
+from webapp.hosts.windows_api import router as windows_router
 from webapp.notices.api import router as notices_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
@@ -69,6 +71,8 @@ for _router in (
     people_router,
     hosts_router,
     endurance_router,
+    groups_router,
+    windows_router,
     plans_router,
     preview_router,
     runs_router,

@@ -14,7 +14,10 @@ router = Router(tags=["compare"])
 _PARAMETERS: list[dict[str, object]] = [
     {"name": name, "in": "query", "required": name == "x", "schema": {"type": "string"}, "description": text}
     for name, text in (
-        ("x", "factor, host, target, model, serial, run, plan, direction, repeat, configuration, or fact.<name>"),
+        (
+            "x",
+            "factor, host, target, model, serial, run, plan, label, direction, repeat, configuration, or fact.<name>",
+        ),
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),
         ("metric", "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …"),

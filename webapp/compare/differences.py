@@ -11,9 +11,10 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, UNKNOWN, Dimension, FactorDimension, Row, label_of
+from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, Row, label_of
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
 from webapp.compare.grouping import Grouped, Place
+from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
 from webapp.compare.structs import Difference, DifferenceKind
 from webapp.hosts.names import BESIDE, parted
@@ -23,7 +24,7 @@ from webapp.plans.varying import differing
 _LISTED = 4
 # Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
 # Repeats are what the spread is made of.
-_TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat"})
+_TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat", LABEL})
 _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 
@@ -81,7 +82,7 @@ def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
     found = _of_groups([one for one in found if not _is_told(one, query)], query, holdings)
-    found = [_of_patterns(one, query, holdings.grouped) for one in found]
+    found = of_labels([_of_patterns(one, query, holdings.grouped) for one in found], query, holdings.grouped)
     told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
     facts = [one for candidate in _facts(told, configured.values()) for one in _judged(candidate, holdings)]

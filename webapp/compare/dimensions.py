@@ -7,10 +7,12 @@ from functools import lru_cache
 
 import msgspec
 
+from webapp.hosts.names import NO_LABEL
 from webapp.plans.factors import FACTORS, Value
 from webapp.results.filters import NOT_SET
 
 UNKNOWN = "unknown"
+LABEL = "label"
 FACT_PREFIX = "fact."
 DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
@@ -33,6 +35,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     configuration: str  # digest, "" if none was observed
     fio_version: str
     invalid: str = ""  # why it is not to be trusted
+    label: str = ""  # of the host in its group
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
     further: tuple[int, ...] = ()  # ids of the other results in a total
 
@@ -87,6 +90,14 @@ class DriveDimension(Dimension):
 
 
 @dataclass(frozen=True)
+class LabelDimension(Dimension):
+    """What a host is called in its group. A result that was not measured for a group has none."""
+
+    def level(self, row: Row) -> Level:
+        return Level(row.label or NO_LABEL, row.label or NO_LABEL, None)
+
+
+@dataclass(frozen=True)
 class ConfigurationDimension(Dimension):
     def level(self, row: Row) -> Level:
         short = row.configuration[:DIGEST_SHOWN]
@@ -134,6 +145,7 @@ _PLACES = (
     Dimension("drive_state", "Drive state"),
     NumberDimension("run", "Run", word="run"),
     Dimension("plan", "Plan"),
+    LabelDimension(LABEL, "Label"),
     Dimension("direction", "Direction"),
     NumberDimension("repeat", "Repeat", word="repeat"),
     ConfigurationDimension("configuration", "Configuration"),

@@ -47,7 +47,7 @@ class _Shared:
     """What results share, by its key in the database."""
 
     points: Mapping[str, Point]
-    runs: Mapping[str, tuple[int, str, str]]  # number, plan, why it is invalid
+    runs: Mapping[str, tuple[int, str, str, str]]  # number, plan, label of its host, why it is invalid
     targets: Mapping[str, tuple[str, str, str, str]]  # host, target, model and serial of its drive
     further: Mapping[int, list[Named]]  # of results of targets at once, by their ids
     facts: Mapping[str, Mapping[str, str]]
@@ -67,7 +67,11 @@ def read_rows(asked: ResultFilter, metric: Metric) -> Rows:
     shared = _Shared(
         points,
         _by_key(
-            Run.objects.filter(pk__in={one[3] for one in values}), "number", "version__plan__slug", "invalid_reason"
+            Run.objects.filter(pk__in={one[3] for one in values}),
+            "number",
+            "version__plan__slug",
+            "label",
+            "invalid_reason",
         ),
         _by_key(Target.objects.filter(pk__in={one[4] for one in values}), "host__slug", "slug", "model", "serial"),
         further_of(one[1] for one in values if one[2] in several),
@@ -89,11 +93,11 @@ def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
 
 def _row(one: Sequence[Any], shared: _Shared) -> Row:
     value, id_, key, run_id, target_id, digest, direction, repeat, index, fio, invalid, why = one
-    (run, plan, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
+    (run, plan, label, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
     target, model, serial = together((named[0], named[1], named[2]), shared.further.get(id_, ()))
     return Row(
         id_, value, host, f"{host}/{target}", model, serial, run, number_of(index), plan, direction, repeat,
-        shared.points[key], digest or "", fio, (why or run_why or "marked as invalid") if invalid else "",
+        shared.points[key], digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", label,
         shared.facts.get(digest, {}),
     )  # fmt: skip
 
@@ -104,19 +108,23 @@ class Spot:
 
     target: str  # host/target
     point: Point
+    label: str = ""  # of the host in its group
 
     def without(self, factors: Collection[str]) -> "Spot":
-        return Spot(self.target, {name: level for name, level in self.point.items() if name not in factors})
+        return Spot(self.target, {name: level for name, level in self.point.items() if name not in factors}, self.label)
 
 
 def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:
-    """Each point once for each target, of the newest `most` results."""
+    """Each point once for each target and label, of the newest `most` results."""
     newest = Result.objects.filter(conditions(asked)).order_by("-measured_at", "-id")
-    rows = list(newest.values_list("id", "host__slug", "target__slug", "point_key")[:most])
-    points = points_of({key: id_ for id_, _, _, key in rows})
-    further = further_of(id_ for id_, _, _, key in rows if at_once(points[key]) > 1)
-    found = {(group_name(f"{h}/{t}", [slug for slug, _, _ in further.get(id_, ())]), key) for id_, h, t, key in rows}
-    return [Spot(target, points[key]) for target, key in found]
+    rows = list(newest.values_list("id", "host__slug", "target__slug", "run__label", "point_key")[:most])
+    points = points_of({key: id_ for id_, _, _, _, key in rows})
+    further = further_of(id_ for id_, _, _, _, key in rows if at_once(points[key]) > 1)
+    found = {
+        (group_name(f"{h}/{t}", [slug for slug, _, _ in further.get(id_, ())]), label, key)
+        for id_, h, t, label, key in rows
+    }
+    return [Spot(target, points[key], label) for target, label, key in found]
 
 
 def points_there(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Point]:

@@ -106,7 +106,8 @@ def add_error_handlers(api: NinjaAPI) -> None:
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
         Http404: lambda _: (404, "not_found", "There is no such thing."),
         ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
-        # e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+        # JSON can hold both of these, and PostgreSQL's text neither: half of a surrogate pair, and e.g. a NUL
+        UnicodeEncodeError: lambda _: (422, "request_refused", "The request holds half of a surrogate pair."),
         DataError: lambda error: (422, "request_refused", f"The request holds what cannot be kept: {error}"),
     }
     for kind, describe in handlers.items():
@@ -153,13 +154,21 @@ def only_known(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
 
 
 _NO_BODY = (b"", b"{}", b"null")
+_STATUSES = {
+    "not_allowed": 403,
+    "plan_exists": 409,
+    "group_exists": 409,
+    "group_in_use": 409,
+    "host_unavailable": 409,
+    "target_unavailable": 409,
+}
 
 
 def _status(code: str) -> int:
     """Of a refusal: 404 for what is not there, 403 for what one may not, 422 for what cannot be as asked."""
     if code.endswith("_unknown") and not code.startswith("compare_"):
         return 404
-    return {"not_allowed": 403, "plan_exists": 409, "host_unavailable": 409, "target_unavailable": 409}.get(code, 422)
+    return _STATUSES.get(code, 422)
 
 
 def _said(error: ValidationError) -> str:

@@ -25,6 +25,9 @@ WORDS: dict[str, str] = {
     "host.setting_put_back": "had the host put back a setting of",
     "host.window_add": "added a maintenance window to the host",
     "host.window_delete": "deleted a maintenance window of the host",
+    "group.create": "created the host group",
+    "group.change": "changed the host group",
+    "group.delete": "deleted the host group",
     "host.endurance_rated": "entered the rated endurance of",
     "host.endurance_forgotten": "took away the rated endurance of",
     "server_key.create": "made a new key that signs orders",
@@ -85,6 +88,7 @@ WORDS: dict[str, str] = {
 AREAS: dict[str, str] = {
     "plan": "Plans",
     "host": "Hosts",
+    "group": "Host groups",
     "server_key": "Server keys",
     "run": "Runs",
     "schedule": "Schedules",

@@ -6,7 +6,7 @@ settings back, and go on when the window closes.
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime, time
+from datetime import UTC, datetime, time, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -21,6 +21,7 @@ from webapp.hosts.models import Host, MaintenanceWindow
 
 MOST_WINDOWS = 50
 LONGEST_NOTE = 500
+FARTHEST = timedelta(days=3653)  # of a single window, from now
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,12 @@ class OpenWindow:
 
     def __str__(self) -> str:
         note = f" ({self.note})" if self.note else ""
-        return f"in a maintenance window until {self.until:%Y-%m-%d %H:%M} UTC{note}"
+        return f"in a {self.words}{note}"
+
+    @property
+    def words(self) -> str:
+        """Without the note."""
+        return f"maintenance window until {self.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def open_window(host_id: UUID, at: datetime | None = None) -> OpenWindow | None:
@@ -40,11 +46,12 @@ def open_window(host_id: UUID, at: datetime | None = None) -> OpenWindow | None:
     return open_windows([host_id], at).get(host_id)
 
 
-def open_windows(host_ids: Collection[UUID], at: datetime | None = None) -> dict[UUID, OpenWindow]:
-    """Of each host that is in a window, the one that closes last. One query."""
+def open_windows(host_ids: Collection[UUID] | None = None, at: datetime | None = None) -> dict[UUID, OpenWindow]:
+    """Of each host (default: all) that is in a window, the one that closes last. One query."""
     moment = at or timezone.now()
+    windows = MaintenanceWindow.objects.exclude(ends_at__lte=moment)
     found: dict[UUID, OpenWindow] = {}
-    for window in MaintenanceWindow.objects.filter(host__in=host_ids):
+    for window in windows if host_ids is None else windows.filter(host__in=host_ids):
         span = span_at(window, moment)
         if span and (window.host_id not in found or span.closes > found[window.host_id].until):
             found[window.host_id] = OpenWindow(span.closes, window.note)
@@ -70,6 +77,14 @@ def weekly(window: MaintenanceWindow) -> WeeklyWindow:
     assert window.opens is not None
     assert window.closes is not None
     return WeeklyWindow(tuple(window.days), window.opens, window.closes, ZoneInfo(window.time_zone))
+
+
+def known_window(host: Host, window_id: int) -> MaintenanceWindow:
+    """Raises Refusal window_unknown."""
+    found = host.maintenance_windows.filter(pk=window_id).first()
+    if found is None:
+        raise Refusal("window_unknown", f"{host} has no maintenance window {window_id}.")
+    return found
 
 
 def in_words(window: MaintenanceWindow) -> str:
@@ -98,17 +113,22 @@ def add_single_window(
     *, host: Host, starts_at: datetime, ends_at: datetime, note: str, by: User | None
 ) -> MaintenanceWindow:
     """Raises Refusal window_refused or note_too_long."""
+    now = timezone.now()
+    if not now - FARTHEST < starts_at < now + FARTHEST or ends_at > now + FARTHEST:
+        raise Refusal("window_refused", "The window starts and ends at most ten years from now.")
     if ends_at <= starts_at:
         raise Refusal("window_refused", "The window never opens: its end is not after its start.")
-    if ends_at <= timezone.now():
+    if ends_at <= now:
         raise Refusal("window_refused", "The window never opens: its end has passed.")
-    return _add(host, MaintenanceWindow(starts_at=starts_at, ends_at=ends_at), note, by)
+    return _add(host, MaintenanceWindow(starts_at=starts_at.astimezone(UTC), ends_at=ends_at.astimezone(UTC)), note, by)
 
 
 def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> MaintenanceWindow:
     window.note = note.strip()
     if len(window.note) > LONGEST_NOTE:
         raise Refusal("note_too_long", f"The note has {len(window.note)} characters; {LONGEST_NOTE} is the most.")
+    if "\0" in window.note:
+        raise Refusal("text_refused", "The note holds a NUL character. Remove it.")
     Host.objects.select_for_update().get(pk=host.pk)
     if host.maintenance_windows.count() >= MOST_WINDOWS:
         raise Refusal("window_refused", f"{host} has {MOST_WINDOWS} windows, which is the most. Delete one first.")

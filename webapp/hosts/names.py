@@ -13,6 +13,7 @@ from webapp.hosts.models import FormerName, Host
 
 LONGEST = 63
 BESIDE = " + "
+NO_LABEL = "no label"  # of results whose run was not started for a host of a group
 RESERVED = frozenset({"add", "former", "removed"})  # words of our own addresses
 _FORM = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 

@@ -3,11 +3,20 @@
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from django.db.models import Q, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.hosts.models import EnrolmentToken, FormerName, Host, Target, WorkerLogLine
+from webapp.hosts.models import (
+    EnrolmentToken,
+    FormerName,
+    GroupMember,
+    Host,
+    HostGroup,
+    HostState,
+    Target,
+    WorkerLogLine,
+)
 from worker.contract.reports import LogLevel
 
 LEVELS = [level.value for level in LogLevel]  # from harmless to grave
@@ -35,6 +44,40 @@ def hosts_called(names: Iterable[str]) -> QuerySet[Host]:
     wanted = list(names)
     former = FormerName.objects.filter(slug__in=wanted).values("host")
     return Host.objects.filter(Q(slug__in=wanted) | Q(pk__in=former)).order_by()
+
+
+def hosts_by_name(names: Iterable[str]) -> dict[str, Host]:
+    """The host of each name, also of a name that it had before. Names without a host are left out."""
+    wanted = {name for name in names if "\0" not in name}  # which PostgreSQL cannot look up
+    former = {old.slug: old.host for old in FormerName.objects.select_related("host").filter(slug__in=wanted)}
+    return former | {host.slug: host for host in Host.objects.filter(slug__in=wanted)}
+
+
+def host_groups() -> QuerySet[HostGroup]:
+    """With their members, the hosts of these and their targets. Three queries more, however many there are."""
+    targets = Prefetch("targets", Target.objects.select_related("host").order_by("slug"))
+    members = GroupMember.objects.select_related("host").prefetch_related(targets).order_by("place")
+    return HostGroup.objects.prefetch_related(Prefetch("members", members))
+
+
+def known_group(slug: str) -> HostGroup:
+    """The group of this name with its members. Raises Refusal group_unknown."""
+    found = host_groups().filter(slug=slug).first()
+    if found is None:
+        raise Refusal("group_unknown", f"There is no host group {slug}.")
+    return found
+
+
+def trouble_of(member: GroupMember) -> list[str]:
+    """Why a host of a group, or one of its targets, can no longer be used, in words; nothing about what passes."""
+    if member.host.archived_at is not None:
+        return ["The host was removed."]
+    revoked = ["The host is revoked."] if member.host.state == HostState.REVOKED else []
+    gone = [
+        f"{target.slug} is no longer in the policy file." for target in member.targets.all() if not target.in_policy
+    ]
+    none = [] if member.targets.all() else ["No target is left."]
+    return revoked + gone + none
 
 
 def known_targets(names: Sequence[str]) -> list[Target]:

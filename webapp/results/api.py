@@ -45,6 +45,7 @@ FILTERS: list[dict[str, object]] = [
         ("configuration", "beginning of the digest of a configuration that was observed, at least 6 characters"),
         ("repeat", "number of a repeat, or 2..5"),
         ("plan", "slug of a plan"),
+        ("label", "label of a host in its group; `no label` for results without one"),
         ("direction", "read, write or trim"),
         ("invalid", "1 to include results that are not to be trusted"),
         (
@@ -62,6 +63,7 @@ class ResultOut(Schema):
     run: int
     plan: str
     target: str
+    label: str  # of the host in its group; "" where it was not run for a group
     repeat: int
     direction: str
     point: dict[str, Any]
@@ -100,6 +102,10 @@ class ResultOut(Schema):
     @staticmethod
     def resolve_target(result: Result) -> str:
         return result.place
+
+    @staticmethod
+    def resolve_label(result: Result) -> str:
+        return result.run.label
 
     @staticmethod
     def resolve_repeat(result: Result) -> int:

@@ -1,6 +1,6 @@
 """Which results are asked for: a typed filter, and how it stands in an address.
 
-    run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&direction=read&repeat=2..5
+    run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
     &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1
 
 A key that is given twice, or several levels of a factor, mean any of them; different keys must all fit.
@@ -53,6 +53,7 @@ class ResultFilter:
     serials: tuple[str, ...] = ()
     configurations: tuple[str, ...] = ()  # beginnings of digests
     plans: tuple[str, ...] = ()  # slugs
+    labels: tuple[str, ...] = ()  # of hosts in their groups; NO_LABEL for results without one
     directions: tuple[str, ...] = ()
     repeats: tuple[int, ...] = ()  # from 1
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
@@ -131,6 +132,7 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "serial": ("serials", _texts),
     "configuration": ("configurations", _digests),
     "plan": ("plans", _texts),
+    "label": ("labels", _texts),
     "direction": ("directions", _directions),
     "repeat": ("repeats", _numbers("repeat", "repeats are numbered")),
 }

@@ -51,6 +51,7 @@ class Listed:
     run: int  # number
     plan: str  # slug
     plan_title: str
+    label: str  # of its host in a group, "" where it was not run for a group
     host: str
     target: str  # of several at once first + second; so are model and serial
     model: str  # of the drive, "" where none is known
@@ -73,7 +74,7 @@ def listed(results: QuerySet[Result]) -> list[Listed]:
     points = points_of({row[-4]: row[0] for row in rows})
     runs = by_key(
         Run.objects.filter(pk__in={row[-3] for row in rows}),
-        "number", "version__plan__slug", "version__plan__title", "invalid_reason",
+        "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason",
     )  # fmt: skip
     targets = by_key(Target.objects.filter(pk__in={row[-2] for row in rows}), "host__slug", "slug", "model", "serial")
     several = {row[0]: row[-1] for row in rows if at_once(points[row[-4]]) > 1}
@@ -91,9 +92,9 @@ def _listed(
     states: Mapping[str | None, str],
 ) -> Listed:
     *numbers, index, repeat, why, key, run_id, target_id, configuration = row
-    run, plan, title, run_why = runs[run_id]
+    *of_run, run_why = runs[run_id]
     host, *named = targets[target_id]
-    of_run, of_configuration = (run, plan, title), (states.get(configuration, ""), why or run_why)
+    of_configuration = (states.get(configuration, ""), why or run_why)
     place = together((named[0], named[1], named[2]), further.get(row[0], ()))
     return Listed(*(*numbers, number_of(index), repeat, points[key], *of_run, host, *place, *of_configuration))
 

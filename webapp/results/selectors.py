@@ -12,7 +12,7 @@ from django.db.models.fields.json import KeyTextTransform
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import Target
-from webapp.hosts.names import parted
+from webapp.hosts.names import NO_LABEL, parted
 from webapp.hosts.selectors import hosts_called
 from webapp.results.filters import NOT_SET, Absence, Level, ResultFilter
 from webapp.results.models import KernelLine, LegRun, Result, Sample
@@ -26,7 +26,7 @@ VALID = Q(invalid=False)
 # What a list shows of a result, its trial, run and target. The rest is large, or slow to read.
 _OF_RESULTS = tuple(field.name for field in Result._meta.concrete_fields if field.name != "latency")
 _OF_TRIALS = ("trial__index", "trial__repeat", "trial__invalid_reason")
-_OF_RUNS = ("number", "invalid_reason", "version__plan__slug", "version__plan__title")
+_OF_RUNS = ("number", "label", "invalid_reason", "version__plan__slug", "version__plan__title")
 _OF_TARGETS = ("slug", "model", "serial", "host__slug")
 
 
@@ -88,8 +88,9 @@ def _places(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
         found["host__in"] = hosts_called(asked.hosts)
     if asked.targets or asked.models or asked.serials:
         found["target__in"] = _targets(asked)
-    if asked.runs or asked.plans:
-        named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans}
+    if asked.runs or asked.plans or asked.labels:
+        labels = ["" if label == NO_LABEL else label for label in asked.labels]
+        named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans, "label__in": labels}
         found["run__in"] = Run.objects.filter(**{key: values for key, values in named.items() if values}).order_by()
     return found
 

@@ -37,7 +37,7 @@ PriorityName = Literal["low", "normal", "high"]
 StateName = Literal["waiting", "started", "ended", "missed"]
 
 
-class WindowIn(Input):
+class ScheduleWindowIn(Input):
     """Weekly, in the schedule's time zone; `days` from 0 (Monday) to 6. Times as 22:00."""
 
     days: list[int] = Field(max_length=7)
@@ -65,7 +65,7 @@ class ScheduleIn(Input):
     after_schedule: int | None = None
     after_run: int | None = None
     condition: Condition = Condition.DONE
-    window: WindowIn | None = None
+    window: ScheduleWindowIn | None = None
     start_within_s: int = 3600
     deadline_s: int | None = None
     at_deadline: AtDeadline = AtDeadline.NOTIFY
@@ -74,7 +74,7 @@ class ScheduleIn(Input):
     note: str = Field("", max_length=LONGEST_NOTE)
 
 
-class WindowOut(Schema):
+class ScheduleWindowOut(Schema):
     days: list[int]
     opens: time
     closes: time
@@ -105,7 +105,7 @@ class ScheduleOut(Schema):
     after_schedule: int | None
     after_run: int | None
     condition: str
-    window: WindowOut | None
+    window: ScheduleWindowOut | None
     start_within_s: int
     deadline_s: int | None
     at_deadline: str

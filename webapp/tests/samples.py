@@ -1,10 +1,14 @@
 """Rows of everything that an address can name, and what stands for each parameter of an address."""
 
+from datetime import time
+
 from webapp.compare.services import save_comparison
 from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
 from webapp.core.services import create_api_token
+from webapp.hosts.groups import MemberSpec, create_group
+from webapp.hosts.maintenance_windows import add_weekly_window
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.wheel import worker_wheel
@@ -47,6 +51,10 @@ def make_samples() -> dict[str, object]:
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
     _, _, uidb64, link, _ = password_link(user=invited, by=people[ADMIN]).split("/")
     notice = make_notice(people[ADMIN])
+    group = create_group(title="Both racks", members=[MemberSpec(host.slug, [target.slug])], by=people[OPERATOR])
+    window = add_weekly_window(
+        host=host, days=[6], opens=time(2), closes=time(4), zone="UTC", note="Backups", by=people[OPERATOR]
+    )
     return {
         "people/pk": people[VIEWER].pk,
         "people/token": token.pk,
@@ -59,6 +67,8 @@ def make_samples() -> dict[str, object]:
         "hosts/target": drive.slug,
         "hosts/action": 1,
         "hosts/reference": enrolment.reference,
+        "hosts/window_id": window.pk,
+        "groups/slug": group.slug,
         "enrolments/reference": enrolment.reference,
         "plans/slug": version.plan.slug,
         "plans/number": version.number,

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from webapp.compare.dimensions import LABEL
 from webapp.compare.reading import Spot
 from webapp.hosts.names import parted
 from webapp.plans.factors import AT_ONCE, FACTORS, FactorKind, Value
@@ -28,11 +29,26 @@ class Chosen:
 
 
 def choose_for(spots: Sequence[Spot]) -> Chosen:
-    """The choice for what was measured."""
+    """The choice for what was measured. Several labels are compared before anything else."""
+    if len({spot.label for spot in spots if spot.label}) > 1:
+        return _choose_labels(spots)
     by_target: dict[str, list[Point]] = {}
     for spot in spots:
         by_target.setdefault(spot.target, []).append(spot.point)
     return choose_places(by_target)
+
+
+def _choose_labels(spots: Sequence[Spot]) -> Chosen:
+    by_label: dict[str, list[Point]] = {}
+    for spot in spots:
+        by_label.setdefault(spot.label, []).append(spot.point)
+    everything = [spot.point for spot in spots]
+    if AT_ONCE in points.varying(everything):
+        return replace(_scaling(everything, several_hosts=True), series=LABEL)
+    most = max((by_label[label] for label in sorted(by_label)), key=len)
+    chosen = choose(most)
+    held = _fixed([chosen.series], chosen.panel, most) if chosen.series else {}
+    return replace(chosen, series=LABEL, fixed=chosen.fixed | held)
 
 
 def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:

@@ -9,7 +9,9 @@ from django.views.decorators.cache import never_cache
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.windows import DAYS
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
+from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host
 from webapp.hosts.tokens import request_rotation
 from webapp.runs.dispatch import dispatch_host
@@ -20,22 +22,26 @@ from webapp.screens.access import admin_action, operator_action, page, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.presence import presence
 from webapp.screens.hosts.views import active_attempt
+from webapp.screens.hosts.window_rows import window_rows
 
 
 @never_cache
 @page
 def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
-    return redirect("host_manage", slug=host.slug) if host.slug != slug else _show(request, host)
+    return redirect("host_manage", slug=host.slug) if host.slug != slug else show_manage_page(request, host)
 
 
-def _show(request: HttpRequest, host: Host, *, action: str = "", problem: str = "") -> HttpResponse:
+def show_manage_page(request: HttpRequest, host: Host, *, action: str = "", problem: str = "") -> HttpResponse:
     """The page; with a problem it stands at the field of the action that was refused."""
     active = active_attempt(host)
     open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES, trials__host=host).distinct().order_by("number")
     context = {
         "host": host,
-        "presence": presence(host, active),
+        "presence": presence(host, active, open_window(host.pk)),
+        "windows": window_rows(host),
+        "days": list(enumerate(DAYS)),
+        "chosen_days": request.POST.getlist("day"),
         "active": active,
         "open_runs": list(open_runs),
         "trial_count": Trial.objects.filter(host=host).count(),
@@ -54,7 +60,7 @@ def _act(request: HttpRequest, slug: str, action: str, do: Callable[[Host, User]
     try:
         said = do(host, person(request))
     except Refusal as refusal:
-        return _show(request, host, action=action, problem=refusal.message)
+        return show_manage_page(request, host, action=action, problem=refusal.message)
     messages.success(request, said)
     return redirect("host", slug=host.slug)
 
@@ -129,7 +135,7 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         deleted = remove_host(host=host, typed=request.POST.get("typed", ""), by=person(request))
     except Refusal as refusal:
-        return _show(request, host, action="remove", problem=refusal.message)
+        return show_manage_page(request, host, action="remove", problem=refusal.message)
     if deleted:
         messages.success(request, f"{host.slug} is deleted: it had measured nothing.")
         return redirect("hosts")

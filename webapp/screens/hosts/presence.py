@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from django.utils import timezone
+from django.utils.text import capfirst
 
 from webapp.core import formatting
+from webapp.hosts.maintenance_windows import OpenWindow
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt
 from webapp.runs.phases import doing
@@ -26,12 +28,14 @@ class Presence:
     words: str
 
 
-def presence(host: Host, active: Attempt | None) -> Presence:
-    """`active` is what it works at now."""
+def presence(host: Host, active: Attempt | None, window: OpenWindow | None = None) -> Presence:
+    """`active` is what it works at now, `window` the maintenance window that is open now."""
     if host.archived_at is not None:
         return Presence("failed", "Removed")
     if host.state != HostState.ACTIVE:
         return Presence("cancelled" if host.state == HostState.MAINTENANCE else "failed", host.get_state_display())
+    if window:
+        return Presence("cancelled", capfirst(window.words))
     if active and (quiet := quiet_for(host, active)):
         return Presence("lost", f"Nothing heard for {quiet}")
     if silent(host):

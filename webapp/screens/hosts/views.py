@@ -10,7 +10,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from webapp.hosts.installer import upgrade_line
-from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.hosts.maintenance_windows import OpenWindow, open_window, open_windows
+from webapp.hosts.models import Host, HostSnapshot, HostState, Target
 from webapp.hosts.selectors import LEVELS
 from webapp.hosts.wheel import worker_wheel
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run
@@ -30,6 +31,7 @@ class HostRow:
 
     host: Host
     presence: Presence
+    note: str  # of its maintenance, or of the maintenance window that is open now
     active: Attempt | None
     usable: int
     listed: int
@@ -55,21 +57,25 @@ def active_attempts() -> dict[UUID, Attempt]:
 
 @page
 def hosts_page(request: HttpRequest) -> HttpResponse:
-    hosts, active = listed_hosts(), active_attempts()
+    hosts, active, windows = listed_hosts(), active_attempts(), open_windows()
     removed = "removed" in request.GET
     context = {
-        "rows": [_row(host, active.get(host.pk)) for host in hosts.filter(archived_at__isnull=not removed)],
+        "rows": [
+            _row(host, active.get(host.pk), windows.get(host.pk))
+            for host in hosts.filter(archived_at__isnull=not removed)
+        ],
         "removed_count": Host.objects.exclude(archived_at=None).count(),
         "removed": removed,
     }
     return render(request, "screens/hosts.html", context)
 
 
-def _row(host: Host, active: Attempt | None) -> HostRow:
+def _row(host: Host, active: Attempt | None, window: OpenWindow | None) -> HostRow:
     targets = list(host.targets.all())
     return HostRow(
         host=host,
-        presence=presence(host, active),
+        presence=presence(host, active, window),
+        note=window.note if window and host.state == HostState.ACTIVE else host.maintenance_note,
         active=active,
         usable=sum(target.present for target in targets),
         listed=len(targets),
@@ -96,10 +102,11 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     active, targets = active_attempt(host), list(host.targets.all())
     snapshots = list(host.snapshots.select_related("snapshot")[: detail.SNAPSHOTS_SHOWN])
     inventory = detail.read_inventory(snapshots[0] if snapshots else None)
-    newest = worker_wheel().version
+    newest, window = worker_wheel().version, open_window(host.pk)
     return {
         "host": host,
-        "presence": presence(host, active),
+        "presence": presence(host, active, window),
+        "window": window if host.state == HostState.ACTIVE else None,
         "active": active,
         "warnings": warnings(host, targets, newest_version=newest, active=active),
         "upgrade": upgrade_line() if host.worker_version not in ("", newest) else "",

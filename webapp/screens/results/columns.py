@@ -58,6 +58,7 @@ _PLACES = (
     _place("target", "Target", lambda result: f"{result.host}/{result.target}"),
     _place("model", "Drive model", lambda result: result.model or "–"),
     _place("serial", "Drive", lambda result: result.serial or "–"),
+    _place("label", "Label", lambda result: result.label or "–"),
     _place("direction", "Direction", lambda result: result.direction),
     _place("drive_state", "Drive state", lambda result: result.drive_state or "–"),
 )

@@ -45,8 +45,8 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     Read in pieces that follow one another, so that the first line is out at once and no transaction stays open.
     """
     yield [
-        "run", "plan", "trial", "repeat", "host", "target", "drive_model", "drive_serial", "drive_state", "direction",
-        "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
+        "run", "plan", "trial", "repeat", "host", "target", "label", "drive_model", "drive_serial", "drive_state",
+        "direction", "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
     ]  # fmt: skip
     asked = located(asked)
     page = page_of(asked, Sort(), limit=FIRST_CHUNK)
@@ -65,8 +65,8 @@ def _heading(name: str) -> str:
 
 def _row(result: Listed) -> Sequence[object]:
     return [
-        result.run, result.plan, result.trial, result.repeat, result.host, result.target, result.model,
-        result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
+        result.run, result.plan, result.trial, result.repeat, result.host, result.target, result.label,
+        result.model, result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
         result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
     ]  # fmt: skip

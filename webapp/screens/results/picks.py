@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from webapp.hosts.models import Host, Target
+from webapp.hosts.names import NO_LABEL
 from webapp.plans.factors import FACTORS, Value
 from webapp.plans.models import Plan
 from webapp.results.filters import (
@@ -73,7 +74,7 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
 
 
 def place_picks(asked: ResultFilter) -> list[Pick]:
-    """Run, plan, host, target, drive, direction, repeat. Four queries."""
+    """Run, plan, label, host, target, drive, direction, repeat. Five queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     models = sorted({model for _, _, model, _ in targets if model})
@@ -82,6 +83,7 @@ def place_picks(asked: ResultFilter) -> list[Pick]:
     return [
         _runs(asked),
         _pick("plan", "Plan", Plan.objects.filter(deleted_at=None).values_list("slug", "title"), asked.plans),
+        *_labels(asked),
         _pick("host", "Host", hosts, asked.hosts),
         _pick("target", "Target", zip(names, names, strict=True), asked.targets),
         _pick("model", "Drive model", zip(models, models, strict=True), asked.models),
@@ -89,6 +91,13 @@ def place_picks(asked: ResultFilter) -> list[Pick]:
         _pick("direction", "Direction", [(name, name) for name in ("read", "write", "trim")], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
     ]
+
+
+def _labels(asked: ResultFilter) -> list[Pick]:
+    """Nothing where no run has a label."""
+    known = list(Run.objects.exclude(label="").order_by("label").values_list("label", flat=True).distinct())
+    offered = [*known, NO_LABEL] if known else []
+    return [_pick("label", "Label", zip(offered, offered, strict=True), asked.labels)] if known or asked.labels else []
 
 
 def _runs(asked: ResultFilter) -> Pick:

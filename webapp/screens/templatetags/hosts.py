@@ -3,13 +3,14 @@
 from typing import Any
 
 from django import template
+from django.template import Context
 
 from webapp.hosts.models import Host, HostState
 
 register = template.Library()
 
 
-@register.inclusion_tag("screens/parts/hosts_at_rest.html")
-def hosts_at_rest() -> dict[str, Any]:
+@register.inclusion_tag("screens/parts/hosts_at_rest.html", takes_context=True)
+def hosts_at_rest(context: Context) -> dict[str, Any]:
     """Hosts in maintenance, whose targets are not offered, with the reason. One query."""
-    return {"hosts": Host.objects.filter(state=HostState.MAINTENANCE)}
+    return {"hosts": Host.objects.filter(state=HostState.MAINTENANCE), "request": context["request"]}

@@ -2,12 +2,15 @@
 
 from datetime import UTC, datetime
 from typing import Any
+from uuid import UUID
 
 from django import template
+from django.template import Context
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from webapp.core import formatting
+from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.screens import points
 
 register = template.Library()
@@ -29,14 +32,30 @@ def state_badge(thing: Any) -> SafeString:
     return format_html('<span class="badge state-badge state-{}">{}</span>', thing.state, thing.get_state_display())
 
 
-@register.simple_tag
-def host_mark(host: Any) -> SafeString:
-    """Beside a host's name, wherever it stands: that it gets no trials now, and why. Nothing for an active host."""
+@register.simple_tag(takes_context=True)
+def host_mark(context: Context, host: Any) -> SafeString:
+    """Beside a host's name, wherever it stands: that it gets no trials now, and why. Nothing for a host that gets some.
+
+    One query a page, for the maintenance windows of all hosts.
+    """
     if host.state == "active":
-        return SafeString("")
+        window = windows_now(context).get(host.pk)
+        return SafeString("") if window is None else _mark("cancelled", window.words, window.note)
     words = "removed" if host.archived_at else host.get_state_display().lower()
-    why = f": {host.maintenance_note}" if host.maintenance_note else ""
-    state = "cancelled" if host.state == "maintenance" else "failed"
+    return _mark("cancelled" if host.state == "maintenance" else "failed", words, host.maintenance_note)
+
+
+def windows_now(context: Context) -> dict[UUID, OpenWindow]:
+    """Maintenance windows that are open now, by host: looked up once for each request."""
+    request = context["request"]
+    if not hasattr(request, "open_windows"):
+        request.open_windows = open_windows()
+    found: dict[UUID, OpenWindow] = request.open_windows
+    return found
+
+
+def _mark(state: str, words: str, note: str) -> SafeString:
+    why = f": {note}" if note else ""
     return format_html(' <span class="badge state-badge state-{}" title="{}{}">{}</span>', state, words, why, words)
 
 
