@@ -165,6 +165,7 @@ def _page(
         "schedule": schedule,
         "values": values,
         "problems": problems,
+        "problem": problems.get("", ""),
         "shown": shown_preview(checked, timezone.now()),
         "plan_is_fixed": plan_is_fixed,
         "versions": _versions_of_plan(values["version"], schedule) if plan_is_fixed else _newest_versions(),
