@@ -10,7 +10,8 @@ function initPresets(form: HTMLFormElement, changed: () => void): void {
   const buttons = form.querySelectorAll<HTMLButtonElement>("[data-cron]");
   if (!line) return;
   const paint = (): void => {
-    for (const button of buttons) button.setAttribute("aria-pressed", String(button.dataset.cron === line.value.trim()));
+    for (const button of buttons)
+      button.setAttribute("aria-pressed", String(button.dataset.cron === line.value.trim()));
   };
   for (const button of buttons) {
     button.addEventListener("click", () => {

@@ -65,7 +65,7 @@ def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
-    said = "It is due now. Its run starts within seconds if nothing is in the way; the table below says what it waits for."
+    said = "It is due now and starts within seconds. If something is in the way, the table Runs says what."
     return _done(request, schedule, lambda by: make_due(schedule=schedule, by=by), said)
 
 

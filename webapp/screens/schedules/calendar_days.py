@@ -124,7 +124,8 @@ def _maintenance(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWi
 
 
 def _add_closed(window: MaintenanceWindow, span: Span, days: dict[date, Day], zone: tzinfo) -> None:
-    opens, closes = span.opens.astimezone(zone).date(), (span.closes - timedelta(microseconds=1)).astimezone(zone).date()
+    last_moment = span.closes - timedelta(microseconds=1)
+    opens, closes = span.opens.astimezone(zone).date(), last_moment.astimezone(zone).date()
     for day in days.values():
         if opens <= day.date <= closes:
             from_start = span.opens if day.date == opens else None

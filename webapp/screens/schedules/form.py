@@ -58,15 +58,14 @@ class ScheduleForm(forms.Form):
     deadline_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS], required=False)
     at_deadline = forms.ChoiceField(choices=AtDeadline.choices, required=False)
     overlap = forms.ChoiceField(choices=Overlap.choices, required=False)
-    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, required=False, empty_value=0)
+    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, required=False)
     note = forms.CharField(required=False, max_length=LONGEST_NOTE * 4, strip=False)
 
     def __init__(self, *args: Any, schedule: Schedule | None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        others = Schedule.objects.filter(deleted_at=None).exclude(pk=schedule.pk if schedule else None)
         self._choose_from("target", schedulable_targets(schedule))
         self._choose_from("version", PlanVersion.objects.select_related("plan"))
-        self._choose_from("after_schedule", others)
+        self._choose_from("after_schedule", other_schedules(schedule))
         self._choose_from("after_run", open_runs())
 
     def _choose_from(self, name: str, rows: QuerySet[Any]) -> None:
@@ -85,6 +84,12 @@ class ScheduleForm(forms.Form):
         if self.cleaned_data.get("windowed") and found is None:
             raise forms.ValidationError(words)
         return found
+
+
+def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
+    """Those that it may follow."""
+    found = Schedule.objects.filter(deleted_at=None)
+    return found.exclude(pk=schedule.pk) if schedule else found
 
 
 def open_runs() -> QuerySet[Run]:

@@ -26,6 +26,7 @@ from webapp.screens.schedules.checking import Checked, check, place_of
 from webapp.screens.schedules.form import (
     ScheduleForm,
     open_runs,
+    other_schedules,
     schedulable_targets,
     values_of,
     values_of_new,
@@ -157,7 +158,12 @@ def preview_schedule(request: HttpRequest) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, checked: Checked, values: dict[str, Any], schedule: Schedule | None, *, problems: dict[str, str]
+    request: HttpRequest,
+    checked: Checked,
+    values: dict[str, Any],
+    schedule: Schedule | None,
+    *,
+    problems: dict[str, str],
 ) -> HttpResponse:
     values = _as_text(values)
     plan_is_fixed = schedule is not None or "plan" in request.GET
@@ -174,7 +180,7 @@ def _page(
         "group_orders": GroupOrder.choices,
         "triggers": Trigger.choices,
         "presets": PRESETS,
-        "schedules": Schedule.objects.filter(deleted_at=None).exclude(pk=schedule.pk if schedule else None),
+        "schedules": other_schedules(schedule),
         "runs": open_runs(),
         "conditions": Condition.choices,
         "zones": sorted(zone_names()),

@@ -4,6 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal, TypedDict
+from uuid import UUID
 
 from django.db.models import Avg, BigIntegerField, FloatField, Func, Max
 from django.db.models.fields.json import KeyTextTransform
@@ -62,7 +64,8 @@ def trend(schedule: Schedule) -> Trend | None:
         return None
     largest = max((row["largest"] for row in means.values() if row["largest"] is not None), default=None)
     small = largest is not None and largest < SMALL_BLOCK_BYTES
-    key, show = ("iops", formatting.iops) if small else ("rate", formatting.bytes_per_s)
+    key: Literal["iops", "rate"] = "iops" if small else "rate"
+    show = formatting.iops if small else formatting.bytes_per_s
     by_label: dict[str, list[Value]] = defaultdict(list)
     for one in occurrences:
         assert one.run is not None
@@ -73,12 +76,19 @@ def trend(schedule: Schedule) -> Trend | None:
     return Trend("IOPS" if small else "Throughput", lines) if lines else None
 
 
-def _means(runs: Sequence[object]) -> dict[object, dict[str, float | None]]:
-    """By run: `iops`, `rate` (bytes/s) and `largest` (block, bytes)."""
+class Means(TypedDict):
+    run: UUID
+    iops: float
+    rate: float  # bytes/s
+    largest: int | None  # block, bytes
+
+
+def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
+    """By run."""
     results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
     block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
     rows = results.values("run").annotate(iops=_mean("iops"), rate=_mean("bytes_per_s"), largest=Max(block))
-    return {row["run"]: row for row in rows}
+    return {row["run"]: Means(**row) for row in rows}
 
 
 def _mean(field: str) -> Func:

@@ -9,17 +9,16 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.selectors import all_targets, in_order, last_occurrences, occurrences_list, schedules_list
+from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list
 from webapp.screens.access import page, person
 from webapp.screens.schedules.arming import arming_card
-from webapp.screens.schedules.dues import next_dues, shown_dues
+from webapp.screens.schedules.dues import ShownDue, next_dues, shown_dues
 from webapp.screens.schedules.history import Happened, happened
 from webapp.screens.schedules.trend import trend
 from webapp.screens.schedules.words import (
-    group_in_words,
+    on_in_words,
     rules,
     sentence,
-    targets_in_words,
     when_in_words,
     window_in_words,
 )
@@ -74,13 +73,6 @@ def _row(schedule: Schedule, last: list[Happened]) -> Row:
     return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last)
 
 
-def on_in_words(schedule: Schedule) -> str:
-    """The targets or the group; `schedule` comes from `schedules_list`. No query."""
-    if schedule.group is not None:
-        return group_in_words(schedule, getattr(schedule, "hosts", 0))
-    return targets_in_words(in_order(schedule, schedule.targets.all()))
-
-
 @page
 def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = get_object_or_404(schedules_list(), pk=pk)
@@ -105,7 +97,7 @@ def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
     return render(request, "screens/schedule.html", context)
 
 
-def _next(schedule: Schedule) -> list[object]:
+def _next(schedule: Schedule) -> list[ShownDue]:
     """Five; the first is the one that the scheduler waits for, which may have come a moment ago."""
     if schedule.next_due_at is None:
         return []

@@ -11,6 +11,7 @@ from webapp.core.windows import time_zone
 from webapp.hosts.models import Target
 from webapp.schedules.due import local_time
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
+from webapp.schedules.selectors import in_order
 from webapp.schedules.timing import trigger_in_words, window_of
 
 TARGETS_NAMED = 3
@@ -44,6 +45,13 @@ def group_in_words(schedule: Schedule, hosts: int) -> str:
     """“Three servers (3 hosts, side by side)”."""
     order = GroupOrder(schedule.group_order).label.lower()
     return f"{schedule.group} ({hosts} host{'' if hosts == 1 else 's'}, {order})"
+
+
+def on_in_words(schedule: Schedule) -> str:
+    """The targets or the group; `schedule` comes from `schedules_list`. No query."""
+    if schedule.group is not None:
+        return group_in_words(schedule, getattr(schedule, "hosts", 0))
+    return targets_in_words(in_order(schedule, schedule.targets.all()))
 
 
 def limit_in_words(seconds: int) -> str:
