@@ -23,6 +23,7 @@ from webapp.results.wear_api import router as wear_router
 from webapp.runs.api import router as runs_router
 from webapp.runs.api_actions import router as run_actions_router
 from webapp.runs.api_host_actions import router as host_actions_router
+from webapp.schedules.api import router as schedules_router
 
 # What any operation may answer beside its own; the body is always a Problem.
 ERRORS = {
@@ -73,6 +74,7 @@ for _router in (
     host_actions_router,
     results_router,
     wear_router,
+    schedules_router,
     compare_router,
     saved_comparisons_router,
 ):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from django.db.models import Count, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from webapp.hosts.models import HostGroup, Target
@@ -18,7 +18,7 @@ from webapp.schedules.timing import due_after
 def all_targets(schedule: Schedule) -> list[Target]:
     """The targets of a schedule, or of all hosts of its group."""
     if schedule.group is None:
-        return in_order(schedule, schedule.targets.select_related("host"))
+        return in_order(schedule, schedule.targets.all())
     return group_targets(schedule.group)
 
 
@@ -32,12 +32,13 @@ def group_targets(group: HostGroup) -> list[Target]:
     return list(Target.objects.filter(memberships__group=group).select_related("host").order_by("memberships__place"))
 
 
-def schedules_list() -> "QuerySet[Schedule]":
-    """All schedules with everything a line about one says; `hosts` counts the hosts of its group."""
-    related = ("owner", "armed_by", "version__plan", "group", "after_schedule", "after_run")
-    targets = Prefetch("targets", Target.objects.select_related("host"))
-    found = Schedule.objects.select_related(*related).prefetch_related(targets)
-    return found.annotate(hosts=Count("group__members"))
+def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
+    """By name, with what lists show of them; deleted ones only if asked for. `hosts` counts the hosts of its group."""
+    found = Schedule.objects.select_related(
+        "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
+    ).prefetch_related("targets__host")
+    found = found.annotate(hosts=Count("group__members"))
+    return found if deleted else found.filter(deleted_at=None)
 
 
 def occurrences_list() -> QuerySet[Occurrence]:

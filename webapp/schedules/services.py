@@ -23,7 +23,7 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     window_refused, deadline_refused, limit_refused, plan_deleted.
     """
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
-    schedule.enabled = not _drives(spec)
+    schedule.enabled = not overwritten_by(spec)
     schedule.off_reason = "" if schedule.enabled else NOT_ARMED
     _set_next(schedule)
     schedule.save()
@@ -43,7 +43,7 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     if before != (locked.version_id, locked.group_id, locked.target_order):
         end_arming(locked)
     try:
-        refuse_unarmed(locked, _drives(spec))
+        refuse_unarmed(locked, overwritten_by(spec))
     except Refusal:
         locked.enabled, locked.off_reason = False, NOT_ARMED
     _set_next(locked)
@@ -136,7 +136,8 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
     audit(by=by, action="schedule.skip", subject=str(locked.schedule), detail={"due": locked.due_at.isoformat()})
 
 
-def _drives(spec: ScheduleSpec) -> list[Target]:
+def overwritten_by(spec: ScheduleSpec) -> list[Target]:
+    """Drives and files that a schedule would overwrite if it were made so."""
     targets = list(spec.targets) if spec.group is None else group_targets(spec.group)
     return drives_overwritten(spec.version, targets)
 

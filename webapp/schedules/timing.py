@@ -11,7 +11,7 @@ from webapp.schedules import cron
 from webapp.schedules.models import Schedule, Trigger
 
 TRIED_DUE_TIMES = 2000  # of a cron line with a window: five years of daily ones
-SHORTEST_INTERVAL = timedelta(minutes=1)
+FARTHEST = timedelta(days=3653)
 
 
 def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
@@ -50,10 +50,12 @@ def refuse_impossible(schedule: Schedule, now: datetime) -> None:
 
 
 def _refuse_past(schedule: Schedule, now: datetime) -> None:
-    if schedule.trigger == Trigger.ONCE and schedule.once_at and schedule.once_at <= now:
-        raise Refusal(
-            "time_passed", f"{schedule.once_at:%Y-%m-%d %H:%M} UTC has passed. Choose a time that lies ahead."
-        )
+    if schedule.trigger != Trigger.ONCE or schedule.once_at is None:
+        return
+    if schedule.once_at <= now:
+        raise Refusal("time_passed", f"{schedule.once_at:%Y-%m-%d %H:%M} UTC has passed. Choose a later time.")
+    if schedule.once_at > now + FARTHEST:
+        raise Refusal("time_refused", "Choose a time within the next ten years.")
 
 
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:

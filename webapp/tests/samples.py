@@ -9,6 +9,9 @@ from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.wheel import worker_wheel
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence
+from webapp.schedules.services import make_due
+from webapp.schedules.tests.factories import a_schedule
 from webapp.screens.tests import factories
 
 ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
@@ -32,6 +35,8 @@ def make_samples() -> dict[str, object]:
     done = factories.make_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
     factories.finish_run(done)
     _make_running(version, drive, people[OPERATOR])
+    schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
+    make_due(schedule=schedule, by=people[OPERATOR])
     create_api_token(user=people[VIEWER], name="nightly job")
     token = ApiToken.objects.get()
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
@@ -56,6 +61,9 @@ def make_samples() -> dict[str, object]:
         "runs/note_id": 1,
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
+        "schedules/key": schedule.pk,
+        "schedules/pk": schedule.pk,
+        "schedules/occurrence": Occurrence.objects.get().pk,
         "trials/trial_id": done.trials.get(index=0).pk,
     }
 

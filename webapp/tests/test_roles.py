@@ -103,6 +103,9 @@ def test_it_keeps_the_api_to_those_who_may(samples: dict[str, object], who: str)
     assert problems == []
 
 
+SCHEDULE = (
+    '{"name": "weekly", "plan": "first-look", "targets": ["storage1/scratch"], "trigger": "cron", "cron": "0 3 * * 1"}'
+)
 BODIES = {
     "POST people": '{"username": "otto"}',
     "POST people/{pk}/role": '{"role": "operator"}',
@@ -118,6 +121,10 @@ BODIES = {
     "POST hosts/{slug}/targets/{target}/endurance": '{"tbw_tb": 600, "source": "data sheet"}',
     "POST hosts/{slug}/targets/{target}/settings": '{"name": "scheduler", "deed": "read"}',
     "POST runs": '{"plan": "first-look", "targets": ["storage1/scratch"]}',
+    "POST schedules": SCHEDULE,
+    "POST schedules/preview": SCHEDULE,
+    "PUT schedules/{key}": SCHEDULE,
+    "POST schedules/{key}/arm": '{"serials": ["x"], "until": "2030-01-01T00:00:00Z"}',
     "POST runs/{number}/skip": '{"trials": [0]}',
     "POST runs/{number}/arm": '{"serials": ["x"]}',
     "POST runs/{number}/notes": '{"text": "x"}',

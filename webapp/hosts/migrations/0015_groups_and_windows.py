@@ -7,58 +7,105 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('hosts', '0014_endurance'),
+        ("hosts", "0014_endurance"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='HostGroup',
+            name="HostGroup",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=63, unique=True)),
-                ('title', models.CharField(max_length=120)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("slug", models.SlugField(max_length=63, unique=True)),
+                ("title", models.CharField(max_length=120)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['slug'],
+                "ordering": ["slug"],
             },
         ),
         migrations.CreateModel(
-            name='GroupMember',
+            name="GroupMember",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('label', models.CharField(max_length=63)),
-                ('place', models.PositiveSmallIntegerField()),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='hosts.host')),
-                ('targets', models.ManyToManyField(related_name='memberships', to='hosts.target')),
-                ('group', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='members', to='hosts.hostgroup')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("label", models.CharField(max_length=63)),
+                ("place", models.PositiveSmallIntegerField()),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="hosts.host"
+                    ),
+                ),
+                ("targets", models.ManyToManyField(related_name="memberships", to="hosts.target")),
+                (
+                    "group",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="members", to="hosts.hostgroup"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['group', 'place'],
-                'constraints': [models.UniqueConstraint(fields=('group', 'host'), name='group_has_host_once'), models.UniqueConstraint(fields=('group', 'label'), name='group_has_label_once'), models.UniqueConstraint(deferrable=django.db.models.constraints.Deferrable['DEFERRED'], fields=('group', 'place'), name='group_place_once')],
+                "ordering": ["group", "place"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("group", "host"), name="group_has_host_once"),
+                    models.UniqueConstraint(fields=("group", "label"), name="group_has_label_once"),
+                    models.UniqueConstraint(
+                        deferrable=django.db.models.constraints.Deferrable["DEFERRED"],
+                        fields=("group", "place"),
+                        name="group_place_once",
+                    ),
+                ],
             },
         ),
         migrations.CreateModel(
-            name='MaintenanceWindow',
+            name="MaintenanceWindow",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('days', models.JSONField(default=list)),
-                ('opens', models.TimeField(null=True)),
-                ('closes', models.TimeField(null=True)),
-                ('time_zone', models.CharField(default='UTC', max_length=64)),
-                ('starts_at', models.DateTimeField(null=True)),
-                ('ends_at', models.DateTimeField(null=True)),
-                ('note', models.CharField(blank=True, max_length=500)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('host', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='maintenance_windows', to='hosts.host')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("days", models.JSONField(default=list)),
+                ("opens", models.TimeField(null=True)),
+                ("closes", models.TimeField(null=True)),
+                ("time_zone", models.CharField(default="UTC", max_length=64)),
+                ("starts_at", models.DateTimeField(null=True)),
+                ("ends_at", models.DateTimeField(null=True)),
+                ("note", models.CharField(blank=True, max_length=500)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "host",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="maintenance_windows", to="hosts.host"
+                    ),
+                ),
             ],
             options={
-                'ordering': ['id'],
-                'constraints': [models.CheckConstraint(condition=models.Q(models.Q(('closes__isnull', False), ('ends_at', None), ('opens__isnull', False), ('starts_at', None), models.Q(('days', []), _negated=True)), models.Q(('closes', None), ('days', []), ('ends_at__gt', models.F('starts_at')), ('opens', None)), _connector='OR'), name='maintenance_window_weekly_or_once')],
+                "ordering": ["id"],
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                ("closes__isnull", False),
+                                ("ends_at", None),
+                                ("opens__isnull", False),
+                                ("starts_at", None),
+                                models.Q(("days", []), _negated=True),
+                            ),
+                            models.Q(
+                                ("closes", None), ("days", []), ("ends_at__gt", models.F("starts_at")), ("opens", None)
+                            ),
+                            _connector="OR",
+                        ),
+                        name="maintenance_window_weekly_or_once",
+                    )
+                ],
             },
         ),
     ]

@@ -4,30 +4,29 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('runs', '0011_further_targets'),
+        ("runs", "0011_further_targets"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='run',
-            name='cancel_reason',
+            model_name="run",
+            name="cancel_reason",
             field=models.CharField(blank=True, max_length=300),
         ),
         migrations.AddField(
-            model_name='run',
-            name='label',
+            model_name="run",
+            name="label",
             field=models.CharField(blank=True, max_length=63),
         ),
         migrations.AddField(
-            model_name='run',
-            name='pause_reason',
+            model_name="run",
+            name="pause_reason",
             field=models.CharField(blank=True, max_length=300),
         ),
         migrations.AddField(
-            model_name='run',
-            name='priority',
-            field=models.SmallIntegerField(choices=[(-1, 'Low'), (0, 'Normal'), (1, 'High')], default=0),
+            model_name="run",
+            name="priority",
+            field=models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0),
         ),
     ]

@@ -22,6 +22,7 @@ _FIELD_OF = {  # code of a refusal -> field; trigger_refused and limit_refused d
     "window_refused": "window",
     "deadline_refused": "deadline",
     "time_passed": "once",
+    "time_refused": "once",
     "once_refused": "once",
     "note_too_long": "note",
 }

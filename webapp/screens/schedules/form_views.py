@@ -69,7 +69,7 @@ def show_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
 
 
 def _editable(pk: int) -> Schedule:
-    return get_object_or_404(schedules_list(), pk=pk, deleted_at=None)
+    return get_object_or_404(schedules_list(), pk=pk)
 
 
 def _shown(request: HttpRequest, values: dict[str, Any], schedule: Schedule | None) -> HttpResponse:

@@ -7,9 +7,8 @@ from datetime import datetime
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.schedules.arming import drives_overwritten
 from webapp.schedules.models import Trigger
-from webapp.schedules.selectors import group_targets
+from webapp.schedules.services import overwritten_by
 from webapp.screens.schedules.checking import PLACES_OF_TRIGGER, Checked
 from webapp.screens.schedules.dues import ShownDue, next_dues
 from webapp.screens.schedules.words import Rule, rules, when_in_words
@@ -38,14 +37,6 @@ def shown_preview(checked: Checked, now: datetime) -> ShownPreview:
         dues=next_dues(schedule, now) if readable and has_dates else (),
         zone="" if schedule.time_zone == timezone.get_current_timezone_name() else schedule.time_zone,
         rules=rules(schedule),
-        drives=_drives(checked),
+        drives=overwritten_by(checked.spec) if checked.spec else (),
         problems=len(checked.problems),
     )
-
-
-def _drives(checked: Checked) -> list[Target]:
-    """What its runs would overwrite."""
-    if checked.spec is None:
-        return []
-    targets = list(checked.spec.targets) if checked.spec.group is None else group_targets(checked.spec.group)
-    return drives_overwritten(checked.spec.version, targets)

@@ -40,7 +40,7 @@ class Row:
 @page
 def schedules_page(request: HttpRequest) -> HttpResponse:
     show = request.GET.get("show", "")
-    found = _filtered(schedules_list(), show, request)
+    found = _filtered(schedules_list(deleted=True), show, request)
     shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
     schedules = list(shown)
     last = last_occurrences(schedules)
@@ -75,7 +75,7 @@ def _row(schedule: Schedule, last: list[Happened]) -> Row:
 
 @page
 def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
-    schedule = get_object_or_404(schedules_list(), pk=pk)
+    schedule = get_object_or_404(schedules_list(deleted=True), pk=pk)
     now = timezone.now()
     on = on_in_words(schedule)
     shown = Paginator(occurrences_list().filter(schedule=schedule), RUNS_PER_PAGE).get_page(request.GET.get("page"))

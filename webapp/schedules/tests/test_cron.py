@@ -1,0 +1,67 @@
+"""Cron lines: due times across clock changes, words, and what is refused."""
+
+from datetime import UTC, datetime
+from itertools import islice
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from webapp.core.errors import Refusal
+from webapp.schedules.cron import checked_line, due_times, in_words
+
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def local(line: str, after: datetime, count: int = 3) -> list[str]:
+    return [f"{due.astimezone(BERLIN):%d %H:%M %Z}" for due in islice(due_times(line, BERLIN, after), count)]
+
+
+def test_due_times_keep_the_local_time_when_clocks_are_set() -> None:
+    before = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    assert local("0 22 * * *", before) == ["28 22:00 CET", "29 22:00 CEST", "30 22:00 CEST"]
+
+
+def test_a_time_that_does_not_exist_is_due_right_after_the_gap() -> None:
+    before = datetime(2026, 3, 28, 0, tzinfo=UTC)
+    assert local("30 2 * * *", before) == ["28 02:30 CET", "29 03:00 CEST", "30 02:30 CEST"]
+
+
+def test_a_time_that_exists_twice_is_due_once() -> None:
+    before = datetime(2026, 10, 24, 12, tzinfo=UTC)
+    assert local("30 2 * * *", before, 2) == ["25 02:30 CEST", "26 02:30 CET"]
+    between = datetime(2026, 10, 25, 1, 10, tzinfo=UTC)  # 02:10 for the second time
+    assert local("30 2 * * *", between, 1) == ["26 02:30 CET"]
+
+
+def test_an_hourly_line_is_due_in_both_of_two_equal_hours() -> None:
+    before = datetime(2026, 10, 25, 0, tzinfo=UTC)
+    assert local("30 * * * *", before) == ["25 02:30 CEST", "25 02:30 CET", "25 03:30 CET"]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("61 * * * *", "its minute is not valid"),
+        ("0 24 * * *", "its hour is not valid"),
+        ("0 0 30 2 *", "its day-of-month is not valid"),
+        ("0 0 * 13 *", "its month is not valid"),
+        ("0 0 * * 9", "its day-of-week is not valid"),
+        ("0 22 * *", "it needs five fields: minute, hour, day of the month, month and day of the week"),
+        ("@daily", "it needs five fields"),
+        ("", "it needs five fields"),
+        ("0 22 * * * rm -rf /", "it needs five fields"),
+        ("٣ 22 * * *", "its minute is not valid"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_by_the_field(line: str, why: str) -> None:
+    with pytest.raises(Refusal, match=why) as refused:
+        checked_line(line)
+    assert refused.value.code == "cron_refused"
+
+
+def test_a_line_is_kept_with_single_spaces() -> None:
+    assert checked_line("  0   22 * *  1-5 ") == "0 22 * * 1-5"
+
+
+def test_it_says_itself_in_words() -> None:
+    assert in_words("0 22 * * 1-5") == "At 22:00 on Monday through Friday"
