@@ -37,7 +37,7 @@ def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
     found = Schedule.objects.select_related(
         "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
     ).prefetch_related("targets__host")
-    found = found.annotate(hosts=Count("group__members"))
+    found = found.annotate(hosts=Count("group__members")).order_by("name", "id")
     return found if deleted else found.filter(deleted_at=None)
 
 

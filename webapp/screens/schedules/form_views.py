@@ -86,7 +86,7 @@ def _as_typed(values: dict[str, Any]) -> QueryDict:
             data.setlist(name, [str(one) for one in value])
         elif value is True:
             data[name] = "on"
-        elif value not in (None, False):
+        elif value is not None and value is not False:
             data[name] = str(value)
     return data
 
@@ -202,7 +202,7 @@ def _as_text(values: dict[str, Any]) -> dict[str, Any]:
         if name in SEVERAL:
             found[name] = [str(one) for one in value or ()]
         else:
-            found[name] = "" if value in (None, False) else str(value)
+            found[name] = "" if value is None or value is False else str(value)
     return found
 
 
