@@ -50,7 +50,11 @@ class Day:
 
     @property
     def shown(self) -> list[Entry]:
-        return self.entries[:SHOWN_A_DAY]
+        """Each schedule once before any schedule twice, so that an hourly one does not hide the others."""
+        first = {entry.schedule.pk: entry for entry in reversed(self.entries)}
+        again = [entry for entry in self.entries if first[entry.schedule.pk] is not entry]
+        chosen = [*sorted(first.values(), key=lambda entry: entry.at), *again][:SHOWN_A_DAY]
+        return sorted(chosen, key=lambda entry: entry.at)
 
     @property
     def more(self) -> int:

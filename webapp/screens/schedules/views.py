@@ -8,6 +8,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
+from webapp.schedules.arming import NOT_ARMED
 from webapp.schedules.models import Schedule, Trigger
 from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list
 from webapp.screens.access import page, person
@@ -35,6 +36,7 @@ class Row:
     when: str
     window: str
     last: list[Happened]  # of its latest due time; several for a group of hosts
+    why_off: str  # "" while it is on, and where a person switched it off
 
 
 @page
@@ -70,7 +72,10 @@ def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> Que
 
 
 def _row(schedule: Schedule, last: list[Happened]) -> Row:
-    return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last)
+    why_off = "" if schedule.enabled or schedule.deleted_at else schedule.off_reason
+    if why_off == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
+        why_off = "Armed, and not switched on yet."
+    return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last, why_off)
 
 
 @page
