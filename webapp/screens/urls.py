@@ -13,6 +13,7 @@ from webapp.screens.plans.urls import urlpatterns as plans
 from webapp.screens.queue.urls import urlpatterns as queue
 from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
+from webapp.screens.schedules.urls import urlpatterns as schedules
 from webapp.screens.search.urls import urlpatterns as search
 
 urlpatterns: list[URLPattern] = [
@@ -22,6 +23,7 @@ urlpatterns: list[URLPattern] = [
     *hosts,
     *plans,
     *queue,
+    *schedules,
     *runs,
     *results,
     *compare,

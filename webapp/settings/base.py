@@ -41,6 +41,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.core.headers.browser_limits",
     "webapp.core.nul.refuse_nul",
+    "webapp.core.viewer_zone.viewers_time_zone",
     "webapp.core.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

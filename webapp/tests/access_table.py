@@ -110,6 +110,22 @@ PAGES: dict[str, Rule] = {
     "restore_plan": act(Who.OPERATOR),
     "plan_yaml": look(Who.VIEWER),
     "plan_job_file": look(Who.VIEWER),
+    # schedules
+    "schedules": look(Who.VIEWER),
+    "schedule_calendar": look(Who.VIEWER),
+    "new_schedule": look(Who.VIEWER) | act(Who.OPERATOR),
+    "preview_schedule": act(Who.VIEWER),  # reads a form and touches nothing
+    "schedule": look(Who.VIEWER),
+    "edit_schedule": look(Who.VIEWER) | act(Who.OPERATOR),
+    "schedule_on": act(Who.OPERATOR),
+    "schedule_off": act(Who.OPERATOR),
+    "schedule_run_now": act(Who.OPERATOR),
+    "delete_schedule": act(Who.OPERATOR),
+    "restore_schedule": act(Who.OPERATOR),
+    "take_over_schedule": act(Who.OPERATOR),
+    "arm_schedule": act(Who.OPERATOR),
+    "disarm_schedule": act(Who.OPERATOR),
+    "skip_occurrence": act(Who.OPERATOR),
     # runs
     "runs": look(Who.VIEWER),
     "run": look(Who.VIEWER),

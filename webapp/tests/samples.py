@@ -80,6 +80,7 @@ def make_samples() -> dict[str, object]:
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
         "schedules/key": schedule.pk,
+        "schedules/pk": schedule.pk,
         "schedules/occurrence": Occurrence.objects.get().pk,
         "trials/trial_id": done.trials.get(index=0).pk,
     }

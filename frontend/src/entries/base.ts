@@ -11,6 +11,7 @@ import "../styles/charts.css";
 import "../styles/people.css";
 import "../styles/notices.css";
 import "../styles/plan.css";
+import "../styles/schedules.css";
 import "../styles/print.css";
 import { initMarks } from "../features/marks";
 import {
@@ -24,7 +25,9 @@ import {
 } from "../features/page";
 import { initScrollBoxes } from "../features/scrollBoxes";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
+import { initTimeZone } from "../features/timeZone";
 
+initTimeZone();
 initThemeToggle();
 initThemeChoice();
 initMenu();

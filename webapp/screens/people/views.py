@@ -14,6 +14,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.selectors import people_list, tokens_of
 from webapp.notices.selectors import subscriptions_of
+from webapp.schedules.models import Schedule
 from webapp.screens import once
 from webapp.screens.access import admin_action, admin_page, person
 from webapp.screens.people.forms import AddPersonForm, KnowingForm, RoleForm
@@ -70,6 +71,7 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
         "form": RoleForm(initial={"role": somebody.role}),
         "tokens": tokens_of(somebody),
         "subscription_count": subscriptions_of(somebody).count(),
+        "schedules": Schedule.objects.filter(owner=somebody, deleted_at=None).count(),
         "problem": problem,
     }
     return render(request, "screens/person.html", context, status=400 if problem else 200)
