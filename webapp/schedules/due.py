@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 from django.db import transaction
 
-from webapp.runs.models import RunState
+from webapp.runs.models import Run, RunState
 from webapp.schedules.each import each
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
@@ -79,8 +79,12 @@ def _create_after_runs(now: datetime) -> None:
         assert run is not None
         occurrences = make_occurrences(schedule, now)
         if schedule.condition == Condition.DONE and run.state != RunState.DONE:
-            words = f"Run {run.number} is {run.get_state_display().lower()}: {run.reason}".strip(": ")
+            words = f"It follows run {run.number}, which {_ended(run)}."
             miss_all(occurrences, "run_before_not_done", words, now=now)
+
+
+def _ended(run: Run) -> str:
+    return "failed" if run.state == RunState.FAILED else "was cancelled"
 
 
 def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
@@ -145,9 +149,7 @@ def _not_followed(follower: Schedule, parts: Sequence[Occurrence]) -> str:
         return ""
     for one in parts:
         if one.run is None:
-            return f"Schedule “{one.schedule}” before it did not run: {one.reason}"
+            return f"It follows schedule “{one.schedule}”, which did not run: {one.reason}"
         if one.run.state != RunState.DONE:
-            return (
-                f"Run {one.run.number} of schedule “{one.schedule}” before it is {one.run.get_state_display().lower()}."
-            )
+            return f"It follows schedule “{one.schedule}”, whose run {one.run.number} {_ended(one.run)}."
     return ""

@@ -291,9 +291,9 @@ def test_what_follows_is_missed_where_the_run_before_is_not_done_or_was_missed(a
     finish(run, RunState.FAILED, "broken")
     at_noon.after(minutes=1)
     missed = Occurrence.objects.get(schedule=read)
-    assert missed.reason == f"Run {run.number} of schedule “fill” before it is failed."
+    assert missed.reason == f"It follows schedule “fill”, whose run {run.number} failed."
     last = Occurrence.objects.get(schedule__name="any")
-    assert last.reason == f"Schedule “read” before it did not run: {missed.reason}"
+    assert last.reason == f"It follows schedule “read”, which did not run: {missed.reason}"
 
 
 def test_it_follows_one_run_once(at_noon: Clock, target: Target) -> None:
