@@ -12,12 +12,13 @@ from ninja.openapi.schema import OpenAPISchema
 
 from webapp.compare.api import router as compare_router
 from webapp.compare.saved_api import router as saved_comparisons_router
-from webapp.core.api import AUTH, Problem, add_error_handlers
+from webapp.core.api import AUTH, Problem, add_error_handlers, only_known
 from webapp.core.people_api import router as people_router
 from webapp.hosts.api import router as hosts_router
 from webapp.hosts.endurance_api import router as endurance_router
 from webapp.hosts.groups_api import router as groups_router
 from webapp.hosts.windows_api import router as windows_router
+from webapp.notices.api import router as notices_router
 from webapp.plans.api import router as plans_router
 from webapp.results.api import router as results_router
 from webapp.results.api_preview import router as preview_router
@@ -65,6 +66,7 @@ api = Api(
     urls_namespace="api",
 )
 add_error_handlers(api)
+api.add_decorator(only_known, mode="view")
 for _router in (
     people_router,
     hosts_router,
@@ -81,6 +83,7 @@ for _router in (
     schedules_router,
     compare_router,
     saved_comparisons_router,
+    notices_router,
 ):
     api.add_router("", _router)
 

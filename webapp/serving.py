@@ -14,6 +14,9 @@ workers = 3
 # After an outage reports wait in all of them for one that writes for all (results.together). A thread costs a
 # connection to the database once it was used.
 threads = 16
+# An idle connection waits in a selector and takes no thread. Our clients ask again within a minute at most: a worker
+# without orders says hello each minute, open pages ask every 1 to 15 seconds.
+keepalive = 75
 control_socket_disable = True
 
 FIRST_BYTE_S = 30

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { boundsOf, panelData, spreads, xAxisOf } from "../src/features/compareChart";
+import { boundsOf, panelData, spreads, tooltipText, xAxisOf } from "../src/features/compareChart";
 import { compareCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
@@ -24,16 +24,39 @@ test("points carry their confidence interval; a single measurement carries none"
   const part = panelData(data, panel);
   const series = part.series[0];
   const made = series ? spreads(series, part, "log2") : [];
-  expect(made[0]).toEqual({ x: 1, y: 12345.6, yMin: 12000, yMax: 12700, n: 3, doubts: [] });
+  expect(made[0]).toEqual({
+    x: 1,
+    y: 12345.6,
+    yMin: 12000,
+    yMax: 12700,
+    n: 3,
+    text: "12.3k",
+    spread_text: "± 350",
+    doubts: [],
+  });
   expect(made[1]).toMatchObject({ x: 32, y: 98765.4, yMin: 98765.4, yMax: 98765.4, n: 1 });
   expect(made[1]?.doubts).toHaveLength(1);
+});
+
+test("the tooltip has the texts of the table, also where the interval reaches below 0", () => {
+  const point = { x: 1, y: 62, yMin: 0, yMax: 160, n: 2, text: "62.0", spread_text: "± 98.0", doubts: ["a doubt"] };
+  expect(tooltipText("psync", point)).toBe("psync: 62.0 ± 98.0 (95 % CI, n = 2); a doubt");
+  expect(tooltipText("psync", { ...point, n: 1, spread_text: "one repeat", doubts: [] })).toBe(
+    "psync: 62.0, one repeat",
+  );
 });
 
 test("charts that share an axis reach to the end of the largest interval", () => {
   const part = panelData(data, panel);
   const other = {
     ...part,
-    series: [{ ...panel, is_baseline: true, points: [{ level: 0, mean: 9, low: -1, high: 2e5, n: 2, doubts: [] }] }],
+    series: [
+      {
+        ...panel,
+        is_baseline: true,
+        points: [{ level: 0, mean: 9, low: -1, high: 2e5, n: 2, text: "9.00", spread_text: "± 1e5", doubts: [] }],
+      },
+    ],
   };
   expect(boundsOf([part, other], false)).toEqual({ min: 0, max: 2e5 * 1.05 });
   expect(boundsOf([part, other], true)?.min).toBeCloseTo(7.2);

@@ -18,7 +18,7 @@ DIGEST_SHOWN = 10  # characters of a configuration's digest, as in an address
 
 
 class Row(msgspec.Struct, frozen=True, gc=False):
-    """One result, as far as comparing needs it."""
+    """One result, as far as comparing needs it, or the total of a trial's directions (`compare.mixes`)."""
 
     id: int
     value: float
@@ -27,8 +27,9 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     model: str  # of the drive, "" where none is known
     serial: str
     run: int
+    trial: int  # number in its run
     plan: str
-    direction: str
+    direction: str  # of a total "read + write"
     repeat: int
     point: Mapping[str, Value]
     configuration: str  # digest, "" if none was observed
@@ -36,6 +37,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     invalid: str = ""  # why it is not to be trusted
     label: str = ""  # of the host in its group
     facts: Mapping[str, str] = msgspec.field(default_factory=dict)  # of the configuration, `compare.facts.normalised`
+    further: tuple[int, ...] = ()  # ids of the other results in a total
 
     @property
     def drive_state(self) -> str:

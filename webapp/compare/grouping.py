@@ -21,30 +21,35 @@ class Grouped:
 
 
 def group(rows: Sequence[Row], query: CompareQuery) -> Grouped:
-    panels: dict[str, Level] = {}
+    panels: dict[str, tuple[Level, ...]] = {}
     series: dict[str, tuple[Level, ...]] = {}
     x: dict[str, Level] = {}
     cells: dict[Place, list[Row]] = {}
     by_x, by_series = known_dimension(query.x), [known_dimension(name) for name in query.series]
-    by_panel = known_dimension(query.panel) if query.panel else None
+    by_panel = [known_dimension(name) for name in query.panels]
     for row in rows:
-        panel = by_panel.level(row) if by_panel else Level("", "", None)
+        panel = tuple([each.level(row) for each in by_panel])
         levels = tuple([each.level(row) for each in by_series])
         at = by_x.level(row)
-        key = ",".join([level.key for level in levels])
-        place = panel.key, key, at.key
+        place = _key(panel), _key(levels), at.key
         if place in cells:
             cells[place].append(row)
         else:
             cells[place] = [row]
-            panels.setdefault(panel.key, panel)
-            series.setdefault(key, levels)
+            panels.setdefault(place[0], panel)
+            series.setdefault(place[1], levels)
             x.setdefault(at.key, at)
-    return Grouped(cells, _sorted(panels), _named(series, query), _sorted(x))
+    ordered = tuple(sorted(x.values(), key=lambda level: level.order))
+    return Grouped(cells, _charts(panels), _named(series, query), ordered)
 
 
-def _sorted(levels: dict[str, Level]) -> tuple[Level, ...]:
-    return tuple(sorted(levels.values(), key=lambda level: level.order))
+def _key(levels: Sequence[Level]) -> str:
+    return ",".join([level.key for level in levels])
+
+
+def _charts(panels: dict[str, tuple[Level, ...]]) -> tuple[Level, ...]:
+    ordered = sorted(panels.items(), key=lambda item: [level.order for level in item[1]])
+    return tuple(Level(key, ", ".join(level.text for level in levels), None) for key, levels in ordered)
 
 
 def _named(series: dict[str, tuple[Level, ...]], query: CompareQuery) -> tuple[Level, ...]:

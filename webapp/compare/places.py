@@ -20,7 +20,7 @@ class PlaceRows:
 
     @property
     def ids(self) -> list[int]:
-        return [row.id for rows in self.series.values() for row in rows]
+        return [id_ for rows in self.series.values() for row in rows for id_ in (row.id, *row.further)]
 
 
 def places(selected: Selected) -> dict[str, str]:

@@ -32,10 +32,16 @@ class CompareQuery:
     baseline: str = ""  # key of a series; "" for the first
     ratios: str = ""  # how ratios are written: ratio | percent; "" for what suits them
     results: ResultFilter = field(default_factory=ResultFilter)
+    by_direction: bool = False  # a chart for each direction: never read from an address (`compare.selectors`)
+
+    @property
+    def panels(self) -> tuple[str, ...]:
+        """The dimensions that make a chart."""
+        return (*((self.panel,) if self.panel else ()), *(("direction",) if self.by_direction else ()))
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((self.x, *self.series, *((self.panel,) if self.panel else ()))))
+        return tuple(dict.fromkeys((self.x, *self.series, *self.panels)))
 
 
 def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:

@@ -3,7 +3,7 @@
 What many results share (a run, a target, a point, a configuration) is read once and not with each of them.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from webapp.compare.query import CompareRefused
 from webapp.hosts.models import Target
 from webapp.hosts.names import group_name
 from webapp.plans.points import at_once
+from webapp.plans.trial_numbers import number_of
 from webapp.results.filters import ResultFilter
 from webapp.results.listing import Named, by_key, further_of, together
 from webapp.results.metrics import Metric
@@ -91,12 +92,12 @@ def _facts(digests: set[str]) -> dict[str, Mapping[str, str]]:
 
 
 def _row(one: Sequence[Any], shared: _Shared) -> Row:
-    value, id_, key, run_id, target_id, digest, direction, repeat, _, fio, invalid, why = one
+    value, id_, key, run_id, target_id, digest, direction, repeat, index, fio, invalid, why = one
     (run, plan, label, run_why), (host, *named) = shared.runs[run_id], shared.targets[target_id]
     target, model, serial = together((named[0], named[1], named[2]), shared.further.get(id_, ()))
     return Row(
-        id_, value, host, f"{host}/{target}", model, serial, run, plan, direction, repeat, shared.points[key],
-        digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", label,
+        id_, value, host, f"{host}/{target}", model, serial, run, number_of(index), plan, direction, repeat,
+        shared.points[key], digest or "", fio, (why or run_why or "marked as invalid") if invalid else "", label,
         shared.facts.get(digest, {}),
     )  # fmt: skip
 
@@ -108,6 +109,9 @@ class Spot:
     target: str  # host/target
     point: Point
     label: str = ""  # of the host in its group
+
+    def without(self, factors: Collection[str]) -> "Spot":
+        return Spot(self.target, {name: level for name, level in self.point.items() if name not in factors}, self.label)
 
 
 def spots(asked: ResultFilter, most: int = SPOTS_LOOKED_AT) -> list[Spot]:

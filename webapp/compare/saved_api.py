@@ -21,7 +21,7 @@ from webapp.compare.services import (
     restore_comparison,
     save_comparison,
 )
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 
 router = Router(tags=["compare"])
@@ -42,7 +42,7 @@ class SavedOut(Schema):
         return saved.owner.username if saved.owner else None
 
 
-class NewSaved(Schema):
+class NewSaved(Input):
     """`query` as in the address of the page or of `GET /compare`, without `?`."""
 
     title: str = Field(max_length=MOST_TITLE)
@@ -50,7 +50,7 @@ class NewSaved(Schema):
     query: str = Field(max_length=MOST_QUERY)
 
 
-class ChangedSaved(Schema):
+class ChangedSaved(Input):
     """What is left out stays as it is."""
 
     title: str | None = Field(None, max_length=MOST_TITLE)

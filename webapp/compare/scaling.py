@@ -7,13 +7,12 @@ from webapp.compare.statistics import ratio, summarise
 from webapp.compare.structs import Cell, Comparison, Series
 from webapp.core.formatting import ratio as as_ratio
 from webapp.plans.factors import AT_ONCE
-
-SUMS = ("iops", "bytes_per_s")  # metrics of which a trial of several targets has the sum
+from webapp.results.metrics import METRICS
 
 
 def scaling(comparison: Comparison) -> list[tuple[str, str]]:
     """(name of the chart, sentence) for each series with several counts of targets on x, one alone among them."""
-    if comparison.x != AT_ONCE or comparison.metric not in SUMS:
+    if comparison.x != AT_ONCE or not METRICS[comparison.metric].adds_up:
         return []
     said = [(panel.name, _sentence(comparison, series)) for panel in comparison.panels for series in panel.series]
     return [(panel, sentence) for panel, sentence in said if sentence]

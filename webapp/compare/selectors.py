@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from webapp.compare.differences import differences, verdict
 from webapp.compare.dimensions import Level, Row, known_dimension, label_of
 from webapp.compare.grouping import Grouped, group
+from webapp.compare.mixes import totals
 from webapp.compare.query import CompareQuery, CompareRefused, checked
 from webapp.compare.reading import read_rows
 from webapp.compare.statistics import summarise
@@ -19,7 +20,10 @@ MOST_SERIES = 50
 
 @dataclass(frozen=True)
 class Selected:
-    """The results that are compared, each at its place; `missing` have no value of the metric."""
+    """The results that are compared, and the place of each; `missing` have no value of the metric.
+
+    In `grouped` the directions of a trial are one row where the metric adds up, and never in one cell where not.
+    """
 
     query: CompareQuery
     metric: Metric
@@ -41,7 +45,28 @@ def select(query: CompareQuery) -> Selected:
     metric = METRICS[query.metric]
     read = read_rows(query.results, metric)
     invalid = left_out_as_invalid(query.results)
-    return Selected(query, metric, read.rows, read.missing, invalid, grouped_for(query, read.rows))
+    query, grouped = _totalled(query, read.rows) if metric.adds_up else _apart(query, read.rows)
+    return Selected(query, metric, read.rows, read.missing, invalid, grouped)
+
+
+def for_latencies(selected: Selected) -> Selected:
+    """The same results with their directions apart, whatever the metric."""
+    query, grouped = _apart(selected.query, selected.rows)
+    return replace(selected, query=query, grouped=grouped)
+
+
+def _totalled(query: CompareQuery, rows: Sequence[Row]) -> tuple[CompareQuery, Grouped]:
+    return query, grouped_for(query, rows if "direction" in query.dimensions else totals(rows))
+
+
+def _apart(query: CompareQuery, rows: Sequence[Row]) -> tuple[CompareQuery, Grouped]:
+    """A chart for each direction where a cell would hold several: a mean over reads and writes is the latency of
+    neither."""
+    grouped = grouped_for(query, rows)
+    if all(len({row.direction for row in cell}) == 1 for cell in grouped.cells.values()):
+        return query, grouped
+    by_direction = replace(query, by_direction=True)
+    return by_direction, grouped_for(by_direction, rows)
 
 
 def comparison_of(selected: Selected) -> Comparison:
@@ -63,7 +88,7 @@ def comparison_of(selected: Selected) -> Comparison:
         x_numeric=known_dimension(query.x).numeric,
         series_by=query.series,
         series_label=", ".join(label_of(name) for name in query.series),
-        panel_label=label_of(query.panel) if query.panel else "",
+        panel_label=", ".join(label_of(name) for name in query.panels),
         levels=tuple(AxisLevel(key=x.key, text=x.text, value=x.number) for x in grouped.x),
         panels=tuple(table.panel(panel) for panel in grouped.panels),
         baseline=baseline.key,
@@ -83,6 +108,10 @@ def _notes(selected: Selected, summaries: Summaries) -> Iterator[str]:
         yield f"{selected.invalid} invalid {'result is' if selected.invalid == 1 else 'results are'} left out."
     if selected.missing:
         yield f"{selected.missing} results are left out: too few I/Os for their {selected.metric.label}."
+    if any(row.further for rows in selected.grouped.cells.values() for row in rows):
+        yield f"The {selected.metric.label} of a mix is the sum of its directions."
+    if selected.query.by_direction:
+        yield "A latency belongs to one direction, so there is a chart for each direction."
     alone = sum(summary.n == 1 for summary in summaries.values())
     if alone:
         yield f"{alone} of {len(summaries)} points were measured once: no interval is given for them."

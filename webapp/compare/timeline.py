@@ -1,7 +1,7 @@
 """Trials laid over one another second by second, from the first second that was measured (a ramp is not).
 
 Where a trial used several targets at once, a second of it is that of all its legs, each counted from its own start:
-rates are added up, and percentiles are those of all I/Os of the second.
+rates are added up, and percentiles are those of all I/Os of the second. Rates of a mix's directions are added up too.
 """
 
 from collections import defaultdict
@@ -96,9 +96,10 @@ def _how(bin_s: int, quantity: _Quantity) -> str:
 
 
 def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
-    """Result id -> a value for each second from the first on."""
+    """Id of a row -> a value for each second from the first on."""
     columns = ("leg_run__attempt_id", "direction", "id")
-    results = {tuple(key): id_ for *key, id_ in Result.objects.filter(id__in=place.ids).values_list(*columns)}
+    row_of = {id_: row.id for each in place.series.values() for row in each for id_ in (row.id, *row.further)}
+    results = {tuple(key): row_of[id_] for *key, id_ in Result.objects.filter(id__in=row_of).values_list(*columns)}
     found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("second")
     names = ("attempt_id", "leg", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
     rows = list(found.values_list(*names)[: MOST_SAMPLES + 1])
@@ -110,8 +111,8 @@ def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
     for attempt, leg, direction, second, interval_ms, runtime_ms, value in rows:
         id_, lasted_ms = results.get((attempt, direction)), runtime_ms or interval_ms
         if id_ is not None and (leg == 0 or quantity.is_rate):
-            own = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
-            values[id_][second] = own if leg == 0 else (values[id_].get(second) or 0.0) + own
+            rate = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
+            values[id_][second] = (values[id_].get(second) or 0.0) + rate if quantity.is_rate else value
     if not quantity.is_rate:
         several = {row[0] for row in rows if row[1] > 0}
         for (attempt, direction), id_ in results.items():

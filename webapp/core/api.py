@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from functools import wraps
 from typing import Any
 
 import msgspec
@@ -12,9 +13,10 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.utils import timezone
 from ninja import Field, NinjaAPI, Schema
 from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.operation import Operation
 from ninja.pagination import LimitOffsetPagination
 from ninja.security import APIKeyCookie, HttpBearer
-from pydantic import create_model
+from pydantic import ConfigDict, create_model
 
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
@@ -22,6 +24,12 @@ from webapp.core.tokens import hash_token
 
 MOST_ITEMS = 500
 _USED_EVERY = timedelta(minutes=1)  # how exactly it is kept when a token was last used
+
+
+class Input(Schema):
+    """Base of every request body: a field that it does not have is refused by its name, never ignored."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class Problem(Schema):
@@ -119,6 +127,33 @@ def _handler(
     return answer
 
 
+def only_known(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
+    """Decorator of an operation: parameters and bodies that it does not take are refused, never ignored."""
+    operation: Operation = run.__self__  # type: ignore[attr-defined]  # of a bound method
+    sources = {model.__ninja_param_source__: model for model in operation.models}
+    reads_address = bool((operation.openapi_extra or {}).get("parameters"))  # and refuses what it does not know
+    known = sorted(getattr(sources.get("query"), "__ninja_flatten_map__", ()))
+
+    def problem(request: HttpRequest) -> str:
+        unknown = [] if reads_address else [key for key in request.GET if key not in known]
+        if unknown:
+            there = f"There are {', '.join(known)}." if known else "There are none."
+            return f"query.{unknown[0]}: There is no such parameter. {there}"
+        is_form = (request.content_type or "").startswith("multipart/")  # has boundaries even when it is empty
+        if "body" not in sources and not is_form and request.body.strip() not in _NO_BODY:
+            return "body: This operation takes no body. Leave it out."
+        return ""
+
+    @wraps(run)
+    def checked(request: HttpRequest, **path: Any) -> HttpResponse:
+        if words := problem(request):
+            return operation.api.on_exception(request, Refusal("request_refused", words))
+        return run(request, **path)
+
+    return checked
+
+
+_NO_BODY = (b"", b"{}", b"null")
 _STATUSES = {
     "not_allowed": 403,
     "plan_exists": 409,
@@ -138,7 +173,7 @@ def _status(code: str) -> int:
 
 def _said(error: ValidationError) -> str:
     """`body.targets: Field required; …`."""
-    places = [".".join(str(step) for step in one["loc"] if step != "payload") for one in error.errors]
+    places = [".".join(str(step) for step in dict.fromkeys(one["loc"]) if step != "payload") for one in error.errors]
     return "; ".join(f"{place}: {one['msg']}" for place, one in zip(places, error.errors, strict=True))
 
 

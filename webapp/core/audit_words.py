@@ -65,6 +65,14 @@ WORDS: dict[str, str] = {
     "comparison.restore": "brought back the comparison",
     "note.add": "added a note to",
     "note.delete": "deleted a note of",
+    "notice.subscribe": "added the subscription",
+    "notice.change": "changed the subscription",
+    "notice.pause": "paused the subscription",
+    "notice.resume": "resumed the subscription",
+    "notice.delete": "deleted the subscription",
+    "notice.renew_secret": "renewed the secret of the subscription",
+    "notice.test": "sent a test notice to the subscription",
+    "notice.send_again": "sent a notice again to the subscription",
     "token.create": "made an API token for",
     "token.revoke": "revoked an API token of",
     "user.create": "added the person",
@@ -74,6 +82,7 @@ WORDS: dict[str, str] = {
     "user.leave": "removed the person",
     "user.anonymise": "took away the name of",
     "user.password": "set the password of",
+    "user.email": "changed the e-mail address of",
     "user.password_link": "made a password link for",
 }
 AREAS: dict[str, str] = {
@@ -86,6 +95,7 @@ AREAS: dict[str, str] = {
     "trial": "Trials",
     "comparison": "Comparisons",
     "note": "Notes",
+    "notice": "Notices",
     "token": "API tokens",
     "user": "People",
 }

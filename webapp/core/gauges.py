@@ -12,7 +12,7 @@ from enum import StrEnum
 import redis
 from django.db import DatabaseError
 
-from webapp.core import tally
+from webapp.core import heartbeats, tally
 from webapp.core.models import Counter
 
 log = logging.getLogger(__name__)
@@ -77,6 +77,12 @@ def _lines(family: Family) -> Iterator[str]:
 
 def _escaped(value: str) -> str:
     return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+
+
+@collector
+def periodic_tasks() -> list[Family]:
+    ages = tuple(Reading(age_s, {"task": name}) for name, age_s in heartbeats.ages_s().items())
+    return [Family("sweetspot_task_silent_seconds", "Since a periodic task last ran", ages)]
 
 
 @collector

@@ -1,20 +1,22 @@
 """What must be there for this server to do its work: asked by load balancers and service managers."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import redis
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
+from webapp.core import heartbeats
 from webapp.core.redis_client import redis_client
 
 log = logging.getLogger(__name__)
 
 
-def readiness() -> dict[str, bool]:
-    """Name of a part -> is it there. Why not goes to the log, not to whoever asks."""
-    return {name: _holds(name, check) for name, check in _CHECKS.items()}
+def readiness(without: Collection[str] = ()) -> dict[str, bool]:
+    """Name of a part -> is it there; parts in `without` are not looked at. Why not goes to the log, not to whoever
+    asks."""
+    return {name: _holds(name, check) for name, check in _CHECKS.items() if name not in without}
 
 
 def _holds(name: str, check: Callable[[], bool]) -> bool:
@@ -42,4 +44,26 @@ def _broker() -> bool:
         return bool(client.ping())
 
 
-_CHECKS: dict[str, Callable[[], bool]] = {"database": _database, "migrations": _migrations, "broker": _broker}
+def _tasks() -> bool:
+    """Beat sends the tick and the Celery worker runs it: neither stands still."""
+    age_s = heartbeats.ages_s().get(heartbeats.TICK)
+    if age_s is not None and abs(age_s) <= heartbeats.LATEST_S:
+        return True
+    log.warning("not ready, tasks: %s. Start beat and the Celery worker of the queue `server`.", _silence(age_s))
+    return False
+
+
+def _silence(age_s: float | None) -> str:
+    if age_s is None:
+        return "the tick never ran"
+    if age_s < 0:
+        return f"the tick last ran {-age_s:.0f} s ahead of the database's clock, which was set back"
+    return f"the tick last ran {age_s:.0f} s ago"
+
+
+_CHECKS: dict[str, Callable[[], bool]] = {
+    "database": _database,
+    "migrations": _migrations,
+    "broker": _broker,
+    "tasks": _tasks,
+}

@@ -80,6 +80,16 @@ class Counter(models.Model):
         return f"{self.name}[{self.label}] {self.value}"
 
 
+class Heartbeat(models.Model):
+    """When a periodic task last ran, by the database's clock. See core.heartbeats."""
+
+    name = models.CharField(max_length=60, primary_key=True)
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.name} at {self.at}"
+
+
 class AuditEntry(models.Model):
     """Who did what, when. Written by services, never changed but for the name of a person who wants it forgotten."""
 

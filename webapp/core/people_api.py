@@ -8,7 +8,7 @@ from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
 from webapp.core import people
-from webapp.core.api import Paged, administrator
+from webapp.core.api import Input, Paged, administrator
 from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.core.selectors import people_list
@@ -34,7 +34,7 @@ class PersonOut(Schema):
         return user.has_usable_password()
 
 
-class PersonIn(Schema):
+class PersonIn(Input):
     username: str = Field(max_length=150)
     role: Role = Role.VIEWER
 
@@ -47,20 +47,20 @@ class LinkOut(Schema):
     password_link: str  # shown this once
 
 
-class RoleIn(Schema):
+class RoleIn(Input):
     """`knowing` is asked of those who lower their own role."""
 
     role: Role
     knowing: bool = False
 
 
-class KnowingIn(Schema):
+class KnowingIn(Input):
     """`knowing` is asked of those who do it to themselves."""
 
     knowing: bool = False
 
 
-class ConfirmIn(Schema):
+class ConfirmIn(Input):
     """`confirm`: the person's name, since it cannot be undone."""
 
     confirm: str

@@ -23,9 +23,9 @@ def live(_request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @require_safe
-def ready(_request: HttpRequest) -> HttpResponse:
-    """200 if requests can be served, 503 with the names of what is missing."""
-    parts = readiness()
+def ready(request: HttpRequest) -> HttpResponse:
+    """200 if everything works, 503 with the names of what is missing. `?without=tasks`: requests can be served."""
+    parts = readiness(without=request.GET.getlist("without"))
     good = all(parts.values())
     return JsonResponse({"status": "ok" if good else "unavailable", "parts": parts}, status=200 if good else 503)
 

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 from django.db import connection, transaction
 
 from webapp.core.errors import Refusal
@@ -12,6 +13,7 @@ from webapp.core.models import ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
 SYSTEM = "system"
+MOST_EMAIL = 254
 
 
 def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, object] | None = None) -> AuditEntry:
@@ -67,6 +69,27 @@ def set_password(*, user: User, password: str, by: User | None = None) -> None:
     user.set_password(password)
     user.save(update_fields=["password"])
     audit(by=by, action="user.password", subject=user.username)
+
+
+@transaction.atomic
+def set_email(*, user: User, email: str) -> bool:
+    """Set or, with "", remove a person's e-mail address; whether it changed. Raises Refusal email_refused.
+
+    The audit log does not repeat the address: it could not be forgotten there.
+    """
+    address = email.strip()
+    try:
+        if address:
+            validate_email(address)
+    except ValidationError as error:
+        raise Refusal("email_refused", "This is not an e-mail address. Write it as name@example.com.") from error
+    if len(address) > MOST_EMAIL:
+        raise Refusal("email_refused", f"The address has {len(address)} characters; at most {MOST_EMAIL} are allowed.")
+    if not User.objects.filter(pk=user.pk).exclude(email=address).update(email=address):
+        return False
+    user.email = address
+    audit(by=user, action="user.email", subject=user.username, detail={"removed": not address})
+    return True
 
 
 def generated_password() -> str:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, administrator, operator
+from webapp.core.api import Input, Paged, administrator, operator
 from webapp.core.errors import Refusal
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, Target, WorkerLogLine
@@ -100,15 +100,15 @@ def targets(request: HttpRequest, host: str = "", kind: str = "", present: bool 
 # ---- what may be done
 
 
-class NewName(Schema):
+class NewName(Input):
     slug: str
 
 
-class Note(Schema):
+class Note(Input):
     note: str = ""
 
 
-class Confirmation(Schema):
+class Confirmation(Input):
     """`confirm` is the host's name."""
 
     confirm: str
@@ -204,7 +204,7 @@ def worker_log(
 # ---- one-time tokens
 
 
-class NewEnrolment(Schema):
+class NewEnrolment(Input):
     """`slug`: the new host's name, "" for its own; `again`: a known host that is enrolled anew."""
 
     slug: str = ""

@@ -5,14 +5,14 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
-from webapp.core.api import operator
+from webapp.core.api import Input, operator
 from webapp.hosts.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.selectors import known_target
 
 router = Router(tags=["hosts"])
 
 
-class RatingIn(Schema):
+class RatingIn(Input):
     """Either `tbw_tb`, terabytes written, or `dwpd`, drive writes a day for `years`. `source`: where it stands."""
 
     tbw_tb: float | None = None

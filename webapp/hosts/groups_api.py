@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.hosts.groups import MemberSpec, change_group, create_group, delete_group
 from webapp.hosts.models import GroupMember, HostGroup
 from webapp.hosts.selectors import host_groups, known_group, trouble_of
@@ -17,19 +17,15 @@ from webapp.hosts.selectors import host_groups, known_group, trouble_of
 router = Router(tags=["hosts"])
 
 
-class MemberIn(Schema):
+class MemberIn(Input):
     """`targets`: names of targets of the host. Without `label` the host's name is the label."""
-
-    model_config = {"extra": "forbid"}
 
     host: str
     targets: list[str]
     label: str | None = None
 
 
-class GroupIn(Schema):
-    model_config = {"extra": "forbid"}
-
+class GroupIn(Input):
     title: str
     members: list[MemberIn]
 

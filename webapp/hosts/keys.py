@@ -14,8 +14,6 @@ from functools import lru_cache
 
 from cryptography.fernet import Fernet, InvalidToken
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
@@ -24,6 +22,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.core.sealing import fernet
 from webapp.core.services import audit
 from webapp.hosts.models import Host, HostState, ServerKey
 from worker.contract.signing import key_id as id_of_key
@@ -128,7 +127,4 @@ def _decrypted(key_id: str, encrypted: bytes, secret: str) -> bytes:
 
 
 def _fernet(secret: str) -> Fernet:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"sweetspot server signing key").derive(
-        secret.encode()
-    )
-    return Fernet(base64.urlsafe_b64encode(derived))
+    return fernet(secret, purpose=b"sweetspot server signing key")

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from pydantic import AwareDatetime
 
-from webapp.core.api import operator
+from webapp.core.api import Input, operator
 from webapp.core.errors import Refusal
 from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import (
@@ -28,10 +28,8 @@ router = Router(tags=["hosts"])
 _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 
-class WindowIn(Schema):
+class WindowIn(Input):
     """Weekly: `days` (0 is Monday), `opens` and `closes` as 22:00, in `time_zone`. Or once: `starts_at`, `ends_at`."""
-
-    model_config = {"extra": "forbid"}
 
     days: list[int] = Field([], max_length=7)
     opens: str | None = Field(None, pattern=_CLOCK)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 INVITED = "picture.of.a.link"
 COMPARISON = "Engines on this machine"
+SCHEDULE = "New Year check"
 
 
 @contextmanager
@@ -28,18 +29,25 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     from webapp.plans.models import Plan
     from webapp.plans.services import copy_plan
     from webapp.runs.models import Run, RunState
+    from webapp.schedules.models import Schedule, Trigger
+    from webapp.schedules.services import create_schedule
+    from webapp.schedules.spec import ScheduleSpec
     from webapp.screens.outcome import outcome
+    from webapp.tests.samples import make_notice
 
     runs = Run.objects.select_related("version__plan").order_by("-number")
     run = runs.filter(state=RunState.DONE).first() or runs.first()
     issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
     enrolment = EnrolmentToken.objects.latest("pk")
     User.objects.filter(username=INVITED).delete()  # of a series of pictures that was broken off
+    notice = make_notice(admin)
+    Schedule.objects.filter(name=SCHEDULE).delete()
     invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
     _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
     samples: dict[str, object] = {
         "people/pk": admin.pk,
-        "runs/index": 0,
+        "notices/pk": notice.subscription_id,
+        "runs/trial": 1,
         "plans/number": 1,
         "hosts/reference": enrolment.reference,
         "set-password/uidb64": uidb64,
@@ -48,13 +56,19 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     instead: dict[str, str] = {}
     copied: Plan | None = None
     saved: SavedComparison | None = None
+    schedule: Schedule | None = None
     try:
         if run:
             target = run.targets.select_related("host").first()
             copied = copy_plan(version=run.version, by=admin)  # the demo's own plans are built in and not edited
             query = outcome(run, marked=0).url.partition("?")[2] or "x=iodepth"
             saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
-            samples |= {"runs/number": run.number, "comparisons/pk": saved.pk}
+            yearly = ScheduleSpec(
+                name=SCHEDULE, version=run.version, targets=list(run.targets.all()), trigger=Trigger.CRON,
+                cron="0 3 1 1 *", time_zone="Europe/Berlin",
+            )  # fmt: skip
+            schedule = create_schedule(spec=yearly, by=admin)
+            samples |= {"runs/number": run.number, "comparisons/pk": saved.pk, "schedules/pk": schedule.pk}
             samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
             samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
             instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
@@ -62,8 +76,9 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     finally:
         if copied is not None:
             copied.versions.all().delete()  # nothing has run it: no result leads to it
-        for made in (saved, copied):
+        for made in (schedule, saved, copied):
             if made is not None:
                 made.delete()
+        notice.subscription.delete()
         EnrolmentToken.objects.filter(host_slug=enrolment.host_slug).delete()
         User.objects.filter(username=INVITED).delete()

@@ -69,10 +69,10 @@ def _pictures(url: str) -> Iterator[str]:
 def _paths(admin: "User", samples: Mapping[str, object], instead: Mapping[str, str]) -> dict[str, str]:
     """Every page that the demo has data for, and the live one of a run that is going on."""
     from webapp.runs.models import Run, RunState
-    from webapp.tests.visits import html_pages
+    from webapp.tests.visits import SHOWN_ONCE, html_pages
 
     missing: list[str] = []
-    paths = html_pages(samples, admin, missing)
+    paths = {name: path for name, path in html_pages(samples, admin, missing).items() if name not in SHOWN_ONCE}
     if missing:
         say(f"Left out, the demo has nothing of the kind: {', '.join(missing)}")
     going_on = Run.objects.filter(state=RunState.RUNNING).order_by("-number").first()

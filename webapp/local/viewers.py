@@ -204,6 +204,7 @@ def _ended(run: "Run") -> bool:
 
 
 def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float, str]]) -> list[Row]:
+    from webapp.plans.trial_numbers import number_of
     from webapp.results.models import Sample
 
     if run.trials.exclude(state="done").exists():
@@ -211,7 +212,7 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
     rows = Sample.objects.filter(attempt__run=run).values_list(
         "attempt__trial__index", "attempt__number", "second", "at"
     )
-    ends = {(trial, attempt, second): at.timestamp() for trial, attempt, second, at in rows}
+    ends = {(number_of(index), attempt, second): at.timestamp() for index, attempt, second, at in rows}
     last = max(ends.values()) - 1.5  # what came with the very end may be after the last look
     counted = {key: end for key, end in ends.items() if end <= last}
     troubles = [f"viewer {client.number}: {client.trouble}" for client in clients if client.trouble]

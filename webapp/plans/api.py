@@ -10,7 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.jobfile import read_job_file, write_job_file
@@ -58,7 +58,7 @@ class VersionOut(Schema):
         return version.created_by.username if version.created_by else None
 
 
-class PlanIn(Schema):
+class PlanIn(Input):
     """One of `document` (the JSON of a plan) and `yaml` (its file)."""
 
     document: dict[str, Any] | None = None
@@ -87,7 +87,7 @@ class DifferenceOut(Schema):
     after: str
 
 
-class JobFileIn(Schema):
+class JobFileIn(Input):
     text: str
     title: str = Field("", max_length=200)
     slug: str | None = None

@@ -36,6 +36,7 @@ from webapp.plans.grids import PartGrid, part_grid
 from webapp.plans.layouts import made_kind
 from webapp.plans.places import Group, Places
 from webapp.plans.points import Point, at_once, combinations, layout_of, point_key, purge_of, settings_of, workload_of
+from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import TargetKind, Workload
 
@@ -48,7 +49,7 @@ _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
 
 @dataclass(frozen=True)
 class PlannedTrial:
-    index: int  # place in the order, from 0
+    index: int  # place in the order, from 0; shown is `number`
     block: int  # from 1
     repeat: int  # from 1; the same as `block`
     part: str
@@ -62,6 +63,10 @@ class PlannedTrial:
     layout: Layout | None = None
     purge: str = ""  # contract.purge.PurgeMethod, "" for none
     further_ids: tuple[str, ...] = ()  # of targets of the same kind that are used at the same time
+
+    @property
+    def number(self) -> int:
+        return number_of(self.index)
 
     @property
     def target_ids(self) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 from webapp.results.filters import read_filter
 from webapp.results.legs import LegFigures, legs_of
@@ -270,7 +270,7 @@ def trial(request: HttpRequest, trial_id: UUID) -> Trial:
     return trial_with(str(trial_id))
 
 
-class ReasonIn(Schema):
+class ReasonIn(Input):
     reason: str = Field(max_length=LONGEST_REASON)
 
 

@@ -46,7 +46,7 @@ class PreviewLeg(Schema):
 class PreviewTrial(Schema):
     """`legs` start together, one a target; `target` and the job texts beside it are of the first."""
 
-    index: int
+    number: int  # in the order of execution, from 1
     repeat: int
     part: str
     target: str
@@ -183,7 +183,7 @@ def plan_preview(
         ],
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
-            {name: getattr(trial, name) for name in ("index", "repeat", "part", "point", "settings", "drop_caches")}
+            {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
             | _legs([_leg(job) for job in jobs_of(trial, names)])
             for trial in shown
         ],

@@ -13,6 +13,7 @@ from django.db.models.fields.json import KeyTextTransform
 from webapp.hosts.models import Target
 from webapp.hosts.names import BESIDE, group_name
 from webapp.plans.points import at_once
+from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Configuration, Result
 from webapp.results.points import Point, points_of
 from webapp.runs.at_once import FurtherTarget
@@ -44,7 +45,7 @@ class Listed:
     p95_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
-    trial: int  # index
+    trial: int  # number in its run
     repeat: int
     point: Point
     run: int  # number
@@ -95,7 +96,7 @@ def _listed(
     host, *named = targets[target_id]
     of_configuration = (states.get(configuration, ""), why or run_why)
     place = together((named[0], named[1], named[2]), further.get(row[0], ()))
-    return Listed(*(*numbers, index, repeat, points[key], *of_run, host, *place, *of_configuration))
+    return Listed(*(*numbers, number_of(index), repeat, points[key], *of_run, host, *place, *of_configuration))
 
 
 def further_of(results: Iterable[int]) -> dict[int, list[Named]]:

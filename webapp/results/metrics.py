@@ -25,6 +25,11 @@ class Metric:
     shown_as: str  # iops | bytes_per_s | latency
     lower_is_better: bool = False
 
+    @property
+    def adds_up(self) -> bool:
+        """A trial has the sum of it over its streams and directions. Latencies have no sum."""
+        return self.shown_as != "latency"
+
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""
         return _FORMATTERS[self.shown_as](value)

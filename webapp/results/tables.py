@@ -86,7 +86,7 @@ def run_as_data(run: Run) -> dict[str, Any]:
 def _trial_as_data(trial: Trial) -> dict[str, Any]:
     return {
         "id": str(trial.pk),
-        "index": trial.index,
+        "number": trial.number,
         "repeat": trial.repeat,
         "part": trial.part,
         "target": trial.place,

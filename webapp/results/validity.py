@@ -108,4 +108,4 @@ def marks_changed(run: str = "") -> int:
 
 
 def _name(trial: Trial) -> str:
-    return f"run {trial.run.number} trial {trial.index + 1}"
+    return f"run {trial.run.number} trial {trial.number}"

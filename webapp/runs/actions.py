@@ -82,22 +82,23 @@ class Skipped:
 
 
 @transaction.atomic
-def skip_trials(*, run: Run, indexes: Collection[int], reason: str, by: User | None) -> Skipped:
+def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | None) -> Skipped:
     """Do not start these trials of a run, and stop those that are under way.
 
     Raises Refusal run_not_open, trial_unknown, or trial_ended where none of them is left to be skipped.
     """
     locked, words = _locked_open(run), _skip_words(reason, by)
-    attempts = Attempt.objects.select_for_update(no_key=True).filter(run=locked, trial__index__in=indexes)
+    wanted = locked.trials.numbered(*numbers)
+    attempts = Attempt.objects.select_for_update(no_key=True).filter(run=locked, trial__in=wanted.order_by())
     active = list(attempts.filter(state__in=ACTIVE_ATTEMPT_STATES))
-    trials = list(locked.trials.select_for_update(no_key=True).filter(index__in=indexes).order_by("index"))
-    _refuse_unskippable(trials, indexes)
+    trials = list(wanted.select_for_update(no_key=True).order_by("index"))
+    _refuse_unskippable(trials, numbers)
     planned = [trial for trial in trials if trial.state == TrialState.PLANNED]
     under_way = [trial for trial in trials if trial.state in ACTIVE_TRIAL_STATES and not trial.skip_requested_at]
     cancel_these(locked, planned, code="skipped", reason=words)
     _ask_to_stop(under_way, active, words)
     if planned or under_way:
-        detail = {"trials": [trial.index + 1 for trial in (*planned, *under_way)], "reason": reason.strip()}
+        detail = {"trials": [trial.number for trial in (*planned, *under_way)], "reason": reason.strip()}
         audit(by=by, action="run.skip", subject=str(locked), detail=detail)
         settle_run(locked.pk)
         _dispatch_after_commit(locked)
@@ -112,12 +113,12 @@ def _skip_words(reason: str, by: User | None) -> str:
     return SKIPPED_WHY.format(_name(by), reason) if reason else SKIPPED.format(_name(by))
 
 
-def _refuse_unskippable(trials: Sequence[Trial], indexes: Collection[int]) -> None:
-    if len(trials) < len(set(indexes)) or not trials:
+def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> None:
+    if len(trials) < len(set(numbers)) or not trials:
         raise Refusal("trial_unknown", "The run has no such trial.")
     if all(trial.ended_at and trial.reason_code != "skipped" for trial in trials):
         first = trials[0]
-        raise Refusal("trial_ended", f"Trial {first.index + 1} has ended: it is {first.get_state_display().lower()}.")
+        raise Refusal("trial_ended", f"Trial {first.number} has ended: it is {first.get_state_display().lower()}.")
 
 
 def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], words: str) -> None:

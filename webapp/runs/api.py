@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
@@ -55,7 +55,7 @@ class RunOut(Schema):
 
 
 class ProgressOut(Schema):
-    """`running` is the index of a trial under way; `seconds_left` is unknown until a trial is done."""
+    """`running` is the number of a trial under way; `seconds_left` is unknown until a trial is done."""
 
     total: int
     done: int
@@ -106,7 +106,7 @@ class RunDetail(RunOut):
         found = progress(run)
         plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
         return plain | {
-            "running": found.running.index if found.running else None,
+            "running": found.running.number if found.running else None,
             "phase": found.attempt.phase if found.attempt else "",
         }
 
@@ -116,7 +116,7 @@ class TrialOut(Schema):
 
     id: UUID
     run: int
-    index: int
+    number: int  # in its run, from 1
     repeat: int
     part: str
     target: str
@@ -137,7 +137,7 @@ class TrialOut(Schema):
         return trial.place
 
 
-class StartIn(Schema):
+class StartIn(Input):
     """`targets` are host/target; `armed_serials` those of every device or file that the plan overwrites."""
 
     plan: str

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.api import operator
+from webapp.core.api import Input, operator
 from webapp.core.errors import Refusal
 from webapp.runs.actions import LONGEST_REASON, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
@@ -21,25 +21,25 @@ from webapp.runs.selectors import runs_list
 router = Router(tags=["runs"])
 
 
-class SkipIn(Schema):
-    """`trials` are indexes, from 0."""
+class SkipIn(Input):
+    """`trials` are numbers of trials."""
 
     trials: list[int] = Field(min_length=1, max_length=10_000)
     reason: str = Field("", max_length=LONGEST_REASON)
 
 
-class ArmIn(Schema):
+class ArmIn(Input):
     serials: list[str] = Field(min_length=1, max_length=100)
 
 
-class PlaceIn(Schema):
+class PlaceIn(Input):
     """The number of the run to go before or after; one of them."""
 
     before: int | None = None
     after: int | None = None
 
 
-class AgainIn(Schema):
+class AgainIn(Input):
     """Send the same `request_id` again where you do not know whether it was started: it starts once."""
 
     same_seed: bool = False
@@ -49,8 +49,8 @@ class AgainIn(Schema):
     request_id: UUID | None = None
 
 
-class NoteIn(Schema):
-    """`trial` is an index, from 0; null: about the run."""
+class NoteIn(Input):
+    """`trial` is the number of a trial; null: about the run."""
 
     text: str = Field(max_length=LONGEST_NOTE)
     trial: int | None = None
@@ -65,7 +65,7 @@ class NoteOut(Schema):
 
     @staticmethod
     def resolve_trial(note: Note) -> int | None:
-        return note.trial.index if note.trial else None
+        return note.trial.number if note.trial else None
 
     @staticmethod
     def resolve_by(note: Note) -> str | None:
@@ -89,7 +89,7 @@ def resume(request: HttpRequest, number: int) -> Run:
 @router.post("/runs/{number}/skip", response=RunDetail)
 def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
     """Planned ones of these trials are not started, those under way are stopped. Safe to repeat."""
-    skip_trials(run=run_with(number), indexes=payload.trials, reason=payload.reason, by=operator(request))
+    skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
     return run_with(number)
 
 
@@ -154,8 +154,8 @@ def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
     return Status(204, None)
 
 
-def _trial(run: Run, index: int) -> Trial:
-    found = run.trials.filter(index=index).first()
+def _trial(run: Run, number: int) -> Trial:
+    found = run.trials.numbered(number).first()
     if found is None:
-        raise Refusal("trial_unknown", f"Run {run.number} has no trial {index}.")
+        raise Refusal("trial_unknown", f"Run {run.number} has no trial {number}.")
     return found

@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.api import operator
+from webapp.core.api import Input, operator
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.host_actions import (
@@ -23,7 +23,7 @@ from webapp.runs.models import HostAction, SettingChange
 router = Router(tags=["hosts"])
 
 
-class PurgeIn(Schema):
+class PurgeIn(Input):
     """`serial` is the target's arming serial, typed by a person."""
 
     method: str
@@ -80,7 +80,7 @@ class PurgeOut(ActionOut):
         return purged
 
 
-class SettingIn(Schema):
+class SettingIn(Input):
     """`value` only to set. What is set stays until it is put back."""
 
     name: str

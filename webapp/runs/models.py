@@ -16,6 +16,7 @@ from django.db.models import Q
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.at_once import UsesTargets
+from webapp.runs.numbered import Numbered, Trials
 
 
 class RunState(models.TextChoices):
@@ -110,6 +111,7 @@ class Run(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
+    announced_at = models.DateTimeField(null=True)  # subscribers were told that it ended
 
     class Meta:
         ordering = ["-number"]
@@ -123,18 +125,22 @@ class Run(models.Model):
         indexes = [
             # the dispatcher looks only at open runs, of which there are few
             models.Index(fields=["created_at"], name="run_open", condition=Q(state__in=OPEN_RUN_STATES)),
+            # runs that ended and were not announced yet, of which there are few
+            models.Index(
+                fields=["ended_at"], name="run_unannounced", condition=Q(ended_at__isnull=False, announced_at=None)
+            ),
         ]
 
     def __str__(self) -> str:
         return f"run {self.number}"
 
 
-class Trial(UsesTargets, models.Model):
+class Trial(Numbered, UsesTargets, models.Model):
     """One execution of one point in a run."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="trials")
-    index = models.PositiveIntegerField()  # place in the order of execution, from 0
+    index = models.PositiveIntegerField()  # place in the order of execution, from 0; shown is `number`
     repeat = models.PositiveIntegerField()  # from 1
     part = models.CharField(max_length=100)  # name of the plan's part it belongs to
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
@@ -159,6 +165,8 @@ class Trial(UsesTargets, models.Model):
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
     skip_requested_at = models.DateTimeField(null=True)  # a person wants it stopped, or not started
     skip_reason = models.CharField(max_length=600, blank=True)  # who, and why
+
+    objects = Trials.as_manager()
 
     @property
     def why_invalid(self) -> str:

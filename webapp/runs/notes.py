@@ -40,4 +40,4 @@ def delete_note(*, run: Run, note_id: int, by: User | None) -> None:
 
 
 def _subject(note: Note) -> str:
-    return f"{note.run} trial {note.trial.index + 1}" if note.trial else str(note.run)
+    return f"{note.run} trial {note.trial.number}" if note.trial else str(note.run)

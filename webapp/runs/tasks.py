@@ -6,6 +6,7 @@ from collections.abc import Callable
 from django.db.models import Exists, OuterRef
 
 from webapp.celery import app
+from webapp.core import heartbeats
 from webapp.hosts.models import HostState
 from webapp.runs.dispatch import dispatch_host, idle_hosts
 from webapp.runs.ending import give_up_revoked, settle_run, sweep_cancelled
@@ -20,7 +21,7 @@ TICK_SECONDS = 5
 @app.task(name="webapp.runs.tasks.tick")
 def tick() -> None:
     """Every few seconds: what no report brings about."""
-    for step in (expire_leases, tidy_runs, publish_again, dispatch_all):
+    for step in (note_tick, expire_leases, tidy_runs, publish_again, dispatch_all):
         _guarded(step)
 
 
@@ -30,6 +31,10 @@ def _guarded(step: Callable[[], object]) -> None:
         step()
     except Exception:
         log.exception("%s failed; the next tick tries again.", step.__name__)
+
+
+def note_tick() -> None:
+    heartbeats.note(heartbeats.TICK)
 
 
 def tidy_runs() -> None:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Paged, operator
+from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 from webapp.hosts.models import HostGroup
 from webapp.hosts.selectors import known_targets
@@ -37,23 +37,21 @@ PriorityName = Literal["low", "normal", "high"]
 StateName = Literal["waiting", "started", "ended", "missed"]
 
 
-class WindowIn(Schema):
+class ScheduleWindowIn(Input):
     """Weekly, in the schedule's time zone; `days` from 0 (Monday) to 6. Times as 22:00."""
 
-    model_config = {"extra": "forbid"}
     days: list[int] = Field(max_length=7)
     opens: time
     closes: time
 
 
-class ScheduleIn(Schema):
+class ScheduleIn(Input):
     """`targets` are host/target, or `group` is the slug of a host group. Limits are in seconds from the due time.
 
     What belongs to another trigger is ignored: `once_at` for once, `cron` for cron, `after_schedule` (id) and
     `after_run` (number) for the others.
     """
 
-    model_config = {"extra": "forbid"}
     name: str = Field(max_length=LONGEST_NAME)
     plan: str
     version: int | None = None
@@ -67,7 +65,7 @@ class ScheduleIn(Schema):
     after_schedule: int | None = None
     after_run: int | None = None
     condition: Condition = Condition.DONE
-    window: WindowIn | None = None
+    window: ScheduleWindowIn | None = None
     start_within_s: int = 3600
     deadline_s: int | None = None
     at_deadline: AtDeadline = AtDeadline.NOTIFY
@@ -76,7 +74,7 @@ class ScheduleIn(Schema):
     note: str = Field("", max_length=LONGEST_NOTE)
 
 
-class WindowOut(Schema):
+class ScheduleWindowOut(Schema):
     days: list[int]
     opens: time
     closes: time
@@ -107,7 +105,7 @@ class ScheduleOut(Schema):
     after_schedule: int | None
     after_run: int | None
     condition: str
-    window: WindowOut | None
+    window: ScheduleWindowOut | None
     start_within_s: int
     deadline_s: int | None
     at_deadline: str
@@ -204,8 +202,7 @@ class OutlookOut(Schema):
     overwrites: list[str]
 
 
-class ArmScheduleIn(Schema):
-    model_config = {"extra": "forbid"}
+class ArmScheduleIn(Input):
     serials: list[str] = Field(min_length=1, max_length=MOST_TARGETS)
     until: datetime
 

@@ -7,7 +7,6 @@ is made up for, and only until its latest start.
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice, takewhile
-from zoneinfo import ZoneInfo
 
 from django.db import transaction
 
@@ -22,7 +21,7 @@ from webapp.schedules.models import (
     Schedule,
     Trigger,
 )
-from webapp.schedules.notify import notify_missed
+from webapp.schedules.notify import local_time, notify_missed
 from webapp.schedules.timing import due_after, start_within
 
 MOST_MISSED = 100  # rows for one outage; the first of them counts the rest
@@ -62,16 +61,11 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
         for one in make_occurrences(schedule, due):
             _miss(one, "scheduler_down", f"{reason} Only the latest due time is made up for.{more}", now)
     if kept:
-        notify_missed(schedule, kept[-1], count=len(dues), reason=reason)
+        notify_missed(schedule, kept[-1], key=f"{schedule.pk}:{kept[-1].isoformat()}", count=len(dues), reason=reason)
 
 
 def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
     return f"The scheduler did not run from {local_time(schedule, since)} to {local_time(schedule, now)}."
-
-
-def local_time(schedule: Schedule, at: datetime) -> str:
-    """“2026-03-29 03:00 (Europe/Berlin)”: in the schedule's time zone."""
-    return f"{at.astimezone(ZoneInfo(schedule.time_zone)):%Y-%m-%d %H:%M} ({schedule.time_zone})"
 
 
 @transaction.atomic
@@ -115,7 +109,7 @@ def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: 
         _miss(one, code, reason, now)
     if occurrences:
         last = occurrences[-1]
-        notify_missed(last.schedule, last.due_at, count=len(occurrences), reason=reason)
+        notify_missed(last.schedule, last.due_at, key=str(last.pk), count=len(occurrences), reason=reason)
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
             after_part(last.schedule, due_at, now=now)
 

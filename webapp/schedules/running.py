@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 from webapp.runs.actions import pause_run, resume_run
 from webapp.runs.models import Run, RunState
 from webapp.runs.services import cancel_run
-from webapp.schedules.due import after_part, local_time
+from webapp.schedules.due import after_part
 from webapp.schedules.each import each
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
-from webapp.schedules.notify import notify_late
+from webapp.schedules.notify import local_time, notify_late
 from webapp.schedules.timing import deadline_of, window_of
 
 

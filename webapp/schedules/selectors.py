@@ -1,26 +1,83 @@
 """Reads about schedules."""
 
-from django.db.models import QuerySet
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
+
+from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from webapp.hosts.models import HostGroup, Target
-from webapp.schedules.models import Schedule
-
-
-def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
-    """By name, with what lists show of them; deleted ones only if asked for."""
-    found = Schedule.objects.select_related(
-        "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
-    ).prefetch_related("targets__host")
-    return found if deleted else found.filter(deleted_at=None)
+from webapp.runs.models import Trial
+from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
+from webapp.schedules.timing import due_after
 
 
 def all_targets(schedule: Schedule) -> list[Target]:
     """The targets of a schedule, or of all hosts of its group."""
     if schedule.group is None:
-        places = {pk: place for place, pk in enumerate(schedule.target_order)}
-        return sorted(schedule.targets.all(), key=lambda target: places.get(str(target.pk), len(places)))
+        return in_order(schedule, schedule.targets.all())
     return group_targets(schedule.group)
+
+
+def in_order(schedule: Schedule, targets: Iterable[Target]) -> list[Target]:
+    """Targets of a schedule in the order in which they were chosen."""
+    places = {pk: place for place, pk in enumerate(schedule.target_order)}
+    return sorted(targets, key=lambda target: places.get(str(target.pk), len(places)))
 
 
 def group_targets(group: HostGroup) -> list[Target]:
     return list(Target.objects.filter(memberships__group=group).select_related("host").order_by("memberships__place"))
+
+
+def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
+    """By name, with what lists show of them; deleted ones only if asked for. `hosts` counts the hosts of its group."""
+    found = Schedule.objects.select_related(
+        "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
+    ).prefetch_related("targets__host")
+    found = found.annotate(hosts=Count("group__members")).order_by("name", "id")
+    return found if deleted else found.filter(deleted_at=None)
+
+
+def occurrences_list() -> QuerySet[Occurrence]:
+    """Latest first, with host, run and `marked`: how many trials of the run are marked as invalid."""
+    trials = Trial.objects.filter(run=OuterRef("run")).exclude(invalid_reason="").order_by()
+    count = trials.values("run").annotate(count=Count("pk")).values("count")
+    return Occurrence.objects.select_related("run", "host").annotate(marked=Coalesce(Subquery(count), 0))
+
+
+def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:
+    """By schedule, what became of its latest due time; several for a group of hosts. One query."""
+    latest = Occurrence.objects.filter(schedule=OuterRef("schedule")).order_by("-due_at").values("due_at")[:1]
+    found: dict[int, list[Occurrence]] = defaultdict(list)
+    for one in occurrences_list().filter(schedule__in=[one.pk for one in schedules], due_at=Subquery(latest)):
+        found[one.schedule_id].append(one)
+    return found
+
+
+@dataclass(frozen=True)
+class NextDue:
+    """A due time that lies ahead."""
+
+    schedule: Schedule
+    at: datetime
+
+
+def next_due(count: int) -> Sequence[NextDue]:
+    """The next due times over all schedules, soonest first. Two queries."""
+    soonest = schedules_list().filter(enabled=True, next_due_at__isnull=False).order_by("next_due_at", "pk")[:count]
+    found = [
+        NextDue(schedule, at)
+        for schedule in soonest
+        if schedule.next_due_at
+        for at in (schedule.next_due_at, *islice(due_after(schedule, schedule.next_due_at), count - 1))
+    ]
+    return sorted(found, key=lambda due: due.at)[:count]
+
+
+def missed_since(at: datetime) -> QuerySet[Occurrence]:
+    """Due times after a moment that were missed, latest first."""
+    missed = Occurrence.objects.filter(state=OccurrenceState.MISSED, due_at__gte=at)
+    return missed.select_related("schedule__version__plan", "host")

@@ -15,7 +15,7 @@ from webapp.hosts.models import GroupMember, Target
 from webapp.hosts.selectors import drives_of
 from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
-from webapp.schedules.due import local_time, miss_all
+from webapp.schedules.due import miss_all
 from webapp.schedules.each import each
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
@@ -25,6 +25,7 @@ from webapp.schedules.models import (
     Overlap,
     Schedule,
 )
+from webapp.schedules.notify import local_time
 from webapp.schedules.selectors import all_targets
 from webapp.schedules.timing import deadline_of, start_within, window_of
 

@@ -9,6 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from webapp.celery import app
+from webapp.core import heartbeats
 from webapp.schedules.due import create_due
 from webapp.schedules.models import SchedulerTick
 from webapp.schedules.running import end_finished, keep_deadlines, keep_windows
@@ -23,6 +24,7 @@ _LOCK = 0x73_6368_6564
 
 @app.task(name="webapp.schedules.tasks.tick")
 def tick() -> None:
+    heartbeats.note("schedules")
     run_schedules(timezone.now())
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable
 from django.urls import reverse
 
 TrialAddress = Callable[[int, int], str]
-_RUN, _INDEX = 111_111_111, 222_222_222  # stand for the numbers in an address
+_RUN, _TRIAL = 111_111_111, 222_222_222  # stand for the numbers in an address
 
 
 def trial_addresses() -> TrialAddress:
-    """Number of a run and index of a trial -> the page of the trial, as `reverse("trial", …)` says it."""
-    before, _, rest = reverse("trial", args=(_RUN, _INDEX)).partition(str(_RUN))
-    between, _, after = rest.partition(str(_INDEX))
-    return lambda run, index: f"{before}{run}{between}{index}{after}"
+    """Number of a run and of a trial -> the page of the trial, as `reverse("trial", …)` says it."""
+    before, _, rest = reverse("trial", args=(_RUN, _TRIAL)).partition(str(_RUN))
+    between, _, after = rest.partition(str(_TRIAL))
+    return lambda run, trial: f"{before}{run}{between}{trial}{after}"

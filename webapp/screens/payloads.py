@@ -28,7 +28,7 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     """One direction of one second of a leg."""
 
     host: str
-    trial: int  # index in the run
+    trial: int  # number in the run
     attempt: int
     leg: int
     second: int

@@ -5,6 +5,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.compare.urls import urlpatterns as compare
 from webapp.screens.hosts.urls import urlpatterns as hosts
+from webapp.screens.notices.urls import urlpatterns as notices
 from webapp.screens.overview.urls import urlpatterns as overview
 from webapp.screens.people.login import Login
 from webapp.screens.people.urls import urlpatterns as people
@@ -12,6 +13,7 @@ from webapp.screens.plans.urls import urlpatterns as plans
 from webapp.screens.queue.urls import urlpatterns as queue
 from webapp.screens.results.urls import urlpatterns as results
 from webapp.screens.runs.urls import urlpatterns as runs
+from webapp.screens.schedules.urls import urlpatterns as schedules
 from webapp.screens.search.urls import urlpatterns as search
 
 urlpatterns: list[URLPattern] = [
@@ -21,9 +23,11 @@ urlpatterns: list[URLPattern] = [
     *hosts,
     *plans,
     *queue,
+    *schedules,
     *runs,
     *results,
     *compare,
     *people,
+    *notices,
     *search,
 ]

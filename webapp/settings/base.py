@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "webapp.runs",
     "webapp.results",
     "webapp.compare",
+    "webapp.notices",
     "webapp.schedules",
     "webapp.screens",
 ]
@@ -40,6 +41,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "webapp.core.headers.browser_limits",
     "webapp.core.nul.refuse_nul",
+    "webapp.core.viewer_zone.viewers_time_zone",
     "webapp.core.static_files.StaticFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -149,6 +151,18 @@ ARMING_SECONDS = 3600
 
 # What Prometheus sends; without it, /metrics is for loopback alone.
 METRICS_TOKEN = env.text("SWEETSPOT_METRICS_TOKEN", "")
+
+# Notices: e-mail needs both settings; webhooks reach internal addresses only in the networks listed.
+_MAIL_SERVER = env.mail_server("SWEETSPOT_SMTP_URL")
+EMAIL_HOST = _MAIL_SERVER.host
+EMAIL_PORT = _MAIL_SERVER.port
+EMAIL_HOST_USER = _MAIL_SERVER.user
+EMAIL_HOST_PASSWORD = _MAIL_SERVER.password
+EMAIL_USE_TLS = _MAIL_SERVER.starttls
+EMAIL_USE_SSL = _MAIL_SERVER.tls
+EMAIL_TIMEOUT = 10  # s
+DEFAULT_FROM_EMAIL = env.mail_from("SWEETSPOT_MAIL_FROM", needed=bool(EMAIL_HOST))
+WEBHOOK_NETWORKS = env.networks("SWEETSPOT_WEBHOOK_NETWORKS")
 
 LOGGING = {
     "version": 1,

@@ -2,6 +2,8 @@
 
 import ipaddress
 import os
+from dataclasses import dataclass
+from email.utils import parseaddr
 from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit, urlunsplit
@@ -107,6 +109,69 @@ def _redis_parts(name: str, url: str) -> SplitResult:
             f"{name} is redis:// to {parts.hostname}: passwords would cross the network in the clear. Use rediss://."
         )
     return parts
+
+
+@dataclass(frozen=True)
+class MailServer:
+    """Where e-mail is handed over. Without a host e-mail is not set up."""
+
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+    starttls: bool = False
+    tls: bool = False
+
+
+_MAIL_PORTS = {"tls": 465, "starttls": 587, "none": 25}
+
+
+def mail_server(name: str) -> MailServer:
+    """From smtp://user:password@host:587?tls=starttls or smtps://user:password@host:465."""
+    url = text(name, "")
+    if not url:
+        return MailServer()
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name} cannot be read: {error}.") from error
+    kind = parse_qs(parts.query).get("tls", ["tls" if parts.scheme == "smtps" else "none"])[-1]
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or (kind == "tls") != (parts.scheme == "smtps"):
+        raise ImproperlyConfigured(f"{name} must look like smtp://user:password@host:587?tls=starttls or smtps://…")
+    if kind not in _MAIL_PORTS:
+        raise ImproperlyConfigured(f"{name} says tls={kind}; it takes starttls or none.")
+    if kind == "none" and parts.password and not is_loopback(parts.hostname):
+        raise ImproperlyConfigured(
+            f"{name} would send its password to {parts.hostname} unencrypted. Add ?tls=starttls or use smtps://."
+        )
+    return MailServer(
+        host=parts.hostname,
+        port=port or _MAIL_PORTS[kind],
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        starttls=kind == "starttls",
+        tls=kind == "tls",
+    )
+
+
+def mail_from(name: str, *, needed: bool) -> str:
+    """The sender of e-mails: an address, or `Name <address>`."""
+    sender = text(name, "")
+    if needed and ("@" not in parseaddr(sender)[1] or not sender.isprintable()):
+        raise ImproperlyConfigured(f"{name} is {sender!r}; it takes an address such as Sweetspot <lab@example.com>.")
+    return sender
+
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def networks(name: str) -> list[Network]:
+    """Networks as CIDR, with commas between."""
+    try:
+        return [ipaddress.ip_network(word) for word in words(name)]
+    except ValueError as error:
+        raise ImproperlyConfigured(f"{name}: {error}. It takes networks such as 10.1.0.0/16,fd00:1::/64.") from error
 
 
 def is_loopback(hostname: str) -> bool:

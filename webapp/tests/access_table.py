@@ -44,7 +44,9 @@ PAGES: dict[str, Rule] = {
     "set_password": look(Who.ANYBODY) | act(Who.ANYBODY),  # the link itself is what lets in
     "account": look(Who.VIEWER),
     "change_password": act(Who.VIEWER),
+    "change_email": act(Who.VIEWER),
     "create_token": act(Who.VIEWER),
+    "new_token": look(Who.VIEWER),
     "revoke_token": act(Who.VIEWER),  # one's own; somebody else's is not found
     "people": look(Who.ADMIN),
     "add_person": act(Who.ADMIN),
@@ -53,6 +55,7 @@ PAGES: dict[str, Rule] = {
     "deactivate_person": act(Who.ADMIN),
     "reactivate_person": act(Who.ADMIN),
     "reset_password": act(Who.ADMIN),
+    "password_link": look(Who.ADMIN),
     "remove_person": act(Who.ADMIN),
     "anonymise_person": act(Who.ADMIN),
     "revoke_persons_token": act(Who.ADMIN),
@@ -65,6 +68,7 @@ PAGES: dict[str, Rule] = {
     "hosts": look(Who.VIEWER),
     "add_host": look(Who.VIEWER),
     "make_enrolment": act(Who.ADMIN),
+    "new_host_line": look(Who.ADMIN),
     "enrolment_state": look(Who.VIEWER),
     "withdraw_enrolment": act(Who.ADMIN),
     "host": look(Who.VIEWER),
@@ -106,6 +110,22 @@ PAGES: dict[str, Rule] = {
     "restore_plan": act(Who.OPERATOR),
     "plan_yaml": look(Who.VIEWER),
     "plan_job_file": look(Who.VIEWER),
+    # schedules
+    "schedules": look(Who.VIEWER),
+    "schedule_calendar": look(Who.VIEWER),
+    "new_schedule": look(Who.VIEWER) | act(Who.OPERATOR),
+    "preview_schedule": act(Who.VIEWER),  # reads a form and touches nothing
+    "schedule": look(Who.VIEWER),
+    "edit_schedule": look(Who.VIEWER) | act(Who.OPERATOR),
+    "schedule_on": act(Who.OPERATOR),
+    "schedule_off": act(Who.OPERATOR),
+    "schedule_run_now": act(Who.OPERATOR),
+    "delete_schedule": act(Who.OPERATOR),
+    "restore_schedule": act(Who.OPERATOR),
+    "take_over_schedule": act(Who.OPERATOR),
+    "arm_schedule": act(Who.OPERATOR),
+    "disarm_schedule": act(Who.OPERATOR),
+    "skip_occurrence": act(Who.OPERATOR),
     # runs
     "runs": look(Who.VIEWER),
     "run": look(Who.VIEWER),
@@ -143,6 +163,18 @@ PAGES: dict[str, Rule] = {
     "copy_comparison": act(Who.OPERATOR),
     "delete_comparison": act(Who.OPERATOR),
     "restore_comparison": act(Who.OPERATOR),
+    # notices: one's own; somebody else's are not found
+    "notices": look(Who.VIEWER),
+    "add_notice": act(Who.VIEWER),
+    "notice": look(Who.VIEWER),
+    "change_notice": act(Who.VIEWER),
+    "pause_notice": act(Who.VIEWER),
+    "resume_notice": act(Who.VIEWER),
+    "delete_notice": act(Who.VIEWER),
+    "test_notice": act(Who.VIEWER),
+    "notice_secret": look(Who.VIEWER),
+    "renew_notice_secret": act(Who.VIEWER),
+    "send_notice_again": act(Who.VIEWER),
     # workers
     "worker-download": look(Who.ANYBODY),  # the worker itself and its installer, without secrets
     "worker-enrol": act(Who.ANYBODY),  # the one-time token is in the message
@@ -268,4 +300,14 @@ API: dict[str, Who] = {
     "DELETE comparisons/{pk}": Who.OPERATOR,
     "POST comparisons/{pk}/copy": Who.OPERATOR,
     "POST comparisons/{pk}/undelete": Who.OPERATOR,
+    # notices: one's own; somebody else's are not found
+    "GET notices/subscriptions": Who.VIEWER,
+    "POST notices/subscriptions": Who.VIEWER,
+    "GET notices/subscriptions/{pk}": Who.VIEWER,
+    "PATCH notices/subscriptions/{pk}": Who.VIEWER,
+    "DELETE notices/subscriptions/{pk}": Who.VIEWER,
+    "POST notices/subscriptions/{pk}/test": Who.VIEWER,
+    "POST notices/subscriptions/{pk}/secret": Who.VIEWER,
+    "GET notices/deliveries": Who.VIEWER,
+    "POST notices/deliveries/{delivery}/again": Who.VIEWER,
 }

@@ -3,6 +3,7 @@
 from datetime import time
 
 from webapp.compare.services import save_comparison
+from webapp.core import heartbeats
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.people import invite_user, password_link
 from webapp.core.services import create_api_token
@@ -11,6 +12,9 @@ from webapp.hosts.maintenance_windows import add_weekly_window
 from webapp.hosts.models import EnrolmentToken, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.wheel import worker_wheel
+from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
+from webapp.notices.services import send_test
+from webapp.notices.signing import sealed
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
@@ -41,10 +45,12 @@ def make_samples() -> dict[str, object]:
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
+    heartbeats.note(heartbeats.TICK)
     create_api_token(user=people[VIEWER], name="nightly job")
     token = ApiToken.objects.get()
     invited = invite_user(username="ingo", role=Role.VIEWER, by=people[ADMIN])
     _, _, uidb64, link, _ = password_link(user=invited, by=people[ADMIN]).split("/")
+    notice = make_notice(people[ADMIN])
     group = create_group(title="Both racks", members=[MemberSpec(host.slug, [target.slug])], by=people[OPERATOR])
     window = add_weekly_window(
         host=host, days=[6], opens=time(2), closes=time(4), zone="UTC", note="Backups", by=people[OPERATOR]
@@ -67,14 +73,30 @@ def make_samples() -> dict[str, object]:
         "plans/slug": version.plan.slug,
         "plans/number": version.number,
         "runs/number": done.number,
-        "runs/index": 0,
+        "notices/pk": notice.subscription_id,
+        "notices/delivery": notice.pk,
+        "runs/trial": 1,
         "runs/note_id": 1,
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
         "schedules/key": schedule.pk,
+        "schedules/pk": schedule.pk,
         "schedules/occurrence": Occurrence.objects.get().pk,
         "trials/trial_id": done.trials.get(index=0).pk,
     }
+
+
+def make_notice(user: User) -> Notice:
+    """A webhook of this person, with one delivery that failed."""
+    subscription = Subscription.objects.create(
+        user=user, channel=Channel.WEBHOOK, url="https://hooks.example/sweetspot", secret=sealed("a secret"),
+        events=[Event.ENDED, Event.FAILED],
+    )  # fmt: skip
+    send_test(subscription=subscription)
+    notice = Notice.objects.get(subscription=subscription)
+    notice.state, notice.tries, notice.last_error = NoticeState.FAILED, 3, "The receiver answered 404."
+    notice.save()
+    return notice
 
 
 def _make_running(version: PlanVersion, target: Target, by: User) -> Run:

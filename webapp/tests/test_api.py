@@ -235,7 +235,7 @@ def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller
     assert viewer("get", "runs/1")[1]["progress"]["total"] == 4
     assert viewer("get", "runs/1")[1]["targets"] == ["a/scratch"]
     listed = viewer("get", "runs/1/trials?limit=2")[1]
-    assert (listed["count"], [t["index"] for t in listed["items"]]) == (4, [0, 1])
+    assert (listed["count"], [t["number"] for t in listed["items"]]) == (4, [1, 2])
     assert listed["items"][0]["point"]["pattern"] == "randread"
     assert viewer("get", f"trials/{listed['items'][0]['id']}/samples")[1]["samples"] == []
     assert viewer("get", f"trials/{listed['items'][1]['id']}/job")[1]["code"] == "job_unknown"
@@ -373,6 +373,51 @@ def test_what_is_not_there_is_404(viewer: Caller, lab: Lab) -> None:
         status, problem = viewer("get", path)
         assert status == 404, path
         assert set(problem) == {"code", "message"}
+
+
+def test_every_body_forbids_fields_that_it_does_not_have(client: Client) -> None:
+    described = client.get("/api/v1/openapi.json").json()
+    bodies = {
+        f"{method} {path}": operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+        if "requestBody" in operation
+    }
+    assert {"post /api/v1/runs", "post /api/v1/people", "delete /api/v1/people/{pk}"} <= set(bodies)
+    schemas = described["components"]["schemas"]
+    assert {name for name in bodies.values() if schemas[name].get("additionalProperties") is not False} == set()
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "words"),
+    [
+        ("runs", {"dry_run": True}, "body.dry_run: Extra inputs are not permitted"),
+        ("runs?dry_run=1", {}, "query.dry_run: There is no such parameter. There are none."),
+    ],
+)
+def test_a_run_that_is_asked_for_with_an_unknown_field_is_not_started(
+    operator: Caller, host: Host, path: str, more: dict[str, object], words: str
+) -> None:
+    make_target(host)
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    status, refused = operator("post", path, {"plan": "mine", "targets": ["a/scratch"], **more})
+    assert (status, refused) == (422, {"code": "request_refused", "message": words})
+    assert not Run.objects.exists()
+
+
+def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
+    viewer: Caller, operator: Caller, lab: Lab
+) -> None:
+    status, refused = viewer("get", "runs?colour=red")
+    assert status == 422
+    assert refused["message"] == (
+        "query.colour: There is no such parameter. There are host, limit, offset, plan, state."
+    )
+    assert viewer("get", "runs?plan=plan-1&limit=1&offset=0&state=done&host=a")[0] == 200
+    assert viewer("get", "hosts/a?colour=red")[0] == 422
+    status, refused = operator("post", "runs/1/cancel", {"dry_run": True})
+    assert (status, refused["message"]) == (422, "body: This operation takes no body. Leave it out.")
+    assert operator("post", "plans/plan-1/undelete", {})[0] == 200
 
 
 def test_what_is_asked_wrongly_is_422_and_names_the_place(viewer: Caller, operator: Caller) -> None:

@@ -85,7 +85,7 @@ def test_two_drives_alone_and_together(system: System, pair: StorageHost) -> Non
 
     client = Client()
     client.force_login(operator())
-    page = client.get(f"/runs/{run.number}/trials/{together.index}/").content.decode()
+    page = client.get(f"/runs/{run.number}/trials/{together.number}/").content.decode()
     assert f"{pair.slug}/two + one" in page
     assert "The last leg started" in page
     assert not TargetLock.objects.exists()

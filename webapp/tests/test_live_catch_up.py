@@ -42,7 +42,7 @@ def open_run(page: Page, run: Run) -> None:
 
 def stored(run: Run) -> list[str]:
     rows = Sample.objects.filter(attempt__run=run).order_by("second").select_related("attempt__trial")
-    return [f"{row.attempt.trial.index}/{row.attempt.number}/{row.second}/{row.direction}" for row in rows]  # type: ignore[union-attr]
+    return [f"{row.attempt.trial.number}/{row.attempt.number}/{row.second}/{row.direction}" for row in rows]  # type: ignore[union-attr]
 
 
 def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage: StorageHost, page: Page) -> None:
@@ -85,7 +85,7 @@ def test_an_operator_pauses_skips_and_runs_again(system: System, storage: Storag
     page.get_by_role("button", name="Skip this trial").click()
     page.get_by_label("Why (optional)").fill("takes too long")
     page.get_by_role("button", name="Skip trial 1").click()
-    expect(page.locator('[data-trial="0"]')).to_have_text("Cancelled", timeout=PATIENCE_MS)
+    expect(page.locator('[data-trial="1"]')).to_have_text("Cancelled", timeout=PATIENCE_MS)
     expect(page.locator("#failures")).to_contain_text("Skipped by operator: takes too long")
     system.until(lambda: not run.attempts.filter(ended_at=None).exists(), limit_s=30, what="the host is free")
     assert run.trials.get(index=1).state == "planned"

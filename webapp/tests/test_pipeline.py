@@ -1,8 +1,11 @@
 """From a plan to numbers in PostgreSQL, with nothing in between replaced."""
 
+import http.client
 import json
+import time
 import urllib.request
 import zlib
+from urllib.parse import urlsplit
 
 import pytest
 from django.db.models import QuerySet
@@ -58,10 +61,29 @@ def test_connections_on_which_nothing_is_said_hold_nobody_up(system: System) -> 
     before = system.web.connections()
     idle = [system.web.idle() for _ in range(60)]
     for _ in range(20):
-        with urllib.request.urlopen(f"{system.web.url}/healthz", timeout=60) as answer:
+        with urllib.request.urlopen(f"{system.web.url}/healthz/live", timeout=60) as answer:
             assert answer.status == 200
     assert system.web.connections() < before + 20
     for connection in idle:
+        connection.close()
+
+
+def test_connections_of_clients_that_poll_stay_open_and_hold_nobody_up(system: System) -> None:
+    """More of them than there are threads; gunicorn's own limit is two seconds."""
+    polling = [http.client.HTTPConnection("127.0.0.1", urlsplit(system.web.url).port, timeout=60) for _ in range(20)]
+    for connection in polling:
+        connection.connect()
+        connection.auto_open = 0  # a closed connection is an error, not opened again
+    for _ in range(2):
+        for connection in polling:
+            connection.request("GET", "/healthz/live")
+            assert connection.getresponse().read()
+        time.sleep(3.5)
+    with urllib.request.urlopen(f"{system.web.url}/healthz/live", timeout=60) as answer:
+        assert answer.status == 200
+    for connection in polling:
+        connection.request("GET", "/healthz/live")
+        assert connection.getresponse().read()
         connection.close()
 
 

@@ -23,17 +23,21 @@ PARTS_OF_PAGES = ("run_wear",)  # HTML that a script puts into a page: looked at
 
 @dataclass(frozen=True)
 class ShownOnce:
-    """A page that answers a form and cannot be opened again: where the form stands, where it goes, what is given."""
+    """A page that shows its secret once, after a form: where the form stands, where it goes, what is given, and the
+    page's address."""
 
     form: str
     action: str
     given: Mapping[str, str]
+    page: str
 
 
 SHOWN_ONCE: Mapping[str, ShownOnce] = {
-    "new_token": ShownOnce("/account/", "/account/tokens/", {"name": "picture of a token"}),
-    "new_host_line": ShownOnce("/hosts/add/", "/hosts/add/line/", {"slug": "shown-once"}),
-    "password_link": ShownOnce("/people/", "/people/add/", {"username": "shown.once", "role": "viewer"}),
+    "new_token": ShownOnce("/account/", "/account/tokens/", {"name": "picture of a token"}, "/account/tokens/new/"),
+    "new_host_line": ShownOnce("/hosts/add/", "/hosts/add/line/", {"slug": "shown-once"}, "/hosts/add/*/"),
+    "password_link": ShownOnce(
+        "/people/", "/people/add/", {"username": "shown.once", "role": "viewer"}, "/people/*/password/link/"
+    ),
 }
 
 # Run before any script of the page. The policy's violations are events of the document.
@@ -132,7 +136,7 @@ def visit(page: Page, path: str | ShownOnce) -> Seen:
 def open_once(page: Page, shown: ShownOnce) -> None:
     """Fill in the form and send it: what the page then shows is shown this once."""
     page.goto(shown.form, wait_until="load", timeout=PATIENCE_MS)
-    with page.expect_navigation(url=f"**{shown.action}", wait_until="load", timeout=PATIENCE_MS):
+    with page.expect_navigation(url=f"**{shown.page}", wait_until="load", timeout=PATIENCE_MS):
         page.evaluate(SEND_FORM, {"action": shown.action, "given": dict(shown.given)})
 
 

@@ -9,7 +9,9 @@ import "../styles/controls.css";
 import "../styles/grid.css";
 import "../styles/charts.css";
 import "../styles/people.css";
+import "../styles/notices.css";
 import "../styles/plan.css";
+import "../styles/schedules.css";
 import "../styles/print.css";
 import { initMarks } from "../features/marks";
 import {
@@ -23,7 +25,9 @@ import {
 } from "../features/page";
 import { initScrollBoxes } from "../features/scrollBoxes";
 import { initThemeChoice, initThemeToggle } from "../features/themeChoice";
+import { initTimeZone } from "../features/timeZone";
 
+initTimeZone();
 initThemeToggle();
 initThemeChoice();
 initMenu();

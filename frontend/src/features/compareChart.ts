@@ -52,6 +52,8 @@ interface Spread {
   readonly yMin: number;
   readonly yMax: number;
   readonly n: number;
+  readonly text: string;
+  readonly spread_text: string;
   readonly doubts: readonly string[];
 }
 
@@ -67,6 +69,8 @@ export function spreads(series: CompareSeries, data: PanelData, axis: XAxis): Sp
     yMin: Math.max(0, point.low ?? point.mean),
     yMax: point.high ?? point.mean,
     n: point.n,
+    text: point.text,
+    spread_text: point.spread_text,
     doubts: point.doubts,
   }));
 }
@@ -116,13 +120,11 @@ function ticksFor(values: readonly number[], axis: XAxis): { value: number }[] {
   return powersOfTwo(Math.min(...values), Math.max(...values)).map((value) => ({ value }));
 }
 
-function tooltipText(data: PanelData, item: TooltipItem<"line">): string {
-  const spread = item.raw as Spread;
-  const show = SHOW[data.shown_as];
-  const half = (spread.yMax - spread.yMin) / 2;
-  const uncertainty = spread.n > 1 ? ` ± ${show(half)} (95 % CI, n = ${spread.n})` : "";
-  const doubts = spread.doubts.map((doubt) => `; ${doubt}`).join("");
-  return `${item.dataset.label}: ${show(spread.y)}${uncertainty}${doubts}`;
+/** The texts of the table: the whiskers end at 0, the interval does not. */
+export function tooltipText(label: string, point: Spread): string {
+  const interval = point.n > 1 ? ` ${point.spread_text} (95 % CI, n = ${point.n})` : `, ${point.spread_text}`;
+  const doubts = point.doubts.map((doubt) => `; ${doubt}`).join("");
+  return `${label}: ${point.text}${interval}${doubts}`;
 }
 
 /** The panel's part of the data: only the levels that it has, so that no chart is mostly empty. */
@@ -166,7 +168,12 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
       interaction: { mode: "nearest", axis: "x", intersect: false },
       scales: { x: xScale(data, axis), y: yScale(data, bounds) },
       plugins: {
-        tooltip: { callbacks: { title: titleOf(data), label: (item: TooltipItem<"line">) => tooltipText(data, item) } },
+        tooltip: {
+          callbacks: {
+            title: titleOf(data),
+            label: (item: TooltipItem<"line">) => tooltipText(item.dataset.label ?? "", item.raw as Spread),
+          },
+        },
       },
     },
   };

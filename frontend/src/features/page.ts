@@ -15,7 +15,7 @@ export function relative(secondsAgo: number): string {
   return new Intl.RelativeTimeFormat("en", { numeric: "auto" }).format(-Math.trunc(secondsAgo / size), unit);
 }
 
-/** Times are relative, with the absolute one in the viewer's zone on hover. */
+/** Times are relative, with the absolute one in the viewer's zone on hover; `data-absolute` the other way round. */
 export function initTimes(): void {
   paintTimes();
   window.setInterval(paintTimes, 10_000);
@@ -25,7 +25,12 @@ export function initTimes(): void {
 export function paintTimes(): void {
   for (const time of document.querySelectorAll<HTMLTimeElement>("time[datetime]")) {
     const at = new Date(time.dateTime);
-    time.textContent = relative((Date.now() - at.getTime()) / 1000);
+    const ago = relative((Date.now() - at.getTime()) / 1000);
+    if (time.hasAttribute("data-absolute")) {
+      time.title = ago;
+      continue;
+    }
+    time.textContent = ago;
     time.title = at.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
   }
 }

@@ -1,8 +1,8 @@
-/** What the plan would do, while it is typed: asked a moment after the last key, and only the newest answer counts. */
+/** What a plan or a schedule would do, while it is typed: asked a moment after the last key, and only the newest answer counts. */
 
 import { find, setText, showProblem } from "../lib/dom";
 import { type PlanAnswer, planAnswer } from "../payloads/plan";
-import { initCopy } from "./page";
+import { initCopy, paintTimes } from "./page";
 import { initPlanJobs } from "./planJobs";
 
 const PAUSE_MS = 250;
@@ -40,7 +40,7 @@ export async function post(url: string, data: FormData, signal: AbortSignal): Pr
   return response;
 }
 
-function paintProblems(form: HTMLFormElement, answer: PlanAnswer): void {
+function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string): void {
   const left = new Map<string, string[]>();
   for (const { place, message } of answer.problems) left.set(place, [...(left.get(place) ?? []), message]);
   for (const box of form.querySelectorAll<HTMLElement>("[data-problems]")) {
@@ -51,7 +51,7 @@ function paintProblems(form: HTMLFormElement, answer: PlanAnswer): void {
     field?.classList.toggle("is-invalid", messages.length > 0);
     field?.setAttribute("aria-invalid", String(messages.length > 0));
   }
-  const head = find("plan-problems", HTMLDivElement);
+  const head = find(`${name}-problems`, HTMLDivElement);
   const count = answer.problems.length;
   if (head) head.hidden = count === 0;
   setText(head?.querySelector("[data-count]") ?? null, `${count} field${count === 1 ? " wants" : "s want"} attention.`);
@@ -71,11 +71,12 @@ export interface Previewing {
   readonly now: (step?: string) => Promise<void>;
 }
 
-export function startPreviewing(form: HTMLFormElement): Previewing {
+/** `name` begins the ids of what is painted: `plan-preview`, `plan-said`, `plan-problems`. */
+export function startPreviewing(form: HTMLFormElement, name = "plan"): Previewing {
   const latest = new Latest();
   let timer = 0;
   let running: AbortController | null = null;
-  const panel = find("plan-preview", HTMLDivElement);
+  const panel = find(`${name}-preview`, HTMLDivElement);
 
   const now = async (step = ""): Promise<void> => {
     window.clearTimeout(timer);
@@ -98,13 +99,14 @@ export function startPreviewing(form: HTMLFormElement): Previewing {
 
   const take = (answer: PlanAnswer): void => {
     showProblem("");
-    paintProblems(form, answer);
-    setText(document.getElementById("plan-said"), answer.said);
+    paintProblems(form, answer, name);
+    setText(document.getElementById(`${name}-said`), answer.said);
     panel?.classList.toggle("is-stale", answer.html === "");
     if (!panel || answer.html === "") return;
     panel.innerHTML = answer.html; // escaped by the server's templates
     initCopy(panel);
     initPlanJobs();
+    paintTimes();
   };
 
   const later = (): void => {

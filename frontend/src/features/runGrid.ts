@@ -24,7 +24,7 @@ export function cellText(cell: LiveCell, metric: Metric): string {
 }
 
 export function cellTitle(cell: LiveCell): string {
-  const said = [`Trial ${cell.trial + 1}: ${cell.state_label}`, cell.reason];
+  const said = [`Trial ${cell.trial}: ${cell.state_label}`, cell.reason];
   if (cell.invalid) said.push(`Invalid: ${cell.invalid}`);
   if (cell.kernel_lines) said.push(`Kernel log: ${cell.kernel_lines} line${cell.kernel_lines === 1 ? "" : "s"}`);
   return said.filter((text) => text !== "").join(". ");

@@ -42,7 +42,7 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   const now = run.now[0];
   const card = find("run-now", HTMLElement);
   if (card) card.hidden = run.ended;
-  setText(document.getElementById("now-title"), now ? `Trial ${now.trial + 1} of ${run.total}` : "Between trials");
+  setText(document.getElementById("now-title"), now ? `Trial ${now.trial} of ${run.total}` : "Between trials");
   setText(document.getElementById("now-what"), now ? `${now.what} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
@@ -57,11 +57,11 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
 
 /** What cancelling would stop now; and which trial the skip button means, unless its dialog is being read. */
 function paintDialogs(run: LiveRun): void {
-  const stopped = run.now.map((now) => `Trial ${now.trial + 1} on ${now.host} is stopped.`);
+  const stopped = run.now.map((now) => `Trial ${now.trial} on ${now.host} is stopped.`);
   setText(document.getElementById("cancel-now"), stopped.join(" ") || "No trial is running.");
   const left = run.total - run.done - run.failed - run.cancelled - run.now.length;
   setText(document.getElementById("cancel-left"), notBegun(Math.max(0, left)));
-  const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial + 1}, ${now.what}`);
+  const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial}, ${now.what}`);
   setText(document.getElementById("now-others"), others.length ? `At the same time on ${others.join("; ")}` : "");
   paintSkip(run);
 }
@@ -75,13 +75,13 @@ export function notBegun(trials: number): string {
 
 function paintSkip(run: LiveRun): void {
   const button = find("skip-open", HTMLButtonElement);
-  const index = find("skip-index", HTMLInputElement);
+  const number = find("skip-number", HTMLInputElement);
   const now = run.now[0];
-  if (!button || !index || find("skip-trial", HTMLDialogElement)?.open) return;
+  if (!button || !number || find("skip-trial", HTMLDialogElement)?.open) return;
   button.hidden = now === undefined;
-  index.value = now ? String(now.trial) : "";
-  setText(document.getElementById("skip-title"), now ? `Skip trial ${now.trial + 1}: ${now.what}?` : "Skip");
-  setText(document.getElementById("skip-submit"), now ? `Skip trial ${now.trial + 1}` : "Skip");
+  number.value = now ? String(now.trial) : "";
+  setText(document.getElementById("skip-title"), now ? `Skip trial ${now.trial}: ${now.what}?` : "Skip");
+  setText(document.getElementById("skip-submit"), now ? `Skip trial ${now.trial}` : "Skip");
 }
 
 /** A row for each trial that did not go as planned, as the server writes them. */
@@ -104,7 +104,7 @@ function newFailure(body: HTMLTableSectionElement, trial: number): HTMLTableRowE
   row.dataset.failed = String(trial);
   const link = document.createElement("a");
   link.href = `trials/${trial}/`;
-  link.textContent = `#${trial + 1}`;
+  link.textContent = `#${trial}`;
   row.insertCell().append(link);
   row.insertCell().append(document.createElement("span"));
   row.insertCell();

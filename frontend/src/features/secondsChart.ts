@@ -306,7 +306,7 @@ function boundary(start: { at: number; trial: number }, labelled: boolean): Anno
     borderWidth: 1,
     label: {
       display: labelled,
-      content: `#${start.trial + 1}`,
+      content: `#${start.trial}`,
       position: "start",
       xAdjust: 8,
       yAdjust: -13,

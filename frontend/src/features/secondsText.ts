@@ -10,7 +10,7 @@ function legOf(sample: LiveSample): string {
 
 export function inWords(sample: LiveSample): string {
   const parts = [
-    `${clock(sample.at_s)}  #${sample.trial + 1} ${sample.direction}${legOf(sample)}`,
+    `${clock(sample.at_s)}  #${sample.trial} ${sample.direction}${legOf(sample)}`,
     `${iops(sample.iops)} IOPS`,
     bytesPerSecond(sample.bytes_per_s),
     `p50 ${latency(sample.p50_ns)}`,
@@ -27,7 +27,7 @@ export function tableRow(sample: LiveSample, beside: string): HTMLTableRowElemen
   row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.second}/${sample.direction}`;
   const cells = [
     clock(sample.at_s),
-    `#${sample.trial + 1}`,
+    `#${sample.trial}`,
     `${sample.direction}${legOf(sample)}`,
     iops(sample.iops),
     bytesPerSecond(sample.bytes_per_s),

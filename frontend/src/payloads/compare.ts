@@ -9,6 +9,8 @@ export const comparePoint = struct({
   low: nullable(number),
   high: nullable(number),
   n: number,
+  text: string,
+  spread_text: string,
   doubts: list(string),
 });
 

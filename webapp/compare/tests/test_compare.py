@@ -3,8 +3,9 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 from scipy import stats
 
+from webapp.compare.places import place_of, places
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
-from webapp.compare.selectors import compare
+from webapp.compare.selectors import compare, for_latencies, select
 from webapp.compare.structs import Comparison, DifferenceKind
 from webapp.results.filters import FilterRefused
 from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
@@ -380,3 +381,49 @@ def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
 def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
     with pytest.raises(CompareRefused, match="Queue depth is both on the x axis and what makes a chart"):
         read_query([("x", "iodepth"), ("panel", "iodepth")])
+
+
+def measure_mix(lab: Lab, read: float, write: float) -> None:
+    """One trial of a mix of 70 % reads, with a result for each direction."""
+    (result,) = lab.measure(read, pattern="randrw", read_percent=70)
+    result.pk, result.direction, result.iops, result.bytes_per_s = None, "write", write, write * 4096
+    result.latency_mean_ns = 1e9 / write
+    result.save()
+
+
+@pytest.mark.parametrize(("metric", "of_one"), [("iops", 1), ("bytes_per_s", 4096)])
+def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: Lab, metric: str, of_one: int) -> None:
+    measure_mix(lab, 700.0, 300.0)
+    measure_mix(lab, 707.0, 303.0)
+    made = compare(CompareQuery("iodepth", ("engine",), metric=metric))
+    assert [panel.series[0].points[0].values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
+    assert made.differs == ()
+    assert any(note.endswith("of a mix is the sum of its directions.") for note in made.notes)
+
+
+def test_one_direction_of_a_mix_can_be_chosen_and_all_can_be_told_apart(lab: Lab) -> None:
+    measure_mix(lab, 700.0, 300.0)
+    writes = compare(read_query([("x", "iodepth"), ("direction", "write")]))
+    assert [panel.series[0].points[0].values for panel in writes.panels] == [(300.0,)]
+    told = compare(CompareQuery("iodepth", ("direction",)))
+    assert [(s.name, s.points[0].values) for s in told.panels[0].series] == [("read", (700.0,)), ("write", (300.0,))]
+
+
+@pytest.mark.parametrize(("panel", "names"), [("", ["read", "write"]), ("pattern", ["randrw, read", "randrw, write"])])
+def test_latencies_of_a_mix_have_a_chart_for_each_direction(lab: Lab, panel: str, names: list[str]) -> None:
+    measure_mix(lab, 700.0, 300.0)
+    made = compare(CompareQuery("iodepth", ("engine",), panel=panel, metric="latency_mean"))
+    assert [panel.name for panel in made.panels] == names
+    assert [panel.series[0].points[0].mean for panel in made.panels] == [1e9 / 700, 1e9 / 300]
+    assert made.differs == ()
+    assert made.notes[0] == "A latency belongs to one direction, so there is a chart for each direction."
+
+
+def test_the_latency_view_keeps_directions_of_a_mix_apart_whatever_the_metric(lab: Lab) -> None:
+    measure_mix(lab, 700.0, 300.0)
+    selected = select(CompareQuery("iodepth", ("engine",)))
+    assert list(places(selected).values()) == ["Queue depth 1"]
+    assert len(place_of(selected).ids) == 2
+    apart = for_latencies(selected)
+    assert list(places(apart).values()) == ["read · Queue depth 1", "write · Queue depth 1"]
+    assert [len(place_of(apart, key).ids) for key in places(apart)] == [1, 1]

@@ -92,11 +92,12 @@ def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: L
         place_of(selected, "|64")
 
 
-def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000) -> None:
+def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000, direction: str = "read") -> None:
     Sample.objects.bulk_create(
         Sample(
-            attempt=result.leg_run.attempt, leg=0, second=second, direction="read", at=START, interval_ms=interval_ms,
-            ios=count, bytes=4096 * count, runtime_ms=interval_ms, p99_ns=count * 10, latency=b"",
+            attempt=result.leg_run.attempt, leg=0, second=second, direction=direction, at=START,
+            interval_ms=interval_ms, ios=count, bytes=4096 * count, runtime_ms=interval_ms, p99_ns=count * 10,
+            latency=b"",
         )
         for second, count in ios.items()
     )  # fmt: skip
@@ -115,6 +116,21 @@ def test_trials_begin_together_and_their_mean_is_of_what_there_is(
     assert series.repeats == ((100.0, 200.0, None, 400.0), (100.0, 300.0))
     assert series.mean == (100.0, 250.0, None, 400.0)
     assert (made.bin_s, made.how, made.metric) == (1, "", "iops")
+
+
+def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
+    (result,) = lab.measure(70.0, pattern="randrw", read_percent=70)
+    seconds(result, {0: 70, 1: 140, 2: 70})
+    seconds(result, {0: 30, 1: 60, 3: 30}, direction="write")
+    result.pk, result.direction, result.iops = None, "write", 30.0
+    result.save()
+    (series,) = time_lines(place_of(select(ENGINES)), "iops").series
+    assert series.repeats == ((100.0, 200.0, 70.0, 30.0),)
+    latencies = select(CompareQuery("iodepth", ("engine",), metric="latency_p99"))
+    lines = {key: time_lines(place_of(latencies, key), "latency_p99") for key in places(latencies)}
+    assert {key: made.series[0].mean for key, made in lines.items()} == {
+        "read|1": (700.0, 1400.0, 700.0), "write|1": (300.0, 600.0, None, 300.0),
+    }  # fmt: skip
 
 
 def test_what_a_second_does_not_hold_is_stood_in_for_by_name(lab: Lab) -> None:

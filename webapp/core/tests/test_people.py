@@ -154,8 +154,8 @@ def test_a_name_is_taken_away_wherever_it_was_written_and_nowhere_else(admin: Us
     create_api_token(user=other, name="nightly")
     run = a_run(a_target())
     pause_run(run=run, by=olga)
-    skip_trials(run=run, indexes=[0], reason="olga said so", by=olga)
-    skip_trials(run=run, indexes=[1], reason="", by=other)
+    skip_trials(run=run, numbers=[1], reason="olga said so", by=olga)
+    skip_trials(run=run, numbers=[2], reason="", by=other)
     assert refused(lambda: people.anonymise_user(user=olga, by=admin)) == "not_left"
     people.remove_user(user=olga, by=admin)
     before = AuditEntry.objects.count()

@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client, override_settings
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.core import tally
-from webapp.core.models import Counter
+from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
 from webapp.core.tests.factories import a_host, a_host_with_token, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, STARTED, sample, say
 from webapp.runs.dispatch import dispatch_host
+from webapp.runs.tasks import tick
 from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -34,19 +36,21 @@ def metrics(**extra: Any) -> dict[str, float]:
 
 
 def test_it_is_ready_when_everything_is_there() -> None:
+    tick()
     answer = Client().get("/healthz")
     assert answer.status_code == 200
-    parts = {"database": True, "migrations": True, "broker": True}
+    parts = {"database": True, "migrations": True, "broker": True, "tasks": True}
     assert answer.json() == {"status": "ok", "parts": parts}
     assert "no-store" in answer["Cache-Control"]
 
 
 def test_it_is_not_ready_without_broker_and_says_no_address() -> None:
+    tick()
     with override_settings(REDIS_URL="redis://sweetspot:secret-password@127.0.0.1:1/0"):
         answer = Client().get("/healthz")
         assert Client().get("/healthz/live").status_code == 200
     assert answer.status_code == 503
-    assert answer.json()["parts"] == {"database": True, "migrations": True, "broker": False}
+    assert answer.json()["parts"] == {"database": True, "migrations": True, "broker": False, "tasks": True}
     assert b"127.0.0.1" not in answer.content
     assert b"secret" not in answer.content
 
@@ -61,7 +65,32 @@ def test_it_is_not_ready_while_a_migration_is_missing() -> None:
     assert (answer.status_code, answer.json()["parts"]["migrations"]) == (503, False)
 
 
+@pytest.mark.parametrize(
+    ("age_s", "why"), [(None, "never ran"), (75, "s ago"), (-7200, "ahead of the database's clock")]
+)
+def test_it_is_not_ready_while_no_tick_runs(caplog: pytest.LogCaptureFixture, age_s: int | None, why: str) -> None:
+    """Beat or the Celery worker is dead, was never started, or its last sign is of a clock that was ahead."""
+    if age_s is not None:
+        tick()
+        Heartbeat.objects.update(at=Now() - timedelta(seconds=age_s))
+    answer = Client().get("/healthz")
+    assert (answer.status_code, answer.json()["parts"]["tasks"]) == (503, False)
+    assert "not ready, tasks: the tick " in caplog.text
+    assert why in caplog.text
+    assert why.encode() not in answer.content
+    assert Client().get("/healthz?without=tasks").status_code == 200
+
+
+def test_it_tells_how_long_ago_each_periodic_task_ran() -> None:
+    tick()
+    Heartbeat.objects.update(at=Now() - timedelta(seconds=20))
+    assert metrics()['sweetspot_task_silent_seconds{task="tick"}'] == pytest.approx(20, abs=5)
+    tick()
+    assert metrics()['sweetspot_task_silent_seconds{task="tick"}'] < 10
+
+
 def test_it_answers_a_probe_over_plain_http_where_pages_are_redirected() -> None:
+    tick()
     with override_settings(SECURE_SSL_REDIRECT=True):
         client = Client()
         assert client.get("/healthz").status_code == 200

@@ -37,7 +37,7 @@ def restarts(system: System) -> list[str]:
         system.machine.reset()
         system.finish(run)
     other = [t for t in run.trials.exclude(state="done") if t.reason_code not in CUT_SHORT]
-    problems = [f"{run}, trial {t.index}: {t.state} {t.reason_code}: {t.reason}" for t in other]
+    problems = [f"{run}, trial {t.number}: {t.state} {t.reason_code}: {t.reason}" for t in other]
     done = run.trials.filter(state="done").count()
     if run.state not in (RunState.DONE, RunState.FAILED) or done < run.trial_count - 2:
         problems.append(f"{run} ended as {run.state} with {done} of {run.trial_count} trials: {run.reason}")

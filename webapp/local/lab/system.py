@@ -144,7 +144,7 @@ def differences(before: Inventory, after: Inventory) -> list[str]:
 def not_done(run: Run) -> list[str]:
     """Trials that did not end as done, with their reason; and a run that ended otherwise."""
     trials = run.trials.exclude(state="done").order_by("index")
-    said = [f"{run}, trial {t.index}: {t.state} {t.reason_code}: {t.reason}" for t in trials]
+    said = [f"{run}, trial {t.number}: {t.state} {t.reason_code}: {t.reason}" for t in trials]
     return said if said or run.state == "done" else [f"{run} ended as {run.state} {run.reason_code}: {run.reason}"]
 
 

@@ -62,9 +62,9 @@ class Witness:
                 yield f"{name}: {'; '.join(str(tuple(map(str, row))) for row in rows[:4])}"
 
     def _reasons(self, run: str) -> Iterator[str]:
-        for index, code, words in self._rows(FAILED_TRIALS, run):
+        for number, code, words in self._rows(FAILED_TRIALS, run):
             if code not in EXPECTED_REASONS:
-                yield f"trial {index} failed for a reason that no fault explains: {code}: {words}"
+                yield f"trial {number} failed for a reason that no fault explains: {code}: {words}"
         for state, code, words in self._rows(RUN_END, run):
             if code not in ("", "no_trial_done"):
                 yield f"the run is {state}: {code}: {words}"

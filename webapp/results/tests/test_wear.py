@@ -169,11 +169,11 @@ def test_it_tells_one_trial_from_the_reading_before_it(lab: Lab, client: Client,
     assert silent.trial
     assert wear_of_trial(silent.trial) == []
     client.force_login(django_user_model.objects.create_user("vera", role="viewer"))
-    page = client.get(f"/runs/1/trials/{first.trial.index}/").content.decode()
+    page = client.get(f"/runs/1/trials/{first.trial.number}/").content.decode()
     assert "25.6 MB ± 512 kB" in page
     assert "By this trial" in page
     assert "By this run" in client.get("/runs/1/").content.decode()
-    assert "Written to drives" not in client.get(f"/runs/1/trials/{silent.trial.index}/").content.decode()
+    assert "Written to drives" not in client.get(f"/runs/1/trials/{silent.trial.number}/").content.decode()
 
 
 def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model: Any) -> None:

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("runs", "0011_further_targets"),
+        ("runs", "0012_run_announced_at"),
     ]
 
     operations = [

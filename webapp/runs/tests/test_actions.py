@@ -107,7 +107,7 @@ def test_it_refuses_in_words_what_the_state_does_not_allow(target: Target, state
         with pytest.raises(Refusal, match=words):
             action(run=run, by=None)
     with pytest.raises(Refusal, match=words):
-        skip_trials(run=run, indexes=[0], reason="", by=None)
+        skip_trials(run=run, numbers=[1], reason="", by=None)
     assert not AuditEntry.objects.exists()
 
 
@@ -201,7 +201,7 @@ def test_what_destroys_is_armed_again_after_a_pause_longer_than_an_arming_lasts(
 def test_it_skips_the_running_trial_and_goes_on_with_the_next(target: Target) -> None:
     run, attempt = begun(target, trials=2)
     say(target.host, attempt, (1, (ACCEPTED,)), (2, (STARTED,)))
-    skipped = skip_trials(run=run, indexes=[0], reason="too slow", by=a_user("olga"))
+    skipped = skip_trials(run=run, numbers=[1], reason="too slow", by=a_user("olga"))
     assert (skipped.unstarted, skipped.stopping) == (0, 1)
     assert say(target.host, attempt).cancel
     say(target.host, attempt, (3, (CANCELLED,)))
@@ -212,7 +212,7 @@ def test_it_skips_the_running_trial_and_goes_on_with_the_next(target: Target) ->
 
 def test_a_trial_that_ends_before_it_hears_of_the_skip_keeps_its_result(target: Target) -> None:
     run, attempt = begun(target, trials=2)
-    skip_trials(run=run, indexes=[0], reason="", by=None)
+    skip_trials(run=run, numbers=[1], reason="", by=None)
     run_to_the_end(target.host, attempt)
     assert states(run) == ["done", "dispatched"]
     assert run.results.count() > 0
@@ -221,7 +221,7 @@ def test_a_trial_that_ends_before_it_hears_of_the_skip_keeps_its_result(target: 
 def test_it_skips_planned_trials_and_twice_is_once(target: Target) -> None:
     run, _ = begun(target, trials=4)
     for _ in range(2):
-        skip_trials(run=run, indexes=[2, 3], reason="no use", by=None)
+        skip_trials(run=run, numbers=[3, 4], reason="no use", by=None)
     assert states(run) == ["dispatched", "planned", "cancelled", "cancelled"]
     assert AuditEntry.objects.get().detail == {"trials": [3, 4], "reason": "no use"}
     assert Move.objects.filter(code="skipped").count() == 2
@@ -231,22 +231,22 @@ def test_a_trial_that_has_ended_cannot_be_skipped(target: Target) -> None:
     run, attempt = begun(target, trials=2)
     run_to_the_end(target.host, attempt)
     with pytest.raises(Refusal, match="Trial 1 has ended: it is done"):
-        skip_trials(run=run, indexes=[0], reason="", by=None)
+        skip_trials(run=run, numbers=[1], reason="", by=None)
     with pytest.raises(Refusal, match="no such trial"):
-        skip_trials(run=run, indexes=[7], reason="", by=None)
+        skip_trials(run=run, numbers=[8], reason="", by=None)
 
 
 def test_a_skipped_trial_is_not_tried_again_when_its_worker_dies(target: Target) -> None:
     run, attempt = begun(target, trials=2)
     say(target.host, attempt, (1, (ACCEPTED,)))
-    skip_trials(run=run, indexes=[0], reason="", by=None)
+    skip_trials(run=run, numbers=[1], reason="", by=None)
     say(target.host, attempt, (2, (failed("worker_died", "gone"),)))
     assert states(run) == ["cancelled", "dispatched"]
 
 
 def test_a_skipped_order_that_nobody_accepted_is_neither_sent_again_nor_waited_for_a_lease(target: Target) -> None:
     run, attempt = begun(target, trials=2)
-    skip_trials(run=run, indexes=[0], reason="", by=None)
+    skip_trials(run=run, numbers=[1], reason="", by=None)
     make_overdue(attempt)
     assert publish_again() == 0
     attempt.refresh_from_db()
@@ -261,7 +261,7 @@ def test_a_skipped_order_that_nobody_accepted_is_neither_sent_again_nor_waited_f
 
 def test_a_run_all_of_whose_trials_are_skipped_is_cancelled(target: Target) -> None:
     run = a_run(target, trials=2)
-    skip_trials(run=run, indexes=[0, 1], reason="", by=None)
+    skip_trials(run=run, numbers=[1, 2], reason="", by=None)
     run.refresh_from_db()
     assert (run.state, run.reason_code) == (RunState.CANCELLED, "skipped")
 
@@ -269,7 +269,7 @@ def test_a_run_all_of_whose_trials_are_skipped_is_cancelled(target: Target) -> N
 def test_skipping_and_dispatching_at_once_never_both_win(target: Target) -> None:
     run = a_run(target, trials=3)
     at_once(
-        *(lambda: skip_trials(run=Run.objects.get(), indexes=[0, 1], reason="", by=None) for _ in range(2)),
+        *(lambda: skip_trials(run=Run.objects.get(), numbers=[1, 2], reason="", by=None) for _ in range(2)),
         *(lambda: dispatch_host(target.host_id) for _ in range(2)),
     )
     first = run.trials.get(index=0)

@@ -230,12 +230,12 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     client = Client()
     client.force_login(a_user())
     whole = f"{host}/nvme2 + nvme0"
-    page = client.get(f"/runs/{run.number}/trials/2/").content.decode()
+    page = client.get(f"/runs/{run.number}/trials/3/").content.decode()
     assert whole in page
     assert "a leg each, started together" in page
     assert "75" in page
     assert "The last leg started 0.250 s after the first" in page
-    assert "a leg each" not in client.get(f"/runs/{run.number}/trials/0/").content.decode()
+    assert "a leg each" not in client.get(f"/runs/{run.number}/trials/1/").content.decode()
     assert "nvme2 + nvme0" in client.get(f"/runs/{run.number}/").content.decode()
     assert whole in client.get("/results/").content.decode()
     compared = client.get(f"/compare/?run={run.number}", follow=True)

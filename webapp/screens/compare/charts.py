@@ -60,7 +60,14 @@ def charts_of(comparison: Comparison, options: ViewOptions, bounds: Sequence[Bou
 def _series(series: Series) -> CompareSeries:
     points = (
         ComparePoint(
-            level=cell.level, mean=cell.mean, low=cell.ci95_low, high=cell.ci95_high, n=cell.n, doubts=cell.doubts
+            level=cell.level,
+            mean=cell.mean,
+            low=cell.ci95_low,
+            high=cell.ci95_high,
+            n=cell.n,
+            text=cell.text,
+            spread_text=cell.spread_text,
+            doubts=cell.doubts,
         )
         for cell in series.points
     )

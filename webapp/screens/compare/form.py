@@ -21,6 +21,7 @@ from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
 from webapp.results.metrics import METRICS
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
+from webapp.screens.compare.revision import BEFORE, before_of
 from webapp.screens.results.picks import (
     Pick,
     Point,
@@ -38,6 +39,7 @@ class CompareForm:
     picks: tuple[Pick, ...]
     invalid: bool
     hidden: tuple[tuple[str, str], ...]
+    before: str  # for `revision`: sent with the form and with the links of the page
 
 
 def form_of(
@@ -52,13 +54,17 @@ def form_of(
     """`baselines` and `spots`: key -> name of the series and places that there are."""
     asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
-    varied = points.varying(all_points)
+    varied, before = points.varying(all_points), before_of(pairs)
     return CompareForm(
         axes=_axes(pairs, varied, rows, baselines or {}),
         looks=_looks(pairs, options, spots or {}),
         picks=(*place_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
-        hidden=tuple((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
+        hidden=(
+            (BEFORE, before),
+            *((key, getattr(options, key)) for key in ("view", "saved") if getattr(options, key)),
+        ),
+        before=before,
     )
 
 
@@ -69,7 +75,7 @@ def _given(pairs: Pairs, key: str) -> list[str]:
 def _axes(pairs: Pairs, varied: Sequence[str], rows: Sequence[Row], baselines: Mapping[str, str]) -> tuple[Choice, ...]:
     groups = _dimensions(varied, rows)
     metric = (_given(pairs, "metric") or ["iops"])[-1]
-    baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "") or next(iter(baselines), "")
+    baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
     labels = {key: known.label for key, known in METRICS.items()}
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
@@ -77,7 +83,7 @@ def _axes(pairs: Pairs, varied: Sequence[str], rows: Sequence[Row], baselines: M
         _dimension("x", "On the x axis", groups, (_given(pairs, "x") or [""])[-1]),
         *_series(groups, _given(pairs, "series")[:MOST_SERIES_FACTORS]),
         _dimension("panel", "A chart for each", groups, panel, nothing="–"),
-        _select("baseline", "Baseline", baselines, baseline),
+        _select("baseline", "Baseline", {"": "automatic", **baselines}, baseline),
     )
 
 

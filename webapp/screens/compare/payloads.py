@@ -18,13 +18,18 @@ class CompareLevel(Payload, frozen=True, kw_only=True):
 
 
 class ComparePoint(Payload, frozen=True, kw_only=True):
-    """`low` and `high` bound the mean's 95 % confidence interval; None with fewer than two repeats."""
+    """`low` and `high` bound the mean's 95 % confidence interval; None with fewer than two repeats.
+
+    `text` and `spread_text` are the mean and its interval as the table writes them.
+    """
 
     level: int  # index into `levels`
     mean: float
     low: float | None
     high: float | None
     n: int
+    text: str
+    spread_text: str
     doubts: tuple[str, ...]  # why it is not to be trusted
 
 

@@ -7,13 +7,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from webapp.compare.dimensions import DIMENSIONS
 from webapp.compare.latency import distributions
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
 from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
 from webapp.compare.reading import points_there, spots
 from webapp.compare.scaling import scaling
-from webapp.compare.selectors import Selected, comparison_of, select
+from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
 from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
@@ -29,8 +30,9 @@ from webapp.screens.compare.form import form_of
 from webapp.screens.compare.heat import heat_of
 from webapp.screens.compare.ladder import ladder_of
 from webapp.screens.compare.numbers import number_rows
+from webapp.screens.compare.revision import BEFORE, revised
 from webapp.screens.compare.saved import opened
-from webapp.screens.results.picks import pairs_of
+from webapp.screens.results.picks import Point, lenient_filter, pairs_of
 
 SENTENCES_SHOWN = 12
 
@@ -38,6 +40,8 @@ SENTENCES_SHOWN = 12
 @page
 def compare_page(request: HttpRequest) -> HttpResponse:
     pairs = pairs_of(request.GET)
+    if BEFORE in request.GET:
+        return redirect(f"{reverse('compare')}?{urlencode(revised(pairs))}")
     options = ViewOptions()
     try:
         options = read_options(pairs)
@@ -47,8 +51,16 @@ def compare_page(request: HttpRequest) -> HttpResponse:
         kept = opened(options.saved, pairs, person(request))
         return render(request, "screens/compare.html", _context(pairs, options, selected) | {"kept": kept})
     except Refusal as refusal:
-        context = {"refusal": str(refusal), "form": form_of(pairs, options=options), "options": options}
-        return render(request, "screens/compare.html", context, status=400)
+        form = form_of(pairs, options=options, all_points=_offered(pairs))
+        context = {"refusal": str(refusal), "form": form, "options": options}
+        status = 200 if refusal.code == "compare_too_many" else 400  # a choice that makes sense, of too much
+        return render(request, "screens/compare.html", context, status=status)
+
+
+def _offered(pairs: Pairs) -> list[Point]:
+    """The points to choose from where the comparison itself was refused."""
+    asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
+    return points_there(without_factors(asked))
 
 
 def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> HttpResponse:
@@ -63,8 +75,11 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
     if not found:
         context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
         return render(request, "screens/compare.html", context)
-    chosen = choose_for(found)
-    made = [("target", chosen.target), ("x", chosen.x), ("series", chosen.series), ("panel", chosen.panel)]
+    taken = {name.strip() for key, text in compared if key in ("series", "panel") for name in text.split(",")}
+    chosen = choose_for([spot.without(taken) for spot in found])
+    axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
+    axes += [(key, name) for key, name in (("series", chosen.series), ("panel", chosen.panel)) if name not in taken]
+    made = [("target", chosen.target), *axes]
     made += [(f"{FACTOR_PREFIX}{name}", write_level(name, level)) for name, level in chosen.fixed.items()]
     given = {key for key, _ in compared}
     added = [pair for pair in made if pair[1] and pair[0] not in given]
@@ -73,19 +88,20 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     comparison = comparison_of(selected)
+    placed = for_latencies(selected) if options.view == "latency" else selected
     offered = points_there(without_factors(selected.query.results))
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     context = {
         "comparison": comparison,
         "form": form_of(
-            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(selected)
+            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(placed)
         ),
         "options": options,
         "views": VIEWS,
         "sentences": _sentences(comparison),
         "names": msgspec.to_builtins(names_of(comparison)),
     }
-    return context | (_MADE[options.view](comparison, options, selected) if selected.rows else {})
+    return context | (_MADE[options.view](comparison, options, placed) if selected.rows else {})
 
 
 def _sentences(comparison: Comparison) -> list[tuple[str, str]]:

@@ -15,7 +15,8 @@ from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.hosts.selectors import enrolment_called, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
-from webapp.screens.access import admin_action, page, person
+from webapp.screens import once
+from webapp.screens.access import admin_action, admin_page, page, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.forms import AddHostForm
 from webapp.screens.hosts.payloads import Enrolment
@@ -34,31 +35,38 @@ def _form(request: HttpRequest, form: AddHostForm) -> HttpResponse:
 
 @admin_action
 def make_enrolment(request: HttpRequest) -> HttpResponse:
-    """Shows the one line to paste; the token in it is shown this once."""
+    """The page after it shows the one line to paste, with the token in it, once."""
     again = request.POST.get("again", "")
     if again:
-        return _line(request, host=host_or_404(again))
+        return _line_made(request, host=host_or_404(again))
     form = AddHostForm(request.POST)
     if not form.is_valid():
         return _form(request, form)
-    return _line(request, slug=form.cleaned_data["slug"])
+    return _line_made(request, slug=form.cleaned_data["slug"])
 
 
-def _line(request: HttpRequest, *, slug: str = "", host: Host | None = None) -> HttpResponse:
+def _line_made(request: HttpRequest, *, slug: str = "", host: Host | None = None) -> HttpResponse:
     token = issue_enrolment_token(by=person(request), slug=slug, host=host)
+    reference = EnrolmentToken.objects.get(token_hash=hash_token(token)).reference
+    once.keep(request, f"enrolment {reference}", token)
+    return redirect("new_host_line", reference=reference)
+
+
+@admin_page
+def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
+    made, token = _called(reference), once.take(request, f"enrolment {reference}")
+    again = made.host if made.used_at is None else None
     key_id, _ = signing_key()
     context = {
-        "slug": host.slug if host else slug,
-        "again": host,
-        "line": install_line(token=token, key=key_id, again=host is not None),
+        "slug": again.slug if again else made.host_slug,
+        "again": again,
+        "line": install_line(token=token, key=key_id, again=again is not None) if token else "",
         "fingerprint": key_id,
         "minutes": settings.ENROLMENT_SECONDS // 60,
-        "made": EnrolmentToken.objects.get(token_hash=hash_token(token)),
+        "made": made,
         "enrolments": list(open_enrolments()),
     }
-    response = render(request, "screens/add_host.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    return once.render_once(request, "screens/add_host.html", context)
 
 
 def _called(reference: str) -> EnrolmentToken:

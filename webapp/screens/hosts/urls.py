@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("hosts/", hosts_page, name="hosts"),
     path("hosts/add/", adding.add_host, name="add_host"),
     path("hosts/add/line/", adding.make_enrolment, name="make_enrolment"),
+    path("hosts/add/<slug:reference>/", adding.new_host_line, name="new_host_line"),
     path("hosts/add/<slug:reference>/state/", adding.enrolment_state, name="enrolment_state"),
     path("hosts/add/<slug:reference>/withdraw/", adding.withdraw, name="withdraw_enrolment"),
     path("groups/", groups.groups_page, name="host_groups"),

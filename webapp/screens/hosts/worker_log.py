@@ -53,8 +53,8 @@ def _about(attempt: Attempt) -> tuple[str, str]:
     number = attempt.run.number if attempt.run else 0
     if attempt.trial is None:
         return f"run {number}", reverse("run", args=[number])
-    index = attempt.trial.index
-    return f"run {number}, trial {index + 1}", reverse("trial", args=[number, index])
+    trial = attempt.trial.number
+    return f"run {number}, trial {trial}", reverse("trial", args=[number, trial])
 
 
 def _line(line: WorkerLogLine, trials: dict[UUID, tuple[str, str]]) -> LogTailLine:

@@ -2,24 +2,32 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db.models import Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 from webapp.runs.selectors import count_of_trials
 from webapp.runs.waiting import Entry, HostQueue, queues
+from webapp.schedules.models import Schedule
+from webapp.schedules.selectors import missed_since, next_due
 from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words
 from webapp.screens.hosts.views import active_attempts
 from webapp.screens.outcome import Outcome, outcome
 from webapp.screens.runs.views import listed_runs
+from webapp.screens.schedules.words import on_in_words
 
 LATEST = 10
 NEXT = 8
+DUE_NEXT = 5
+MISSED_SHOWN = 5
+MISSED_WITHIN = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -53,10 +61,22 @@ def overview_page(request: HttpRequest) -> HttpResponse:
         "waiting": _waiting(found)[:NEXT],
         "more": max(0, len(_waiting(found)) - NEXT),
         "latest": _latest(),
+        **_schedules(),
         "hosts": Host.objects.filter(archived_at=None).count(),
         "first_plan": Plan.objects.filter(deleted_at=None).order_by("created_at").first(),
     }
     return render(request, "screens/overview.html", context)
+
+
+def _schedules() -> dict[str, object]:
+    """What is due next, and what was missed in the last week."""
+    missed = missed_since(timezone.now() - MISSED_WITHIN)
+    return {
+        "due_next": [(due, on_in_words(due.schedule)) for due in next_due(DUE_NEXT)],
+        "missed": missed[:MISSED_SHOWN],
+        "more_missed": max(0, missed.count() - MISSED_SHOWN),
+        "has_schedules": Schedule.objects.filter(deleted_at=None).exists(),
+    }
 
 
 def _waiting(found: Sequence[HostQueue]) -> list[Waiting]:

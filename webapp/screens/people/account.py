@@ -1,4 +1,4 @@
-"""One's own account: password, tokens, theme; and setting the first password by a link."""
+"""One's own account: password, e-mail address, tokens, theme; and setting the first password by a link."""
 
 from typing import Any
 from uuid import UUID
@@ -11,11 +11,13 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse_lazy
 
+from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, User
 from webapp.core.selectors import tokens_of
-from webapp.core.services import create_api_token, set_password
+from webapp.core.services import create_api_token, set_email, set_password
+from webapp.screens import once
 from webapp.screens.access import own_action, page, person
-from webapp.screens.people.forms import FirstPasswordForm, OwnPasswordForm, TokenForm
+from webapp.screens.people.forms import EmailForm, FirstPasswordForm, OwnPasswordForm, TokenForm
 from webapp.screens.people.views import revoke
 
 
@@ -26,7 +28,13 @@ def account_page(request: HttpRequest) -> HttpResponse:
 
 def _account(request: HttpRequest, status: int = 200, **forms: object) -> HttpResponse:
     me = person(request)
-    context = {"tokens": tokens_of(me), "password_form": OwnPasswordForm(me), "token_form": TokenForm(), **forms}
+    context = {
+        "tokens": tokens_of(me),
+        "password_form": OwnPasswordForm(me),
+        "email_form": EmailForm(initial={"email": me.email}),
+        "token_form": TokenForm(),
+        **forms,
+    }
     return render(request, "screens/account.html", context, status=status)
 
 
@@ -44,16 +52,34 @@ def change_password(request: HttpRequest) -> HttpResponse:
 
 
 @own_action
+def change_email(request: HttpRequest) -> HttpResponse:
+    form = EmailForm(request.POST)
+    if form.is_valid():
+        try:
+            set_email(user=person(request), email=form.cleaned_data["email"])
+        except Refusal as refusal:
+            form.add_error("email", refusal.message)
+        else:
+            messages.success(request, "Your e-mail address is saved.")
+            return redirect("account")
+    return _account(request, 400, email_form=form)
+
+
+@own_action
 def create_token(request: HttpRequest) -> HttpResponse:
-    """Shows the token, this once."""
+    """The page after it shows the token, once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _account(request, 400, token_form=form)
     plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
-    context = {"name": form.cleaned_data["name"], "token": plain, "api": request.build_absolute_uri("/api/v1/runs")}
-    response = render(request, "screens/new_token.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    once.keep(request, "token", plain)
+    return redirect("new_token")
+
+
+@page
+def new_token(request: HttpRequest) -> HttpResponse:
+    context = {"token": once.take(request, "token"), "api": request.build_absolute_uri("/api/v1/runs")}
+    return once.render_once(request, "screens/new_token.html", context)
 
 
 @own_action

@@ -6,6 +6,7 @@ from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 
 from webapp.core.models import Role, User
+from webapp.core.services import MOST_EMAIL
 
 ROLES_IN_WORDS = {
     Role.VIEWER: "looks at everything, changes nothing",
@@ -48,6 +49,20 @@ class KnowingForm(forms.Form):
     """A tick by which somebody says that they know what this does to themselves."""
 
     knowing = forms.BooleanField(required=False)
+
+
+class EmailForm(forms.Form):
+    email = forms.CharField(
+        label="E-mail address",
+        max_length=MOST_EMAIL,
+        required=False,
+        help_text="For notices to which you subscribe. Leave it empty to remove the address.",
+        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        _styled(self)
 
 
 class TokenForm(forms.Form):

@@ -5,8 +5,10 @@ from django.urls import URLPattern, path
 from webapp.screens.people.account import (
     SetPasswordView,
     account_page,
+    change_email,
     change_password,
     create_token,
+    new_token,
     revoke_token,
 )
 from webapp.screens.people.audit import audit_page
@@ -15,6 +17,7 @@ from webapp.screens.people.views import (
     anonymise,
     change_role,
     deactivate,
+    password_link,
     people_page,
     person_page,
     reactivate,
@@ -33,11 +36,14 @@ urlpatterns: list[URLPattern] = [
     path("people/<int:pk>/remove/", remove, name="remove_person"),
     path("people/<int:pk>/anonymise/", anonymise, name="anonymise_person"),
     path("people/<int:pk>/password/", reset_password, name="reset_password"),
+    path("people/<int:pk>/password/link/", password_link, name="password_link"),
     path("people/<int:pk>/tokens/<uuid:token>/revoke/", revoke_persons_token, name="revoke_persons_token"),
     path("audit/", audit_page, name="audit"),
     path("account/", account_page, name="account"),
     path("account/password/", change_password, name="change_password"),
+    path("account/email/", change_email, name="change_email"),
     path("account/tokens/", create_token, name="create_token"),
+    path("account/tokens/new/", new_token, name="new_token"),
     path("account/tokens/<uuid:token>/revoke/", revoke_token, name="revoke_token"),
     path("set-password/<uidb64>/<token>/", SetPasswordView.as_view(), name="set_password"),
 ]

@@ -13,6 +13,9 @@ from webapp.core import people
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, Role, User
 from webapp.core.selectors import people_list, tokens_of
+from webapp.notices.selectors import subscriptions_of
+from webapp.schedules.models import Schedule
+from webapp.screens import once
 from webapp.screens.access import admin_action, admin_page, person
 from webapp.screens.people.forms import AddPersonForm, KnowingForm, RoleForm
 
@@ -28,28 +31,32 @@ def people_page(request: HttpRequest) -> HttpResponse:
 
 @admin_action
 def add_person(request: HttpRequest) -> HttpResponse:
-    """Shows the link under which the person sets a password, this once."""
+    """The page after it shows, once, the link under which the person sets a password."""
     form = AddPersonForm(request.POST)
     if form.is_valid():
         try:
             username, role = form.cleaned_data["username"], Role(form.cleaned_data["role"])
             made = people.invite_user(username=username, role=role, by=person(request))
-            return _link_shown(request, made)
+            return _link_made(request, made)
         except Refusal as refusal:
             form.add_error("username", refusal.message)
     return render(request, "screens/add_person.html", {"form": form}, status=400)
 
 
-def _link_shown(request: HttpRequest, user: User) -> HttpResponse:
+def _link_made(request: HttpRequest, user: User) -> HttpResponse:
     path = people.password_link(user=user, by=person(request))
+    once.keep(request, f"password link {user.pk}", request.build_absolute_uri(path))
+    return redirect("password_link", pk=user.pk)
+
+
+@admin_page
+def password_link(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
-        "somebody": user,
-        "link": request.build_absolute_uri(path),
+        "somebody": get_object_or_404(User, pk=pk),
+        "link": once.take(request, f"password link {pk}"),
         "hours": settings.PASSWORD_RESET_TIMEOUT // 3600,
     }
-    response = render(request, "screens/password_link.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    return once.render_once(request, "screens/password_link.html", context)
 
 
 @admin_page
@@ -63,6 +70,8 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
         "own": somebody.pk == person(request).pk,
         "form": RoleForm(initial={"role": somebody.role}),
         "tokens": tokens_of(somebody),
+        "subscription_count": subscriptions_of(somebody).count(),
+        "schedules": Schedule.objects.filter(owner=somebody, deleted_at=None).count(),
         "problem": problem,
     }
     return render(request, "screens/person.html", context, status=400 if problem else 200)
@@ -154,7 +163,7 @@ def anonymise(request: HttpRequest, pk: int) -> HttpResponse:
 def reset_password(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
     try:
-        return _link_shown(request, somebody)
+        return _link_made(request, somebody)
     except Refusal as refusal:
         return _person(request, somebody, refusal.message)
 

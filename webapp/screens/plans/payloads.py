@@ -6,7 +6,7 @@ from webapp.screens.payloads import Payload
 class PlanJob(Payload, frozen=True, kw_only=True):
     """One trial as fio would get it; `prefill_text` is "" where nothing is written first."""
 
-    trial: int  # index in the order
+    trial: int  # number in the order
     title: str
     target: str
     command: str
@@ -15,7 +15,7 @@ class PlanJob(Payload, frozen=True, kw_only=True):
 
 
 class PlanJobs(Payload, frozen=True, kw_only=True):
-    """The trials of the page that is shown; `chosen` is the index of the one whose job is shown first."""
+    """The trials of the page that is shown; `chosen` is the number of the one whose job is shown first."""
 
     chosen: int
     jobs: tuple[PlanJob, ...]

@@ -72,11 +72,11 @@ def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Ask
     """Touches nothing. `targets` come with their hosts."""
     made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets))
     trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
-    chosen = wanted.trial if wanted.trial < len(trials) else 0
-    pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or chosen // TRIALS_PER_PAGE + 1)
+    chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
+    pages = Paginator(trials, TRIALS_PER_PAGE).get_page(wanted.page or (chosen - 1) // TRIALS_PER_PAGE + 1)
     on_page = list(pages.object_list)
-    if on_page and not on_page[0].index <= chosen <= on_page[-1].index:
-        chosen = on_page[0].index
+    if on_page and not on_page[0].number <= chosen <= on_page[-1].number:
+        chosen = on_page[0].number
     names = points.varying({trial.point_key: trial.point for trial in trials}.values())
     return ShownPreview(
         preview=made,
@@ -96,8 +96,8 @@ def _place(trial: PlannedTrial, targets: Mapping[str, Target]) -> str:
 def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
     legs = jobs_of(trial, targets)
     return PlanJob(
-        trial=trial.index,
-        title=f"#{trial.index + 1} {points.in_words(trial.point)}",
+        trial=trial.number,
+        title=f"#{trial.number} {points.in_words(trial.point)}",
         target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
         command=" ".join(legs[0].recipe.command),
         job_text=_together(legs, [leg.recipe.job_text for leg in legs]),

@@ -1,6 +1,7 @@
 """One plan with its preview, and starting it."""
 
 import secrets
+from collections.abc import Sequence
 from urllib.parse import urlencode
 
 from django.contrib import messages
@@ -10,10 +11,12 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.hosts.models import Target
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.services import start_run
+from webapp.schedules.models import Schedule
 from webapp.screens import points
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
@@ -55,9 +58,17 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
         "shown": shown,
         "drives": drives_to_arm(shown.preview.destructive) if shown and shown.preview.destructive else [],
         "note": request.GET.get("note", "")[:2000],
+        "schedules": Schedule.objects.filter(version__plan=version.plan, deleted_at=None).select_related("version"),
+        "schedule_url": _schedule_url(version, chosen),
         "runs": listed_runs().filter(version__plan=version.plan)[:RUNS_SHOWN],
     }
     return render(request, "screens/plan.html", context)
+
+
+def _schedule_url(version: PlanVersion, chosen: Sequence[Target]) -> str:
+    """The form of a new schedule of this version on the chosen targets."""
+    query = [("plan", version.plan.slug), ("version", version.number), *(("target", str(one)) for one in chosen)]
+    return f"{reverse('new_schedule')}?{urlencode(query)}"
 
 
 @operator_action

@@ -65,7 +65,7 @@ def _heading(name: str) -> str:
 
 def _row(result: Listed) -> Sequence[object]:
     return [
-        result.run, result.plan, result.trial + 1, result.repeat, result.host, result.target, result.label,
+        result.run, result.plan, result.trial, result.repeat, result.host, result.target, result.label,
         result.model, result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
         result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),

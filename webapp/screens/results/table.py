@@ -23,7 +23,7 @@ def _row(result: Listed, columns: Sequence[Column], with_reasons: bool, address_
     trial = address_of(result.run, result.trial)
     return (
         f"<tr{_MARKED if result.invalid else ''}>"
-        f'<td class="sticky nowrap"><a href="{trial}">{result.run} #{result.trial + 1}</a>'
+        f'<td class="sticky nowrap"><a href="{trial}">{result.run} #{result.trial}</a>'
         f"{_trouble(trial, result.kernel_lines) if result.kernel_lines else ''}</td>"
         f"{''.join(_cells(result, columns))}{_reason(result) if with_reasons else ''}</tr>\n"
     )

@@ -11,7 +11,7 @@ from webapp.core.errors import Refusal
 from webapp.runs.actions import Skipped, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
 from webapp.runs.arming import disarm_run
-from webapp.runs.models import Run, Trial, TrialState
+from webapp.runs.models import Run, TrialState
 from webapp.runs.notes import add_note, delete_note
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
@@ -35,7 +35,7 @@ def _back(request: HttpRequest, number: int) -> HttpResponse:
     if back == "queue":
         return redirect("queue")
     if back.isdecimal() and len(back) < 8:
-        return redirect("trial", number=number, index=int(back))
+        return redirect("trial", number=number, trial=int(back))
     return redirect("run", number=number)
 
 
@@ -76,25 +76,25 @@ def skip(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
 
     def action() -> str:
-        indexes = _point_indexes(run, request.POST.get("point", "")) or _indexes(request.POST.getlist("trial"))
+        numbers = _of_point(run, request.POST.get("point", "")) or _numbers(request.POST.getlist("trial"))
         reason = request.POST.get("reason", "")
-        return _skipped_words(skip_trials(run=run, indexes=indexes, reason=reason, by=person(request)))
+        return _skipped_words(skip_trials(run=run, numbers=numbers, reason=reason, by=person(request)))
 
     _say(request, action)
     return _back(request, number)
 
 
-def _indexes(texts: Sequence[str]) -> list[int]:
+def _numbers(texts: Sequence[str]) -> list[int]:
     return [int(text) for text in texts if text.isdecimal() and len(text) < 8]
 
 
-def _point_indexes(run: Run, index: str) -> list[int]:
+def _of_point(run: Run, number: str) -> list[int]:
     """All trials of the same point and target that have not begun."""
-    if not _indexes([index]):
+    if not _numbers([number]):
         return []
-    trial = get_object_or_404(Trial, run=run, index=int(index))
+    trial = get_object_or_404(run.trials.numbered(int(number)))
     same = run.trials.filter(point_key=trial.point_key, target=trial.target_id, state=TrialState.PLANNED)
-    return list(same.values_list("index", flat=True))
+    return [each.number for each in same.only("index")]
 
 
 def _skipped_words(skipped: Skipped) -> str:
@@ -162,7 +162,7 @@ def note(request: HttpRequest, number: int) -> HttpResponse:
     run, back = _run(number), request.POST.get("back", "")
 
     def action() -> str:
-        trial = get_object_or_404(Trial, run=run, index=int(back)) if _indexes([back]) else None
+        trial = get_object_or_404(run.trials.numbered(int(back))) if _numbers([back]) else None
         add_note(run=run, trial=trial, text=request.POST.get("text", ""), by=person(request))
         return "The note is written down."
 

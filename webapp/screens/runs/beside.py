@@ -88,7 +88,7 @@ def live_sensors(rows: Iterable[Sample], lines: Mapping[UUID, Lines]) -> tuple[L
     return tuple(
         LiveSensors(
             host=attempt.host.slug,
-            trial=attempt.trial.index,
+            trial=attempt.trial.number,
             attempt=attempt.number,
             sensors=lines[attempt_id].sensors,
         )

@@ -92,7 +92,7 @@ def _place_words(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
 
 
 def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapping[int, LiveCell]) -> GridRow:
-    by_repeat = {trial.repeat: known[trial.index] for trial in group if trial.index in known}
+    by_repeat = {trial.repeat: known[trial.number] for trial in group if trial.number in known}
     cells = [by_repeat.get(repeat) for repeat in repeats]
     return GridRow(
         part=group[0].part,
@@ -112,7 +112,7 @@ def _spread(cells: Sequence[LiveCell]) -> str:
 
 def _cell(cell: LiveCell) -> GridCell:
     """As `features/runGrid.ts` shows it with IOPS chosen."""
-    title = f"Trial {cell.trial + 1}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
+    title = f"Trial {cell.trial}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
     title += f". Invalid: {cell.invalid}" if cell.invalid else ""
     title += (
         f". Kernel log: {cell.kernel_lines} line{'' if cell.kernel_lines == 1 else 's'}" if cell.kernel_lines else ""

@@ -19,6 +19,7 @@ from uuid import UUID
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Result, Sample
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
@@ -193,7 +194,7 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
     seconds = (row.runtime_ms or row.interval_ms) / 1000
     return LiveSample(
         host=row.attempt.host.slug,
-        trial=row.attempt.trial.index if row.attempt.trial else 0,
+        trial=row.attempt.trial.number if row.attempt.trial else 0,
         attempt=row.attempt.number,
         leg=row.leg,
         second=row.second,
@@ -216,7 +217,7 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
         LiveNow(
             host=attempt.host.slug,
             target=attempt.trial.target_names,
-            trial=attempt.trial.index,
+            trial=attempt.trial.number,
             attempt=attempt.number,
             what=points.in_words(attempt.trial.point),
             phase=phase_words(attempt),
@@ -247,7 +248,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
     columns = ("pk", "index", "state", "reason", "invalid_reason", "run__invalid_reason")
     return tuple(
         LiveCell(
-            trial=index,
+            trial=number_of(index),
             state=state,
             state_label=labels[state],
             reason=reason,

@@ -27,9 +27,9 @@ PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95,
 LEAST_BEYOND = 10  # I/Os on the thinner side of a percentile, so that it says something; as contract.histogram
 
 
-def _trial(number: int, index: int) -> Trial:
+def _trial(run: int, number: int) -> Trial:
     related = Trial.objects.select_related("run__version__plan", "host", "target__host")
-    return get_object_or_404(related, run__number=number, index=index)
+    return get_object_or_404(related.numbered(number), run__number=run)
 
 
 def _seconds(trial: Trial) -> dict[str, object]:
@@ -76,9 +76,9 @@ def _skippable(trial: Trial) -> dict[str, object]:
 
 
 @page
-def trial_fio_json(request: HttpRequest, number: int, index: int) -> HttpResponse:
+def trial_fio_json(request: HttpRequest, number: int, trial: int) -> HttpResponse:
     """fio's own last words about the newest attempt, as it printed them; `?leg=` names another leg."""
-    legs = LegRun.objects.filter(attempt__trial=_trial(number, index), fio_json__gt=b"").order_by(
+    legs = LegRun.objects.filter(attempt__trial=_trial(number, trial), fio_json__gt=b"").order_by(
         "-attempt__number", "leg"
     )
     asked = request.GET.get("leg", "")
@@ -86,13 +86,16 @@ def trial_fio_json(request: HttpRequest, number: int, index: int) -> HttpRespons
     if leg is None:
         raise Http404("fio has said nothing about this trial.")
     response = HttpResponse(fio_json(leg), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{index + 1}-fio.json"'
+    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-fio.json"'
     return response
 
 
 @page
-def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
-    trial = _trial(number, index)
+def trial_page(request: HttpRequest, number: int, trial: int) -> HttpResponse:
+    return render(request, "screens/trial.html", _context(request, _trial(number, trial)))
+
+
+def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
     legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
@@ -100,7 +103,7 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
     results = list(Result.objects.filter(trial=trial).order_by("direction"))
-    context = {
+    return {
         "trial": trial,
         "run": trial.run,
         "drive_state": ", ".join(dict.fromkeys(drive_states(configuration_of(trial)))),
@@ -130,4 +133,3 @@ def trial_page(request: HttpRequest, number: int, index: int) -> HttpResponse:
         "ceilings": in_words(bounds),
         "ceilings_drawn": msgspec.to_builtins(drawn(bounds)),
     }
-    return render(request, "screens/trial.html", context)

@@ -25,8 +25,8 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/notes/<int:note_id>/delete/", actions.remove_note, name="delete_note"),
     path("runs/<int:number>/invalid/", run_invalid, name="run_invalid"),
     path("runs/<int:number>/valid/", run_valid, name="run_valid"),
-    path("runs/<int:number>/trials/<int:index>/", trial_page, name="trial"),
-    path("runs/<int:number>/trials/<int:index>/fio.json", trial_fio_json, name="trial_fio_json"),
-    path("runs/<int:number>/trials/<int:index>/invalid/", trial_invalid, name="trial_invalid"),
-    path("runs/<int:number>/trials/<int:index>/valid/", trial_valid, name="trial_valid"),
+    path("runs/<int:number>/trials/<int:trial>/", trial_page, name="trial"),
+    path("runs/<int:number>/trials/<int:trial>/fio.json", trial_fio_json, name="trial_fio_json"),
+    path("runs/<int:number>/trials/<int:trial>/invalid/", trial_invalid, name="trial_invalid"),
+    path("runs/<int:number>/trials/<int:trial>/valid/", trial_valid, name="trial_valid"),
 ]

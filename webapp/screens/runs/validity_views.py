@@ -10,30 +10,30 @@ from webapp.runs.models import Run, Trial
 from webapp.screens.access import operator_action, person
 
 
-def _trial(number: int, index: int) -> Trial:
-    return get_object_or_404(Trial.objects.select_related("run"), run__number=number, index=index)
+def _trial(run: int, number: int) -> Trial:
+    return get_object_or_404(Trial.objects.select_related("run").numbered(number), run__number=run)
 
 
 @operator_action
-def trial_invalid(request: HttpRequest, number: int, index: int) -> HttpResponse:
-    trial = _trial(number, index)
+def trial_invalid(request: HttpRequest, number: int, trial: int) -> HttpResponse:
+    found = _trial(number, trial)
     try:
-        mark_trial(trial=trial, reason=request.POST.get("reason", ""), by=person(request))
-        messages.info(request, f"The results of trial {index + 1} are marked as invalid and left out of comparisons.")
+        mark_trial(trial=found, reason=request.POST.get("reason", ""), by=person(request))
+        messages.info(request, f"The results of trial {trial} are marked as invalid and left out of comparisons.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
-    return redirect("trial", number=number, index=index)
+    return redirect("trial", number=number, trial=trial)
 
 
 @operator_action
-def trial_valid(request: HttpRequest, number: int, index: int) -> HttpResponse:
-    trial = _trial(number, index)
+def trial_valid(request: HttpRequest, number: int, trial: int) -> HttpResponse:
+    found = _trial(number, trial)
     try:
-        trust_trial(trial=trial, by=person(request))
-        messages.info(request, f"The mark of trial {index + 1} is taken back.")
+        trust_trial(trial=found, by=person(request))
+        messages.info(request, f"The mark of trial {trial} is taken back.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
-    return redirect("trial", number=number, index=index)
+    return redirect("trial", number=number, trial=trial)
 
 
 @operator_action

@@ -50,7 +50,8 @@ def runs_page(request: HttpRequest) -> HttpResponse:
 
 
 def _run(number: int) -> Run:
-    related = Run.objects.select_related("version__plan", "created_by", "paused_by", "armed_by", "again_of")
+    people = ("created_by", "paused_by", "armed_by")
+    related = Run.objects.select_related("version__plan", *people, "again_of", "occurrence__schedule")
     return get_object_or_404(related, number=number)
 
 

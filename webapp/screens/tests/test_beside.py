@@ -67,19 +67,19 @@ def test_a_sensor_that_told_nothing_is_not_summed_up() -> None:
 
 def test_a_trial_page_shows_sensors_and_says_that_the_kernel_was_content(operator: Client) -> None:
     trial = measured()
-    page = operator.get(f"/runs/{trial.run.number}/trials/0/").content.decode()
+    page = operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode()
     assert "31.5 °C" in page
     assert "not tried on real hardware" in page
     assert "no error, reset or timeout of storage" in page
     LegRun.objects.update(kernel_log_read=False)
     assert "Nothing is known of the kernel&#x27;s log" in (
-        operator.get(f"/runs/{trial.run.number}/trials/0/").content.decode().replace("kernel's", "kernel&#x27;s")
+        operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode().replace("kernel's", "kernel&#x27;s")
     )
 
 
 def test_trouble_is_flagged_on_the_trial_in_the_grid_and_in_results(operator: Client) -> None:
     trial = measured()
-    pages = (f"/runs/{trial.run.number}/trials/0/", f"/runs/{trial.run.number}/", "/results/")
+    pages = (f"/runs/{trial.run.number}/trials/1/", f"/runs/{trial.run.number}/", "/results/")
     assert not any("trouble" in operator.get(page).content.decode() for page in pages)
     KernelLine.objects.create(
         attempt=trial.attempts.get(), sequence=6, at=timezone.now(), level=3, text="ata9: frozen", elsewhere=True

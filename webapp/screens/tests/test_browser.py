@@ -91,7 +91,7 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
 
     factories.end_attempt(attempt)
     factories.fail_trial(run.trials.get(index=3), reason="fio said nothing for 60 s.")
-    failed = page.locator('[data-trial="3"]')
+    failed = page.locator('[data-trial="4"]')
     expect(failed).to_have_text("Failed")
     expect(failed.locator("a")).to_have_attribute("title", "Trial 4: Failed. fio said nothing for 60 s.")
     assert problems == []
@@ -110,7 +110,7 @@ def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, ru
     factories.finish_run(run)
     compared = page.context.new_page()
     compared.goto("/compare/?run=1")
-    page.goto("/runs/1/trials/0/")
+    page.goto("/runs/1/trials/1/")
     expect(page.get_by_text("wrong cable")).to_have_count(0)
     mark_run(run=run, reason="wrong cable", by=None)
     expect(page.get_by_text("wrong cable").first).to_be_visible()
@@ -119,11 +119,11 @@ def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, ru
 
 
 def test_a_note_outlasts_a_log_in_that_had_ended(page: Page, run: Run, problems: list[str]) -> None:
-    page.goto("/runs/1/trials/0/")
+    page.goto("/runs/1/trials/1/")
     page.get_by_label("New note").fill("fan off\nat noon")
     writer = User.objects.get(username="olga")
     kept = page.evaluate("Object.keys(sessionStorage)")
-    assert kept == [f"sweetspot-note-draft:{writer.pk}:/runs/1/trials/0/"]  # nobody else finds it in this tab
+    assert kept == [f"sweetspot-note-draft:{writer.pk}:/runs/1/trials/1/"]  # nobody else finds it in this tab
     page.context.clear_cookies()
     page.get_by_role("button", name="Add note").click()
     page.get_by_label("Name").fill("olga")
@@ -138,7 +138,7 @@ def test_a_note_outlasts_a_log_in_that_had_ended(page: Page, run: Run, problems:
 
 def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
     page.goto("/runs/1/")
-    cell = page.locator('[data-trial="0"] a')
+    cell = page.locator('[data-trial="1"] a')
     expect(cell).to_contain_text("k")
     page.get_by_role("button", name="p99", exact=True).click()
     expect(cell).to_contain_text("µs")
@@ -152,7 +152,7 @@ def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run)
     assert page.locator("html").get_attribute("data-bs-theme") == "dark"
 
 
-@pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/0/",
+@pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/1/",
                                      "/results/", "/results/?invalid=1&columns=iops,engine", "/compare/?run=1",
                                      "/compare/?run=1&x=iodepth&series=engine&panel=pattern&chart=heat"])  # fmt: skip
 def test_it_fits_a_narrow_screen_without_scrolling_sideways(

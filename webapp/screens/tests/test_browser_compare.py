@@ -78,6 +78,25 @@ def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) 
     assert problems == []
 
 
+def test_it_goes_on_from_a_baseline_to_other_series_and_to_another_x(
+    page: Page,  # noqa: F811
+    done: Run,
+    problems: list[str],  # noqa: F811
+) -> None:
+    page.goto(ADDRESS)
+    page.get_by_label("Baseline").select_option("psync")
+    page.wait_for_url("**baseline=psync**")
+    page.get_by_label("A line for each").select_option("direction")
+    page.wait_for_url("**series=direction**")
+    expect(page.locator("#compare-table")).to_be_visible()
+    page.get_by_label("On the x axis").select_option("direction")
+    page.wait_for_url("**x=direction**")
+    expect(page.get_by_label("A line for each")).to_have_value("iodepth")
+    expect(page.locator("#compare-table")).to_be_visible()
+    assert "before=" not in page.url
+    assert problems == []
+
+
 def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
     page.goto(ADDRESS)
     reset = page.get_by_role("button", name="Reset zoom")

@@ -114,7 +114,7 @@ def test_the_job_of_the_trial_under_the_cursor_is_shown(page: Page, target: Targ
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
     expect(page.locator("#job-title")).to_contain_text("#3 ")
-    page.locator("tr[data-trial='6']").hover()
+    page.locator("tr[data-trial='7']").hover()
     expect(page.locator("#job-title")).to_contain_text("#7 ")
     expect(page.locator("#job-text")).to_contain_text("ioengine=io_uring")
     page.get_by_text("Written first, once for each file").click()

@@ -79,10 +79,10 @@ def test_an_unknown_choice_is_refused_in_words(viewer: Client, run: Run) -> None
 
 
 def test_a_trial_shows_its_targets(viewer: Client, run: Run) -> None:
-    page = viewer.get("/runs/1/trials/0/?ceilings=on").content.decode()
+    page = viewer.get("/runs/1/trials/1/?ceilings=on").content.decode()
     assert [each["text"] for each in sent(page, "trial-ceilings")] == ["storage1/nvme0"]
     assert SAID in page
-    plain = viewer.get("/runs/1/trials/0/").content.decode()
+    plain = viewer.get("/runs/1/trials/1/").content.decode()
     assert sent(plain, "trial-ceilings") == []
     assert "?ceilings=on" in plain
 

@@ -1,3 +1,5 @@
+import json
+import re
 from collections.abc import Callable
 
 import pytest
@@ -139,3 +141,17 @@ def test_its_other_views_refuse_a_place_that_there_is_not(operator: Client, run:
     response = operator.get(f"{ADDRESS}&view={view}&spot=nowhere|7")
     assert response.status_code == 400
     assert "nothing was measured there" in response.content.decode()
+
+
+def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Client, run: Run) -> None:
+    """Repeats that lie so far apart that the interval reaches below 0, where whiskers end."""
+    for factor, result in enumerate(run.results.filter(point__engine="psync", point__pattern="read")):
+        Result.objects.filter(pk=result.pk).update(iops=10.0 ** (factor + 1))
+    page = operator.get(ADDRESS).content.decode()
+    charts = json.loads(page.split('id="compare-data" type="application/json">')[1].split("</script>")[0])
+    points = [point for panel in charts["panels"] for series in panel["series"] for point in series["points"]]
+    assert any(point["low"] < 0 for point in points)
+    shown = [(point["text"], point["spread_text"]) for point in points]
+    table = page[page.index('id="compare-table"') :]
+    cells = re.findall(r'<td class="num(?: doubt)?">([^<]+)</td><td class="num muted">([^<]+)</td>', table)
+    assert sorted(cells) == sorted(shown)

@@ -114,7 +114,7 @@ def test_it_deletes_a_host_that_measured_nothing(admin: Client, host: Host) -> N
 
 def test_it_makes_a_line_to_enrol_the_same_host_again(admin: Client, host: Host) -> None:
     revoke_host(host=host, by=None)
-    page = admin.post("/hosts/add/line/", {"again": "storage1"}).content.decode()
+    page = admin.post("/hosts/add/line/", {"again": "storage1"}, follow=True).content.decode()
     assert "Enrol storage1 again" in page
     assert EnrolmentToken.objects.get().host == host
 

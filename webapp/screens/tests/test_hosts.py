@@ -75,7 +75,7 @@ def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
 
 
 def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) -> None:
-    response = admin.post("/hosts/add/line/", {"slug": "storage9"})
+    response = admin.post("/hosts/add/line/", {"slug": "storage9"}, follow=True)
     page = response.content.decode()
     assert f"{settings.PUBLIC_URL}/worker/" in page
     assert "SWEETSPOT_TOKEN=" in page
@@ -159,7 +159,7 @@ def test_it_shows_the_log_with_a_link_to_the_trial_and_filters_it(operator: Clie
     keep_log(host=host, shipped=WorkerLog(session="s", lines=lines))
     page = operator.get("/hosts/storage1/").content.decode()
     assert "Worker is ready &lt;script&gt;" in page
-    assert '<a href="/runs/1/trials/1/">run 1, trial 2</a>' in page
+    assert '<a href="/runs/1/trials/2/">run 1, trial 2</a>' in page
     assert "Worker is ready" not in operator.get("/hosts/storage1/?level=warning").content.decode()
     tail = operator.get("/hosts/storage1/log/").json()
     assert [line["text"] for line in tail["lines"]] == ["Worker is ready <script>", "fio broke"]

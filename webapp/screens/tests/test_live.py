@@ -40,7 +40,7 @@ def test_it_answers_with_the_payload_that_the_script_checks(operator: Client, ru
     factories.finish_trial(trial(run, 0))
     response = operator.get("/runs/1/live/")
     payload = msgspec.json.decode(response.content, type=LiveRun)
-    assert seconds(payload) == [(0, 0), (0, 1), (0, 2)]
+    assert seconds(payload) == [(1, 0), (1, 1), (1, 2)]
     assert payload.cells[0].state == "done"
     assert payload.cells[0].values[0].direction == "read"
     assert "no-store" in response["Cache-Control"]
@@ -51,10 +51,10 @@ def test_it_gives_each_second_once_as_the_cursor_moves(run: Run) -> None:
     noise = random.Random(1)
     factories.add_seconds(attempt, 2, noise)
     first = live.live_run(run)
-    assert seconds(first) == [(0, 0), (0, 1)]
+    assert seconds(first) == [(1, 0), (1, 1)]
     assert live.live_run(run, first.cursor).samples == ()
     factories.add_seconds(attempt, 2, noise, first=2)
-    assert seconds(live.live_run(run, first.cursor)) == [(0, 2), (0, 3)]
+    assert seconds(live.live_run(run, first.cursor)) == [(1, 2), (1, 3)]
 
 
 def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
@@ -75,7 +75,7 @@ def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> 
     factories.finish_trial(trial(run, 1), began + timedelta(seconds=5), seconds=2)
     factories.finish_trial(trial(run, 2), began + timedelta(seconds=10), seconds=2)
     after = live.live_run(run, before.cursor)
-    assert seconds(after) == [(1, 0), (1, 1), (2, 0), (2, 1)]
+    assert seconds(after) == [(2, 0), (2, 1), (3, 0), (3, 1)]
 
 
 def test_it_hands_out_whole_seconds_in_pages_and_loses_none(run: Run) -> None:
@@ -118,20 +118,20 @@ def test_it_starts_far_back_but_not_without_end(run: Run) -> None:
     attempt = factories.start_trial(trial(run, 0))
     factories.add_seconds(attempt, 10, random.Random(1))
     with patch.object(live, "SAMPLES_AT_FIRST", 4):
-        assert seconds(live.live_run(run)) == [(0, 6), (0, 7), (0, 8), (0, 9)]
+        assert seconds(live.live_run(run)) == [(1, 6), (1, 7), (1, 8), (1, 9)]
 
 
 def test_it_tells_only_cells_that_may_have_changed(run: Run) -> None:
     first = live.live_run(run)
     assert len(first.cells) == run.trial_count
     factories.finish_trial(trial(run, 3), timezone.now())
-    assert [cell.trial for cell in live.live_run(run, first.cursor).cells] == [3]
+    assert [cell.trial for cell in live.live_run(run, first.cursor).cells] == [4]
 
 
 def test_it_repeats_changes_whose_transaction_may_have_been_late(run: Run) -> None:
     factories.finish_trial(trial(run, 0), timezone.now() - timedelta(seconds=10))
     cursor = live.live_run(run).cursor
-    assert [cell.trial for cell in live.live_run(run, cursor).cells] == [0]
+    assert [cell.trial for cell in live.live_run(run, cursor).cells] == [1]
     Move.objects.update(at=timezone.now() - timedelta(hours=1))
     assert live.live_run(run, cursor).cells == ()
 
@@ -140,7 +140,7 @@ def test_it_says_what_runs_now_and_why_a_trial_failed(run: Run) -> None:
     factories.fail_trial(trial(run, 0), reason="fio said nothing for 60 s.")
     factories.start_trial(trial(run, 1))
     payload = live.live_run(run)
-    assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 1, "measuring")]
+    assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 2, "measuring")]
     assert payload.cells[0].reason == "fio said nothing for 60 s."
     assert payload.failed == 1
 
@@ -174,7 +174,7 @@ def test_late_seconds_of_an_attempt_that_was_lost_and_heard_again_are_given_too(
     second = live.live_run(run, first.cursor)
     Attempt.objects.update(state="running")
     factories.add_seconds(attempt, 2, noise, first=2)
-    assert seconds(live.live_run(run, second.cursor)) == [(0, 2), (0, 3)]
+    assert seconds(live.live_run(run, second.cursor)) == [(1, 2), (1, 3)]
 
 
 def test_a_clock_that_runs_back_hides_no_second(run: Run) -> None:
@@ -184,7 +184,7 @@ def test_a_clock_that_runs_back_hides_no_second(run: Run) -> None:
     cursor = live.live_run(run).cursor
     attempt.started_at = timezone.now() - timedelta(days=1)
     factories.add_seconds(attempt, 2, noise, first=2)
-    assert seconds(live.live_run(run, cursor)) == [(0, 2), (0, 3)]
+    assert seconds(live.live_run(run, cursor)) == [(1, 2), (1, 3)]
 
 
 @pytest.mark.parametrize(("offset_ms", "shift_s"), [(None, 0), (900, 0), (-900, 0), (3_600_000, 3600), (-5_000, -5)])

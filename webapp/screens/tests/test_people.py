@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import create_api_token
+from webapp.hosts.models import EnrolmentToken
 from webapp.screens.tests.factories import PASSWORD, make_user
 
 NEW = "clammy-orbit-ferret"
@@ -42,7 +43,7 @@ def is_in(client: Client) -> bool:
 
 
 def test_it_adds_a_person_who_sets_a_password_by_a_link_that_works_once(admin: Client) -> None:
-    shown = admin.post(reverse("add_person"), {"username": "olga", "role": "operator"})
+    shown = admin.post(reverse("add_person"), {"username": "olga", "role": "operator"}, follow=True)
     assert shown["Cache-Control"] == "no-store"
     link = link_in(shown.content.decode())
     browser = Client()
@@ -58,7 +59,8 @@ def test_it_adds_a_person_who_sets_a_password_by_a_link_that_works_once(admin: C
 
 @pytest.mark.parametrize("weak", ["short", "password1234"])
 def test_it_refuses_a_weak_first_password_at_its_field(admin: Client, weak: str) -> None:
-    link = link_in(admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}).content.decode())
+    made = admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}, follow=True)
+    link = link_in(made.content.decode())
     browser = Client()
     address = browser.get(link)["Location"]
     refused = browser.post(address, {"new_password1": weak, "new_password2": weak})
@@ -68,7 +70,8 @@ def test_it_refuses_a_weak_first_password_at_its_field(admin: Client, weak: str)
 
 
 def test_it_lets_nobody_use_the_link_of_an_account_that_is_off(admin: Client) -> None:
-    link = link_in(admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}).content.decode())
+    made = admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"}, follow=True)
+    link = link_in(made.content.decode())
     User.objects.filter(username="olga").update(is_active=False)
     assert "Ask an admin" in Client().get(link, follow=True).content.decode()
 
@@ -141,7 +144,8 @@ def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, m
 def test_it_takes_an_account_back_with_a_new_link(admin: Client) -> None:
     olga = make_user("olga")
     session = log_in("olga", PASSWORD)
-    assert "/set-password/" in admin.post(reverse("reset_password", args=[olga.pk])).content.decode()
+    made = admin.post(reverse("reset_password", args=[olga.pk]), follow=True)
+    assert "/set-password/" in made.content.decode()
     assert not is_in(session)
     assert not is_in(log_in("olga", PASSWORD))
 
@@ -159,7 +163,7 @@ def test_it_changes_ones_own_password_and_ends_the_other_sessions(me: User) -> N
 
 
 def test_it_shows_a_token_once_and_lists_it_by_its_name(admin: Client) -> None:
-    shown = admin.post(reverse("create_token"), {"name": "nightly job"})
+    shown = admin.post(reverse("create_token"), {"name": "nightly job"}, follow=True)
     plain = re.search(r"[0-9a-f]{64}", shown.content.decode())
     assert plain
     assert shown["Cache-Control"] == "no-store"
@@ -203,3 +207,46 @@ def test_it_lists_people_with_a_fixed_number_of_queries(admin: Client, django_as
     for number in range(20):
         create_api_token(user=make_user(f"p{number}"), name="x")
     assert count() == before
+
+
+def shown_once(client: Client, address: str, given: dict[str, str], secret: str) -> None:
+    """The form redirects; the page after it shows the secret once, is asked by HEAD before, and makes nothing new."""
+    answer = client.post(address, given)
+    assert answer.status_code == 302
+    assert not re.search(secret, answer["Location"])
+    entries = AuditEntry.objects.count()
+    kept = list(client.session["shown_once"].values())
+    assert not client.head(answer["Location"]).content
+    first, again = client.get(answer["Location"]), client.get(answer["Location"])
+    assert [one["Cache-Control"] for one in (first, again)] == ["no-store", "no-store"]
+    found = re.search(secret, first.content.decode())
+    assert found
+    assert not any(found[0].split("=")[-1] in each for each in kept)
+    assert not re.search(secret, again.content.decode())
+    assert "was shown once and cannot be shown again" in again.content.decode()
+    assert client.session["shown_once"] == {}
+    assert AuditEntry.objects.count() == entries
+
+
+def test_a_token_is_shown_once_and_a_reload_makes_no_second_one(admin: Client) -> None:
+    shown_once(admin, reverse("create_token"), {"name": "nightly job"}, r"\b[0-9a-f]{64}\b")
+    assert ApiToken.objects.count() == 1
+
+
+def test_a_password_link_is_shown_once_and_a_reload_makes_no_second_one(admin: Client) -> None:
+    link = r"/set-password/\w+/\w"
+    shown_once(admin, reverse("add_person"), {"username": "olga", "role": "viewer"}, link)
+    assert User.objects.count() == 2
+    shown_once(admin, reverse("reset_password", args=[User.objects.get(username="olga").pk]), {}, link)
+
+
+def test_secrets_of_two_forms_in_two_tabs_are_each_shown(admin: Client) -> None:
+    first = admin.post(reverse("add_person"), {"username": "olga", "role": "viewer"})["Location"]
+    second = admin.post(reverse("add_person"), {"username": "otto", "role": "viewer"})["Location"]
+    links = [link_in(admin.get(address).content.decode()) for address in (first, second)]
+    assert links[0] != links[1]
+
+
+def test_an_enrolment_line_is_shown_once_and_a_reload_makes_no_second_one(admin: Client) -> None:
+    shown_once(admin, reverse("make_enrolment"), {"slug": "storage9"}, r"SWEETSPOT_TOKEN=\w+")
+    assert EnrolmentToken.objects.count() == 1

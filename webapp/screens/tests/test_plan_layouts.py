@@ -103,7 +103,7 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     untried = "virtual drives were made with emulated storcli and MegaCli only"
     assert untried in page
     run = factories.make_run(version, [pool])
-    pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/0/")
+    pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/1/")
     for layout_line, said in ((line, True), ("raid0 x2 chunk 64k / xfs", False)):
         run.trials.update(point=run.trials.all()[0].point | {"layout": layout_line})
         assert [untried in operator.get(address).content.decode() for address in pages] == [said, said]

@@ -34,7 +34,7 @@ def test_it_shows_an_older_version_and_knows_no_later_one(operator: Client, targ
 
 
 def test_it_previews_trials_bytes_and_the_fio_job_of_the_one_looked_at(operator: Client, target: Target) -> None:
-    page = operator.get(f"/plans/first-look/?target={target.id}&trial=30").content.decode()
+    page = operator.get(f"/plans/first-look/?target={target.id}&trial=31").content.decode()
     assert 'id="cost-trials">36</span>' in page
     assert 'id="job-title">#31 ' in page
     assert "filename=sweetspot." in page

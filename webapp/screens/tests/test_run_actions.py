@@ -56,17 +56,17 @@ def test_it_names_what_cancelling_stops(operator: Client, run: Run) -> None:
 
 
 def test_it_skips_the_running_trial_and_all_planned_ones_of_a_point(operator: Client, run: Run) -> None:
-    assert "being stopped" in said(operator, "/runs/1/skip/", trial="1", reason="too <slow>")
+    assert "being stopped" in said(operator, "/runs/1/skip/", trial="2", reason="too <slow>")
     assert run.trials.get(index=1).skip_reason == "Skipped by olga: too <slow>"
-    assert "Skipped by olga: too &lt;slow&gt;" in operator.get("/runs/1/trials/1/").content.decode()
-    text = said(operator, "/runs/1/skip/", point="2", trial="2", back="2")
+    assert "Skipped by olga: too &lt;slow&gt;" in operator.get("/runs/1/trials/2/").content.decode()
+    text = said(operator, "/runs/1/skip/", point="3", trial="3", back="3")
     assert "2 trials will not be started" in text
     assert "Skipped by olga." in text
     assert run.trials.filter(reason_code="skipped").count() == 2
 
 
 def test_it_says_why_it_does_nothing(operator: Client, run: Run) -> None:
-    assert "Trial 1 has ended" in said(operator, "/runs/1/skip/", trial="0")
+    assert "Trial 1 has ended" in said(operator, "/runs/1/skip/", trial="1")
     assert "no such trial" in said(operator, "/runs/1/skip/", trial="x")
     Run.objects.update(state="done")
     assert "Run 1 has ended" in said(operator, "/runs/1/pause/")
@@ -75,7 +75,7 @@ def test_it_says_why_it_does_nothing(operator: Client, run: Run) -> None:
 
 def test_notes_keep_their_lines_and_are_no_markup(operator: Client, run: Run) -> None:
     said(operator, "/runs/1/notes/", text="fan <b>off</b>\nat noon")
-    text = said(operator, "/runs/1/notes/", text="about this one", back="0")
+    text = said(operator, "/runs/1/notes/", text="about this one", back="1")
     assert "about this one" in text
     assert "fan &lt;b&gt;" not in text
     page = operator.get("/runs/1/").content.decode()
@@ -104,7 +104,7 @@ def test_a_run_is_started_again_once_however_often_the_form_is_sent(operator: Cl
 
 
 def test_a_viewer_has_no_buttons(viewer: Client, run: Run) -> None:
-    for address in ("/runs/1/", "/runs/1/trials/1/"):
+    for address in ("/runs/1/", "/runs/1/trials/2/"):
         page = viewer.get(address).content.decode()
         for word in ("Pause", "Cancel run", "Skip", "Add note", "Mark invalid", "Run again"):
             assert f">{word}" not in page, (address, word)
@@ -125,10 +125,10 @@ def test_it_tells_what_a_finished_run_came_to(operator: Client, run: Run) -> Non
 def test_it_shows_percentiles_of_the_whole_histogram_and_fios_own_words(operator: Client, run: Run) -> None:
     histogram = Histogram(latency_ns=(1000, 2000, 900_000), counts=(600, 380, 20))
     Result.objects.update(latency=pack(histogram))
-    page = operator.get("/runs/1/trials/0/").content.decode()
+    page = operator.get("/runs/1/trials/1/").content.decode()
     assert '<th scope="row" class="sticky">p99</th><td class="num">900 µs</td>' in page
     assert '<th scope="row" class="sticky">p99.9</th><td class="num">–</td>' in page
-    assert operator.get("/runs/1/trials/1/fio.json").status_code == 404
+    assert operator.get("/runs/1/trials/2/fio.json").status_code == 404
 
 
 def test_it_lists_runs_by_plan_host_person_and_text(operator: Client, run: Run) -> None:

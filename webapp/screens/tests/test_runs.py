@@ -1,7 +1,9 @@
+import re
 from collections.abc import Callable
 
 from django.test import Client
 
+from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
@@ -63,8 +65,8 @@ def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operat
     factories.fail_trial(run.trials.get(index=1), reason="fio 3.33 on storage1 has no psync.")
     page = operator.get("/runs/1/").content.decode()
     result = run.results.get()
-    assert f'data-trial="0"><a href="/runs/1/trials/0/" title="Trial 1: Done">{result.iops / 1000:.1f}k</a>' in page
-    assert 'class="trial state-failed" data-trial="1"' in page
+    assert f'data-trial="1"><a href="/runs/1/trials/1/" title="Trial 1: Done">{result.iops / 1000:.1f}k</a>' in page
+    assert 'class="trial state-failed" data-trial="2"' in page
     assert "fio 3.33 on storage1 has no psync." in page
     assert page.count('class="trial state-planned"') == 22
     assert "Cancel run 1?" in page
@@ -109,7 +111,7 @@ def test_it_says_so_when_a_run_has_ended_before_it_could_be_cancelled(operator: 
 def test_it_shows_what_a_trial_asked_for_and_what_was_there(operator: Client) -> None:
     run = make_run(repeats=3)
     factories.finish_trial(run.trials.get(index=0))
-    page = operator.get("/runs/1/trials/0/").content.decode()
+    page = operator.get("/runs/1/trials/1/").content.decode()
     for text in ("rw=randread", "cpu affinity is not set", "mq-deadline", "kernel.release", "Repeat 3", "exit code 0"):
         assert text in page
 
@@ -117,7 +119,44 @@ def test_it_shows_what_a_trial_asked_for_and_what_was_there(operator: Client) ->
 def test_it_shows_a_failed_trial_with_its_reason_and_a_planned_one_without_numbers(operator: Client) -> None:
     run = make_run(repeats=1)
     factories.fail_trial(run.trials.get(index=0), code="fio_silent", reason="fio said nothing for 60 s.")
-    failed = operator.get("/runs/1/trials/0/").content.decode()
+    failed = operator.get("/runs/1/trials/1/").content.decode()
     assert "fio_silent" in failed
     assert "fio said nothing for 60 s." in failed
-    assert "This trial has not begun" in operator.get("/runs/1/trials/1/").content.decode()
+    assert "This trial has not begun" in operator.get("/runs/1/trials/2/").content.decode()
+
+
+def test_a_trial_has_one_number_on_its_page_in_its_address_and_in_the_api(operator: Client) -> None:
+    run = make_run(repeats=1)
+    factories.fail_trial(run.trials.get(index=0), reason="fio said nothing for 60 s.")
+    factories.start_trial(run.trials.get(index=1))
+    links = re.findall(r'href="/runs/1/trials/(\d+)/">(?:trial )?#(\d+)<', operator.get("/runs/1/").content.decode())
+    assert len(links) > 1
+    assert all(address == number for address, number in links)
+    assert operator.get("/runs/1/trials/0/").status_code == 404
+    assert "<h1>Trial 1: " in operator.get("/runs/1/trials/1/").content.decode()
+    assert "<h1>Trial 12: " in operator.get("/runs/1/trials/12/").content.decode()
+    assert operator.get("/runs/1/trials/13/").status_code == 404
+    live = operator.get("/runs/1/live/").json()
+    assert [now["trial"] for now in live["now"]] == [2]
+    assert sorted(cell["trial"] for cell in live["cells"]) == list(range(1, 13))
+    listed = operator.get("/api/v1/runs/1/trials").json()["items"]
+    assert [trial["number"] for trial in listed] == list(range(1, 13))
+    assert operator.get("/api/v1/runs/1").json()["progress"]["running"] == 2
+
+
+def test_trials_are_skipped_and_noted_by_their_number(operator: Client) -> None:
+    run = make_run(repeats=1)
+    sent = {"content_type": "application/json"}
+    assert operator.post("/api/v1/runs/1/skip", {"trials": [12]}, **sent).status_code == 200  # type: ignore[arg-type]
+    assert [trial.index for trial in run.trials.filter(state="cancelled")] == [11]
+    assert operator.post("/api/v1/runs/1/skip", {"trials": [0]}, **sent).json()["code"] == "trial_unknown"  # type: ignore[arg-type]
+    made = operator.post("/api/v1/runs/1/notes", {"text": "loud", "trial": 12}, **sent).json()  # type: ignore[arg-type]
+    assert made["trial"] == 12
+    operator.post("/runs/1/skip/", {"trial": "11"})
+    operator.post("/runs/1/notes/", {"text": "hot", "back": "12"})
+    assert [note.trial and note.trial.index for note in run.notes.all()] == [11, 11]
+    told = [(entry.action, entry.subject, entry.detail.get("trials")) for entry in AuditEntry.objects.order_by("id")]
+    assert told == [
+        ("run.skip", "run 1", [12]), ("note.add", "run 1 trial 12", None), ("run.skip", "run 1", [11]),
+        ("note.add", "run 1 trial 12", None),
+    ]  # fmt: skip

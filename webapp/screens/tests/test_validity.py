@@ -13,14 +13,14 @@ def run(db: None) -> Run:
 
 
 def test_it_marks_a_trial_and_takes_that_back(operator: Client, run: Run) -> None:
-    page = operator.post("/runs/1/trials/0/invalid/", {"reason": "A <b>backup</b> ran."}, follow=True)
+    page = operator.post("/runs/1/trials/1/invalid/", {"reason": "A <b>backup</b> ran."}, follow=True)
     text = page.content.decode()
     assert '<tr class="distrust" title="Invalid: A &lt;b&gt;backup&lt;/b&gt; ran.">' in text
     results = operator.get("/results/").content.decode()
     assert "1 invalid result left out" in results
     assert "invalid: A &lt;b&gt;backup" in operator.get("/results/?invalid=1").content.decode()
     assert "Trust it again" in text
-    assert "Mark invalid" in operator.post("/runs/1/trials/0/valid/", follow=True).content.decode()
+    assert "Mark invalid" in operator.post("/runs/1/trials/1/valid/", follow=True).content.decode()
     assert not run.results.filter(invalid=True).exists()
 
 
@@ -43,7 +43,7 @@ def test_a_viewer_sees_the_mark_and_no_button(viewer: Client, run: Run) -> None:
     text = viewer.get("/runs/1/").content.decode()
     assert "wrong cable" in text
     assert "Trust it again" not in text
-    assert "Mark invalid" not in viewer.get("/runs/1/trials/0/").content.decode()
+    assert "Mark invalid" not in viewer.get("/runs/1/trials/1/").content.decode()
 
 
 def test_open_pages_learn_that_a_mark_was_set_or_taken_back(operator: Client, run: Run) -> None:
@@ -52,11 +52,11 @@ def test_open_pages_learn_that_a_mark_was_set_or_taken_back(operator: Client, ru
 
     assert 'data-count="0" data-reload' in operator.get("/runs/1/").content.decode()
     before = counts()
-    operator.post("/runs/1/trials/0/invalid/", {"reason": "x"})
-    operator.post("/runs/1/trials/0/invalid/", {"reason": "x"})
+    operator.post("/runs/1/trials/1/invalid/", {"reason": "x"})
+    operator.post("/runs/1/trials/1/invalid/", {"reason": "x"})
     assert counts() == [before[0] + 1, before[1] + 1, 0]
-    operator.post("/runs/1/trials/0/valid/")
+    operator.post("/runs/1/trials/1/valid/")
     operator.post("/runs/1/invalid/", {"reason": "x"})
     assert counts() == [before[0] + 3, before[1] + 3, 0]
-    for page in ("/runs/1/", "/runs/1/trials/0/", "/results/", "/compare/?run=1&invalid=1"):
+    for page in ("/runs/1/", "/runs/1/trials/1/", "/results/", "/compare/?run=1&invalid=1"):
         assert 'data-count="3"' in operator.get(page, follow=True).content.decode()

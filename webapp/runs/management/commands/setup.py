@@ -21,6 +21,7 @@ class Command(BaseCommand):
         install_tidy()
         install_schedules()
         install_keep_broker()
+        install_notices()
         self.stdout.write(f"server key: {signing_key()[0]}")
         plans = ", ".join(plan.slug for plan in load_builtin_plans())
         self.stdout.write(f"built-in plans: {plans}")
@@ -55,6 +56,11 @@ def install_schedules() -> None:
 def install_tidy() -> None:
     """By name: results are above runs."""
     _install("tidy", "webapp.results.tasks.tidy", 86400, "Old samples are thinned out.")
+
+
+def install_notices() -> None:
+    """By name: notices are above runs."""
+    _install("notices", "webapp.notices.tasks.tick", TICK_SECONDS, "Ended runs are announced, notices are sent.")
 
 
 def _install(name: str, task: str, every_s: int, description: str) -> None:

@@ -1,0 +1,22 @@
+"""The viewer's time zone: the browser names it in a cookie, and pages show times in it."""
+
+from collections.abc import Callable
+from zoneinfo import ZoneInfo
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from webapp.core.windows import zone_names
+
+COOKIE = "timezone"
+
+
+def viewers_time_zone(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
+    """Middleware: the cookie's time zone is the current one during the request; UTC where it names none."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        name = request.COOKIES.get(COOKIE, "")
+        with timezone.override(ZoneInfo(name if name in zone_names() else "UTC")):
+            return get_response(request)
+
+    return middleware

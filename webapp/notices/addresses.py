@@ -1,0 +1,123 @@
+"""Where a webhook may go: addresses outside the server's own network, and networks the administrator allows.
+
+A name is resolved once; the addresses found are checked, and the connection is made to one of them. So a name that
+resolves to another address a moment later (DNS rebinding) leads nowhere.
+"""
+
+import ipaddress
+import re
+import socket
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as TooLate
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from webapp.core.errors import Refusal
+
+RESOLVE_LIMIT_S = 5.0
+MOST_URL = 1000
+_MOST_ADDRESSES = 4
+_PORTS = {"http": 80, "https": 443}
+_PRINTABLE = re.compile(r"[\x21-\x7e]+")
+_UNICAST = ipaddress.ip_network("2000::/3")  # all of IPv6 that is routed between networks
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+# Beside what Python's ipaddress knows to be local: metadata services of clouds, and ranges that Python 3.11 leaves out.
+_INSIDE_TOO = [ipaddress.ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24")]
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+# getaddrinfo has no time limit of its own.
+_resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A webhook's address in parts."""
+
+    scheme: str
+    host: str
+    port: int
+    target: str  # path and query
+
+    @property
+    def name(self) -> str:
+        """Host and port, for sentences and for telling receivers apart."""
+        return f"{self.host}:{self.port}"
+
+
+def read_url(url: str) -> Place:
+    """Raises Refusal webhook_url_refused."""
+    if len(url) > MOST_URL or not _PRINTABLE.fullmatch(url):
+        words = f"The address must have 1 to {MOST_URL} ASCII characters without spaces. Encode others as %20."
+        raise Refusal("webhook_url_refused", words)
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise Refusal("webhook_url_refused", f"The address cannot be read: {error}.") from error
+    if parts.scheme not in _PORTS or not host or port == 0:
+        raise Refusal("webhook_url_refused", "The address must look like https://hooks.example.com/path.")
+    if "@" in parts.netloc:
+        raise Refusal("webhook_url_refused", "The address must not contain a user name or password. Remove them.")
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Place(parts.scheme, host, port or _PORTS[parts.scheme], target)
+
+
+def resolve(place: Place) -> list[str]:
+    """The addresses to connect to, all of them checked. Raises Refusal webhook_unresolved or webhook_inside."""
+    found = _resolved(place)
+    if any(_is_inside(address) for address in found):
+        words = (
+            f"{place.host} is inside the server's own network. "
+            "The administrator can allow it with SWEETSPOT_WEBHOOK_NETWORKS."
+        )
+        raise Refusal("webhook_inside", words)
+    return found
+
+
+def _resolved(place: Place) -> list[str]:
+    looked_up = _resolvers.submit(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
+    try:
+        entries = looked_up.result(timeout=RESOLVE_LIMIT_S)
+    except TooLate as error:
+        looked_up.cancel()
+        words = f"The name {place.host} could not be resolved within {RESOLVE_LIMIT_S:g} s. Try again later."
+        raise Refusal("webhook_unresolved", words) from error
+    except (OSError, ValueError) as error:  # UnicodeError, of a name that can be none, is a ValueError
+        words = f"The name {place.host} cannot be resolved. Check its spelling."
+        raise Refusal("webhook_unresolved", words) from error
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MOST_ADDRESSES]
+
+
+def _is_inside(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    faces = list(_faces(address))
+    if any(face in network for face in faces for network in settings.WEBHOOK_NETWORKS):
+        return False
+    return any(_is_local(face) for face in faces)
+
+
+def _faces(address: Address) -> Iterator[Address]:
+    """The address, and the IPv4 address that an IPv6 one stands for."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        yield address
+    elif address.ipv4_mapped:
+        yield address.ipv4_mapped
+    elif address in _NAT64:
+        yield ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF)
+    else:
+        yield address
+        if address.sixtofour:
+            yield address.sixtofour
+        if address.teredo:
+            yield from address.teredo
+
+
+def _is_local(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address not in _UNICAST:
+        return True
+    special = address.is_multicast or address.is_reserved or any(address in network for network in _INSIDE_TOO)
+    return special or not address.is_global

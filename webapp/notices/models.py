@@ -1,0 +1,108 @@
+"""Subscriptions of people, and the notices that are sent to them (an outbox).
+
+Notice:  pending ──► sent
+            ├──────► failed   (gave up, or nobody wants it any more)
+            └◄────── failed   (a person sends it again)
+"""
+
+import uuid
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from webapp.plans.models import Plan
+
+
+class Event(models.TextChoices):
+    """What people can be told about."""
+
+    ENDED = "ended", "Run ended"  # done or cancelled
+    FAILED = "failed", "Run failed"
+    LATE = "late", "Run is late"
+    MISSED = "missed", "Scheduled run missed"
+
+
+TEST = "test"  # the event of a test notice; nobody subscribes to it
+
+
+class Channel(models.TextChoices):
+    EMAIL = "email", "E-mail"
+    WEBHOOK = "webhook", "Webhook"
+
+
+class NoticeState(models.TextChoices):
+    PENDING = "pending", "Pending"
+    SENT = "sent", "Sent"
+    FAILED = "failed", "Failed"
+
+
+class Subscription(models.Model):
+    """Which events of which plan one person wants to be told about, and by which channel."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="subscriptions")
+    channel = models.CharField(max_length=10, choices=Channel.choices)
+    url = models.CharField(max_length=1000, blank=True)  # of a webhook; an e-mail goes to the person's address
+    secret = models.BinaryField(max_length=300, default=b"")  # of a webhook, encrypted: see notices.signing
+    secret_shown_at = models.DateTimeField(null=True)  # the page shows a secret once
+    plan = models.ForeignKey(Plan, on_delete=models.CASCADE, null=True, related_name="+")  # null: every plan
+    events = ArrayField(models.CharField(max_length=10, choices=Event.choices))
+    created_at = models.DateTimeField(auto_now_add=True)
+    paused_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(channel=Channel.EMAIL, url="") | (Q(channel=Channel.WEBHOOK) & ~Q(url="")),
+                name="subscription_webhook_has_url",
+            ),
+            models.CheckConstraint(condition=Q(events__len__gt=0), name="subscription_has_events"),
+            models.UniqueConstraint(
+                fields=["user", "channel", "url", "plan"], nulls_distinct=False, name="subscription_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        about = f"the plan {self.plan.slug}" if self.plan else "every plan"
+        return f"{self.get_channel_display()} about {about}"
+
+
+class Notice(models.Model):
+    """One event for one subscription: what is said is frozen, how its delivery goes is not."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)  # of the delivery, same on retries
+    subscription = models.ForeignKey(Subscription, on_delete=models.CASCADE, related_name="notices")
+    event = models.CharField(max_length=10)  # an Event, or TEST
+    dedupe = models.CharField(max_length=200)  # names the occurrence, e.g. run:17:ended
+    subject = models.CharField(max_length=200)
+    text = models.TextField()
+    payload = models.JSONField()  # the body for webhooks
+    state = models.CharField(max_length=10, choices=NoticeState.choices, default=NoticeState.PENDING)
+    tries = models.PositiveSmallIntegerField(default=0)
+    next_try_at = models.DateTimeField()
+    give_up_at = models.DateTimeField()  # no try is made later
+    claim = models.UUIDField(null=True)  # of the task that sends it now
+    claimed_until = models.DateTimeField(null=True)  # a claim that is older belongs to a task that died
+    created_at = models.DateTimeField()
+    sent_at = models.DateTimeField(null=True)
+    last_error = models.CharField(max_length=500, blank=True)  # in words; of the last try that failed
+
+    class Meta:
+        ordering = ["-created_at", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["subscription", "dedupe"], name="notice_once"),
+            models.CheckConstraint(condition=Q(state__in=NoticeState.values), name="notice_state_known"),
+        ]
+        indexes = [
+            # the tick looks only at what is due, which is little
+            models.Index(fields=["next_try_at"], name="notice_due", condition=Q(state="pending")),
+            # the last delivery of a subscription
+            models.Index(fields=["subscription", "-created_at"], name="notice_latest"),
+            # old ones are deleted
+            models.Index(fields=["created_at"], name="notice_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return self.subject

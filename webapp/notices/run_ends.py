@@ -1,0 +1,95 @@
+"""Announces runs that have ended, each once."""
+
+import logging
+from collections import Counter
+from datetime import UTC, datetime
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import Count
+from django.utils import timezone
+
+from webapp.core.formatting import duration
+from webapp.notices.models import Event
+from webapp.notices.services import announce
+from webapp.runs.models import Run, RunState, TrialState
+
+log = logging.getLogger(__name__)
+
+MOST_AT_ONCE = 100
+
+
+def announce_ended_runs() -> None:
+    """A run that cannot be announced does not keep the others from it; the next tick tries it again."""
+    waiting = Run.objects.filter(ended_at__isnull=False, announced_at=None).order_by("ended_at")
+    for run_id in list(waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]):
+        try:
+            announce_run(run_id)
+        except Exception:
+            log.exception("run %s was not announced; the next tick tries again.", run_id)
+
+
+@transaction.atomic
+def announce_run(run_id: UUID) -> bool:
+    """Queue its notices; whether this call did it."""
+    if Run.objects.filter(pk=run_id, announced_at=None).update(announced_at=timezone.now()) != 1:
+        return False
+    run = Run.objects.select_related("version__plan").get(pk=run_id)
+    counts = _counts(run)
+    event = Event.FAILED if run.state == RunState.FAILED else Event.ENDED
+    hosts = list(run.trials.order_by("host__slug").values_list("host__slug", flat=True).distinct())
+    announce(
+        event=event,
+        plan=run.version.plan,
+        key=f"run:{run.number}:{event}",
+        subject=f"Run {run.number} of {run.version.plan.title} {_outcome(run, counts)}",
+        text=_text(run, counts, hosts),
+        path=f"/runs/{run.number}/",
+        detail=_detail(run, counts, hosts),
+    )
+    return True
+
+
+def _counts(run: Run) -> Counter[str]:
+    return Counter(dict(run.trials.order_by().values_list("state").annotate(Count("pk"))))
+
+
+def _outcome(run: Run, counts: Counter[str]) -> str:
+    if run.state == RunState.FAILED:
+        return "failed"
+    if run.state == RunState.CANCELLED:
+        return "was cancelled"
+    failed = counts[TrialState.FAILED]
+    return f"is done: {failed} of {run.trial_count} trials failed" if failed else "is done"
+
+
+def _text(run: Run, counts: Counter[str], hosts: list[str]) -> str:
+    done, failed, cancelled = (counts[state] for state in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
+    lines = [f"Run {run.number} of the plan {run.version.plan.title} {_outcome(run, counts)}.", ""]
+    if run.reason:
+        lines.append(f"Reason: {run.reason}")
+    lines.append(f"Trials: {done} done, {failed} failed, {cancelled} cancelled of {run.trial_count}")
+    lines.append(f"Hosts: {', '.join(hosts)}")
+    if run.started_at and run.ended_at:
+        lines.append(f"Started: {_moment(run.started_at)}")
+        took = duration((run.ended_at - run.started_at).total_seconds())
+        lines.append(f"Ended: {_moment(run.ended_at)}, after {took}")
+    return "\n".join(lines)
+
+
+def _moment(at: datetime) -> str:
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _detail(run: Run, counts: Counter[str], hosts: list[str]) -> dict[str, object]:
+    ended = (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED)
+    return {
+        "run": run.number,
+        "state": run.state,
+        "reason_code": run.reason_code,
+        "reason": run.reason,
+        "trials": {"total": run.trial_count, **{state.value: counts[state] for state in ended}},
+        "hosts": hosts,
+        "started_at": run.started_at.isoformat() if run.started_at else None,
+        "ended_at": run.ended_at.isoformat() if run.ended_at else None,
+    }

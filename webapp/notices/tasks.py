@@ -1,0 +1,33 @@
+"""The periodic task. Everything in it may be done twice, or at the same time by two."""
+
+import logging
+
+from django.utils import timezone
+
+from webapp.celery import app
+from webapp.core import heartbeats
+from webapp.notices import outbox
+from webapp.notices.run_ends import announce_ended_runs
+from webapp.notices.sending import send_due
+
+log = logging.getLogger(__name__)
+
+
+@app.task(name="webapp.notices.tasks.tick")
+def tick() -> None:
+    """Every few seconds: announce runs that have ended, send what is due."""
+    heartbeats.note("notices")
+    for step in (announce_ended_runs, deliver):
+        try:
+            step()
+        except Exception:
+            log.exception("%s failed; the next tick tries again.", step.__name__)
+
+
+def deliver() -> None:
+    """Not while another tick is sending: slow receivers must not take both threads from the other periodic tasks."""
+    now = timezone.now()
+    outbox.drop_unwanted(now)
+    outbox.forget_old(now)
+    if not outbox.somebody_sends(now):
+        send_due(now)

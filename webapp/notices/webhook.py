@@ -1,0 +1,132 @@
+"""Sends a notice to a webhook: one POST, no redirects, no proxy, certificates checked, ten seconds in all."""
+
+import json
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+
+from webapp.core.errors import Refusal
+from webapp.notices.addresses import Place, read_url, resolve
+from webapp.notices.failure import Failure
+from webapp.notices.models import Notice
+from webapp.notices.signing import signature, unsealed
+
+LIMIT_S = 10.0
+_TRY_LATER = (408, 425, 429)
+
+
+def send(notice: Notice) -> None:
+    """Raises Failure."""
+    subscription = notice.subscription
+    body = json.dumps(notice.payload, separators=(",", ":")).encode()
+    timestamp = str(int(time.time()))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "Sweetspot",
+        "Sweetspot-Event": notice.event,
+        "Sweetspot-Delivery": str(notice.id),
+        "Sweetspot-Timestamp": timestamp,
+        "Sweetspot-Signature": signature(unsealed(subscription.secret), timestamp, body),
+    }
+    _judge(_post(subscription.url, headers, body))
+
+
+def _post(url: str, headers: dict[str, str], body: bytes) -> int:
+    """The status that the receiver answered with. Raises Failure."""
+    try:
+        place = read_url(url)
+        addresses = resolve(place)
+    except Refusal as refusal:
+        refused = refusal.code != "webhook_unresolved"
+        raise Failure(refusal.message, refused=refused, unreachable=True) from refusal
+    with _connected(place, addresses) as sock, _time_limit(sock, place):
+        connection = _connection(place, sock)
+        try:
+            connection.request(
+                "POST", place.target, body=body, headers=headers, preload_content=False, decode_content=False
+            )
+            return connection.getresponse().status  # nobody needs the body
+        finally:
+            connection.close()
+
+
+@contextmanager
+def _connected(place: Place, addresses: Sequence[str]) -> Iterator[socket.socket]:
+    """A connection to the first address that takes one. Raises Failure."""
+    problem: OSError | None = None
+    for address in addresses:
+        with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as sock:
+            sock.settimeout(LIMIT_S / len(addresses))
+            try:
+                sock.connect((address, place.port))
+            except OSError as error:
+                problem = error
+                continue
+            sock.settimeout(LIMIT_S)
+            yield sock
+            return
+    raise Failure(f"No connection to {place.name}: {_words(problem)}.", unreachable=True) from problem
+
+
+@contextmanager
+def _time_limit(sock: socket.socket, place: Place) -> Iterator[None]:
+    """Cut the connection after the limit, however slowly the receiver goes on answering. Raises Failure."""
+    passed = threading.Event()
+    with sock.dup() as handle:  # TLS takes over the socket itself
+
+        def cut() -> None:
+            passed.set()
+            with suppress(OSError):  # the receiver was faster
+                handle.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(LIMIT_S, cut)
+        timer.start()
+        try:
+            yield
+            if passed.is_set():  # a break in the headers looks like their end
+                raise TimeoutError
+        except (OSError, HTTPError, ValueError) as error:
+            if passed.is_set() or isinstance(error, TimeoutError):
+                words = f"{place.name} did not answer within {LIMIT_S:g} s."
+            else:
+                words = f"The connection to {place.name} broke: {_words(error)}."
+            raise Failure(words, unreachable=True) from error
+        finally:
+            timer.cancel()
+            timer.join()
+
+
+def _connection(place: Place, sock: socket.socket) -> HTTPConnection:
+    """Named for the host, for its Host header and its certificate; connected to the address that was checked."""
+    if place.scheme == "http":
+        plain = HTTPConnection(place.host, place.port)
+        plain._new_conn = lambda: sock  # type: ignore[method-assign]
+        return plain
+    encrypted = HTTPSConnection(place.host, place.port, ssl_context=ssl.create_default_context())
+    encrypted._new_conn = lambda: sock  # type: ignore[method-assign]
+    return encrypted
+
+
+def _judge(status: int) -> None:
+    """Raises Failure for every status that is not 2xx."""
+    if 200 <= status < 300:
+        return
+    if 300 <= status < 400:
+        words = f"The receiver answered {status}, a redirect. Redirects are not followed: enter the final address."
+        raise Failure(words, refused=True)
+    refused = 400 <= status < 500 and status not in _TRY_LATER
+    raise Failure(f"The receiver answered {status}.", refused=refused)
+
+
+def _words(error: BaseException | None) -> str:
+    """The innermost reason: urllib3 wraps errors in errors."""
+    while error is not None and (inner := error.__cause__ or error.__context__):
+        error = inner
+    reason = getattr(error, "verify_message", "") or getattr(error, "strerror", "") or str(error)
+    return reason or type(error).__name__

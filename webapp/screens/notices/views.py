@@ -1,0 +1,150 @@
+"""One's own subscriptions: what there is, and every change to them. Somebody else's are not found."""
+
+from uuid import UUID
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+
+from webapp.core.errors import Refusal
+from webapp.notices import mail, subscribing
+from webapp.notices.models import Channel, Event, Notice, Subscription
+from webapp.notices.selectors import deliveries_of, subscriptions_of
+from webapp.notices.services import send_again, send_test
+from webapp.notices.signing import unsealed
+from webapp.screens.access import own_action, page, person
+from webapp.screens.notices.forms import SubscriptionForm
+
+PER_PAGE = 25
+
+
+@page
+def notices_page(request: HttpRequest) -> HttpResponse:
+    """`?plan=` of a plan's page chooses the plan in the form."""
+    initial = {"plan": request.GET.get("plan"), "events": [Event.ENDED, Event.FAILED]}
+    return _notices(request, SubscriptionForm(initial=initial))
+
+
+def _notices(request: HttpRequest, form: SubscriptionForm) -> HttpResponse:
+    me = person(request)
+    context = {
+        "subscriptions": [(one, [Event(event).label for event in one.events]) for one in subscriptions_of(me)],
+        "deliveries": Paginator(deliveries_of(me), PER_PAGE).get_page(request.GET.get("page")),
+        "form": form,
+        "mail_set_up": mail.is_set_up(),
+    }
+    return render(request, "screens/notices.html", context, status=400 if form.errors else 200)
+
+
+@own_action
+def add(request: HttpRequest) -> HttpResponse:
+    """A webhook's secret is shown on the next page, this once."""
+    form = SubscriptionForm(request.POST)
+    if form.is_valid():
+        channel = Channel(form.cleaned_data["channel"])
+        try:
+            made, _ = subscribing.create_subscription(user=person(request), channel=channel, **form.given)
+        except Refusal as refusal:
+            _refused(form, refusal)
+        else:
+            messages.success(request, "The subscription is added. Send a test notice to try it.")
+            return redirect("notice_secret" if made.url else "notices", *([made.pk] if made.url else []))
+    return _notices(request, form)
+
+
+@page
+def notice_page(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _own(request, pk)
+    initial = {"url": found.url, "plan": found.plan.slug if found.plan else None, "events": found.events}
+    return _notice(request, found, SubscriptionForm(initial=initial, subscription=found))
+
+
+def _notice(request: HttpRequest, found: Subscription, form: SubscriptionForm) -> HttpResponse:
+    context = {"subscription": found, "form": form}
+    return render(request, "screens/notice.html", context, status=400 if form.errors else 200)
+
+
+@own_action
+def change(request: HttpRequest, pk: int) -> HttpResponse:
+    found = _own(request, pk)
+    form = SubscriptionForm(request.POST, subscription=found)
+    if form.is_valid():
+        try:
+            subscribing.change_subscription(subscription=found, **form.given)
+        except Refusal as refusal:
+            _refused(form, refusal)
+        else:
+            messages.success(request, "The subscription is changed.")
+            return redirect("notices")
+    return _notice(request, found, form)
+
+
+@own_action
+def pause(request: HttpRequest, pk: int) -> HttpResponse:
+    subscribing.pause_subscription(subscription=_own(request, pk))
+    messages.success(request, "The subscription is paused. Events during the pause are not sent later.")
+    return redirect("notices")
+
+
+@own_action
+def resume(request: HttpRequest, pk: int) -> HttpResponse:
+    subscribing.resume_subscription(subscription=_own(request, pk))
+    messages.success(request, "The subscription is active again.")
+    return redirect("notices")
+
+
+@own_action
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    subscribing.delete_subscription(subscription=_own(request, pk))
+    messages.success(request, "The subscription and its deliveries are deleted.")
+    return redirect("notices")
+
+
+@own_action
+def test(request: HttpRequest, pk: int) -> HttpResponse:
+    try:
+        send_test(subscription=_own(request, pk))
+        messages.success(request, "The test notice is sent within a few seconds. Reload the page to see its state.")
+    except Refusal as refusal:
+        messages.error(request, refusal.message)
+    return redirect("notices")
+
+
+@page
+def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
+    """The secret of a webhook, shown once after it was made; later only how to renew it."""
+    found = get_object_or_404(Subscription, pk=pk, user=person(request), channel=Channel.WEBHOOK)
+    first = request.method == "GET" and subscribing.mark_secret_shown(subscription=found)
+    context = {"subscription": found, "secret": unsealed(found.secret) if first else ""}
+    response = render(request, "screens/notice_secret.html", context)
+    response["Cache-Control"] = "no-store"
+    return response
+
+
+@own_action
+def renew(request: HttpRequest, pk: int) -> HttpResponse:
+    subscribing.renew_secret(
+        subscription=get_object_or_404(Subscription, pk=pk, user=person(request), channel="webhook")
+    )
+    return redirect("notice_secret", pk)
+
+
+@own_action
+def send_one_again(request: HttpRequest, delivery: UUID) -> HttpResponse:
+    found = get_object_or_404(Notice, pk=delivery, subscription__user=person(request))
+    if send_again(notice=found):
+        messages.success(request, "The notice is sent again within a few seconds. Reload the page to see its state.")
+    else:
+        messages.info(request, "The notice was sent before, or is being sent now.")
+    return redirect("notices")
+
+
+def _own(request: HttpRequest, pk: int) -> Subscription:
+    return get_object_or_404(subscriptions_of(person(request)), pk=pk)
+
+
+def _refused(form: SubscriptionForm, refusal: Refusal) -> None:
+    """At the field that is wrong."""
+    at_url = refusal.code.startswith("webhook_")
+    form.add_error("url" if at_url else None, refusal.message)

@@ -1,0 +1,130 @@
+"""What people do to a schedule, each a POST that leads back to its page."""
+
+from collections.abc import Callable
+from datetime import date
+from uuid import UUID
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.schedules.arming import arm_schedule, disarm_schedule
+from webapp.schedules.models import Occurrence, Schedule
+from webapp.schedules.owners import take_over
+from webapp.schedules.services import (
+    delete_schedule,
+    make_due,
+    restore_schedule,
+    skip_occurrence,
+    switch_off,
+    switch_on,
+)
+from webapp.screens.access import operator_action, person
+from webapp.screens.schedules.arming import end_of_day
+
+
+def _schedule(pk: int) -> Schedule:
+    return get_object_or_404(Schedule, pk=pk, deleted_at=None)
+
+
+def _done(request: HttpRequest, schedule: Schedule, change: Callable[[User], None], said: str) -> HttpResponse:
+    """Make the change and say so, or say why not."""
+    try:
+        change(person(request))
+    except Refusal as refusal:
+        messages.error(request, f"Nothing was changed: {refusal}")
+    else:
+        messages.success(request, said)
+    if request.POST.get("back") == "list":
+        return redirect("schedules")
+    return redirect("schedule", pk=schedule.pk)
+
+
+@operator_action
+def turn_on(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    if schedule.enabled:
+        messages.info(request, f"“{schedule}” was switched on already.")
+        return redirect("schedule", pk=pk)
+    said = f"“{schedule}” is switched on."
+    return _done(request, schedule, lambda by: switch_on(schedule=schedule, by=by), said)
+
+
+@operator_action
+def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    if not schedule.enabled:
+        messages.info(request, f"“{schedule}” was switched off already.")
+        return redirect("schedule", pk=pk)
+    said = f"“{schedule}” is switched off. A run that has started goes on."
+    return _done(request, schedule, lambda by: switch_off(schedule=schedule, by=by), said)
+
+
+@operator_action
+def run_now(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    said = "It is due now and starts within seconds. If something is in the way, the table Runs says what."
+    return _done(request, schedule, lambda by: make_due(schedule=schedule, by=by), said)
+
+
+@operator_action
+def delete(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = get_object_or_404(Schedule, pk=pk)
+    said = f"“{schedule}” is deleted. Its runs stay. Restore brings it back, switched off."
+    return _done(request, schedule, lambda by: delete_schedule(schedule=schedule, by=by), said)
+
+
+@operator_action
+def restore(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = get_object_or_404(Schedule, pk=pk)
+    if schedule.deleted_at is None:
+        messages.info(request, f"“{schedule}” is not deleted.")
+        return redirect("schedule", pk=pk)
+    said = f"“{schedule}” is back, switched off."
+    return _done(request, schedule, lambda by: restore_schedule(schedule=schedule, by=by), said)
+
+
+@operator_action
+def own(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    if schedule.owner_id == person(request).pk:
+        messages.info(request, f"You own “{schedule}” already.")
+        return redirect("schedule", pk=pk)
+    ended = " Its arming has ended." if schedule.armed_until else ""
+    said = f"You are now the owner of “{schedule}”: its runs start in your name.{ended}"
+    return _done(request, schedule, lambda by: take_over(schedule=schedule, by=by), said)
+
+
+@operator_action
+def arm(request: HttpRequest, pk: int) -> HttpResponse:
+    """Until the end of the day that was chosen, in the schedule's time zone."""
+    schedule = _schedule(pk)
+    serials = [text.strip() for text in request.POST.getlist("serial") if text.strip()]
+    try:
+        until = end_of_day(date.fromisoformat(request.POST.get("until", "")), schedule.time_zone)
+    except (ValueError, OverflowError):
+        messages.error(request, "Nothing was changed: choose the last day of the arming.")
+        return redirect("schedule", pk=pk)
+    off = "" if schedule.enabled else " The schedule is still switched off: switch it on."
+    said = f"“{schedule}” is armed until the end of {request.POST['until']} ({schedule.time_zone}).{off}"
+    return _done(
+        request, schedule, lambda by: arm_schedule(schedule=schedule, serials=serials, until=until, by=by), said
+    )
+
+
+@operator_action
+def disarm(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _schedule(pk)
+    if schedule.armed_until is None:
+        messages.info(request, f"“{schedule}” was not armed.")
+        return redirect("schedule", pk=pk)
+    said = f"“{schedule}” is disarmed. A run that has started keeps its arming: disarm that run itself."
+    return _done(request, schedule, lambda by: disarm_schedule(schedule=schedule, by=by), said)
+
+
+@operator_action
+def skip(request: HttpRequest, pk: int, occurrence: UUID) -> HttpResponse:
+    found = get_object_or_404(Occurrence.objects.select_related("schedule"), pk=occurrence, schedule=pk)
+    return _done(request, found.schedule, lambda by: skip_occurrence(occurrence=found, by=by), "It is skipped.")

@@ -1,0 +1,59 @@
+"""The arming of a schedule as its page shows it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from itertools import islice, takewhile
+from zoneinfo import ZoneInfo
+
+from webapp.hosts.models import Target
+from webapp.schedules.arming import LONGEST_ARMING, drives_to_be_armed
+from webapp.schedules.models import Schedule
+from webapp.schedules.timing import due_after
+from webapp.screens.arming import DriveToArm, drives_to_arm
+
+MOST_COUNTED = 1000
+
+
+@dataclass(frozen=True)
+class ArmingCard:
+    """`holds`: armed now, for all of its drives. `before` counts due times until the arming ends."""
+
+    drives: Sequence[DriveToArm]
+    fixed: Sequence[Target]  # drives that the policy of their host does not let anybody overwrite
+    holds: bool
+    ended: bool
+    before: int
+    more_before: bool  # only MOST_COUNTED are counted
+    first_after: datetime | None  # the first due time after the end
+    latest_day: date
+    usual_day: date
+
+
+def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
+    """None where it overwrites nothing."""
+    drives = [] if schedule.deleted_at else drives_to_be_armed(schedule)
+    if not drives:
+        return None
+    until = schedule.armed_until
+    in_time = until is not None and until > now
+    holds = in_time and all(target.arming_serial in schedule.armed_serials for target in drives)
+    end = until if until and in_time else now
+    before = list(takewhile(lambda due: due < end, islice(due_after(schedule, now), MOST_COUNTED)))
+    today = now.astimezone(ZoneInfo(schedule.time_zone)).date()
+    return ArmingCard(
+        drives=drives_to_arm(drives),
+        fixed=[target for target in drives if not target.destroy],
+        holds=holds,
+        ended=until is not None and not in_time,
+        before=len(before),
+        more_before=len(before) == MOST_COUNTED,
+        first_after=next(due_after(schedule, end), None),
+        latest_day=today + LONGEST_ARMING - timedelta(days=2),
+        usual_day=today + timedelta(days=30),
+    )
+
+
+def end_of_day(day: date, zone: str) -> datetime:
+    """When the day is over in this time zone."""
+    return datetime.combine(day + timedelta(days=1), datetime.min.time(), ZoneInfo(zone))

@@ -1,0 +1,142 @@
+"""A month of schedules, day by day: what is due, what ran, what was missed, and maintenance windows."""
+
+import calendar
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta, tzinfo
+
+from webapp.core.windows import Span
+from webapp.hosts.maintenance_windows import next_span, span_at
+from webapp.hosts.models import MaintenanceWindow
+from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
+from webapp.schedules.selectors import occurrences_list
+from webapp.schedules.timing import due_after
+
+SHOWN_A_DAY = 6
+COUNTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more
+MOST_OCCURRENCES = 5000
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A due time: one that lies ahead, or an occurrence."""
+
+    at: datetime
+    schedule: Schedule
+    occurrence: Occurrence | None = None
+
+    @property
+    def missed(self) -> bool:
+        return self.occurrence is not None and self.occurrence.state == OccurrenceState.MISSED
+
+
+@dataclass(frozen=True)
+class Closed:
+    """A maintenance window of a host, as far as it lies in one day."""
+
+    window: MaintenanceWindow
+    from_start: datetime | None  # None: it opened before the day
+    to_end: datetime | None  # None: it closes after the day
+
+
+@dataclass
+class Day:
+    date: date
+    in_month: bool
+    entries: list[Entry] = field(default_factory=list)
+    closed: list[Closed] = field(default_factory=list)
+    uncounted: bool = False  # a schedule is due more often than is counted
+
+    @property
+    def shown(self) -> list[Entry]:
+        """Each schedule once before any schedule twice, so that an hourly one does not hide the others."""
+        first = {entry.schedule.pk: entry for entry in reversed(self.entries)}
+        again = [entry for entry in self.entries if first[entry.schedule.pk] is not entry]
+        chosen = [*sorted(first.values(), key=lambda entry: entry.at), *again][:SHOWN_A_DAY]
+        return sorted(chosen, key=lambda entry: entry.at)
+
+    @property
+    def more(self) -> int:
+        return max(0, len(self.entries) - SHOWN_A_DAY)
+
+    @property
+    def hosts_closed(self) -> list[Closed]:
+        """Each host once, for the grid."""
+        return list({one.window.host_id: one for one in reversed(self.closed)}.values())[::-1]
+
+
+def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> list[list[Day]]:
+    """Weeks from Monday; the first and the last reach into the months beside. Four queries."""
+    weeks = [
+        [Day(day, day.month == month) for day in week] for week in calendar.Calendar().monthdatescalendar(year, month)
+    ]
+    _fill({day.date: day for week in weeks for day in week}, zone, now)
+    return weeks
+
+
+def one_day(day: date, zone: tzinfo, now: datetime) -> Day:
+    found = Day(day, True)
+    _fill({day: found}, zone, now)
+    return found
+
+
+def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> None:
+    start, end = _midnight(min(days), zone), _midnight(max(days) + timedelta(days=1), zone)
+    for occurrence in _occurrences(start, end):
+        day = days[occurrence.due_at.astimezone(zone).date()]
+        day.entries.append(Entry(occurrence.due_at, occurrence.schedule, occurrence))
+    for schedule in Schedule.objects.filter(enabled=True, next_due_at__lt=end):
+        _add_dues(schedule, days, zone, (max(start, now), end))
+    for day in days.values():
+        day.entries.sort(key=lambda entry: entry.at)
+    for window, span in _maintenance(start, end):
+        _add_closed(window, span, days, zone)
+
+
+def _midnight(day: date, zone: tzinfo) -> datetime:
+    return datetime.combine(day, time.min, zone)
+
+
+def _occurrences(start: datetime, end: datetime) -> Iterable[Occurrence]:
+    found = occurrences_list().filter(due_at__gte=start, due_at__lt=end).select_related("schedule", "run", "host")
+    return found.order_by("-due_at", "part")[:MOST_OCCURRENCES]
+
+
+def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime]) -> None:
+    """Due times that lie ahead; of one day at most COUNTED_A_DAY."""
+    start, end = bounds
+    counted: dict[date, int] = defaultdict(int)
+    after = start - timedelta(microseconds=1)
+    while (due := next((found for found in due_after(schedule, after)), None)) is not None and due < end:
+        date_there = due.astimezone(zone).date()
+        counted[date_there] += 1
+        after = due
+        if counted[date_there] > COUNTED_A_DAY:
+            days[date_there].uncounted = True
+            after = _midnight(date_there + timedelta(days=1), zone) - timedelta(microseconds=1)
+        else:
+            days[date_there].entries.append(Entry(due, schedule))
+
+
+def _maintenance(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:
+    for window in MaintenanceWindow.objects.filter(host__archived_at=None).select_related("host"):
+        span = span_at(window, start) or next_span(window, start)
+        while span is not None and span.opens < end:
+            yield window, span
+            span = next_span(window, span.opens)
+
+
+def _add_closed(window: MaintenanceWindow, span: Span, days: dict[date, Day], zone: tzinfo) -> None:
+    last_moment = span.closes - timedelta(microseconds=1)
+    opens, closes = span.opens.astimezone(zone).date(), last_moment.astimezone(zone).date()
+    for day in days.values():
+        if opens <= day.date <= closes:
+            from_start = span.opens if day.date == opens else None
+            to_end = span.closes if day.date == closes else None
+            day.closed.append(Closed(window, from_start, to_end))
+
+
+def missed_of(days: Iterable[Day]) -> Sequence[Entry]:
+    """Of the month, latest first."""
+    return [entry for day in days if day.in_month for entry in day.entries if entry.missed][::-1]

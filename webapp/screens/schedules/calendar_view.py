@@ -1,0 +1,45 @@
+"""The calendar of schedules: a month, and one day of it in full."""
+
+from datetime import MAXYEAR, MINYEAR, date, timedelta
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from webapp.core.windows import DAYS
+from webapp.screens.access import page
+from webapp.screens.schedules.calendar_days import missed_of, month_days, one_day
+
+MISSED_SHOWN = 50
+
+
+@page
+def calendar_page(request: HttpRequest) -> HttpResponse:
+    """`?month=2026-11` shows a month, `?day=2026-11-22` a day below its month; without either the present month."""
+    now, zone = timezone.now(), timezone.get_current_timezone()
+    today = timezone.localdate(now)
+    day = _read(request.GET.get("day", ""))
+    first = _read(f"{request.GET.get('month', '')}-01") or (day or today).replace(day=1)
+    weeks = month_days(first.year, first.month, zone, now)
+    missed = missed_of(one for week in weeks for one in week)
+    context = {
+        "first": first,
+        "before": (first - timedelta(days=1)).replace(day=1),
+        "after": (first + timedelta(days=31)).replace(day=1),
+        "today": today,
+        "weekdays": DAYS,
+        "weeks": weeks,
+        "day": one_day(day, zone, now) if day else None,
+        "missed": missed[:MISSED_SHOWN],
+        "more_missed": max(0, len(missed) - MISSED_SHOWN),
+    }
+    return render(request, "screens/schedule_calendar.html", context)
+
+
+def _read(text: str) -> date | None:
+    """None for anything that is not a date, or lies too far away to be shown."""
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if MINYEAR + 1 < found.year < MAXYEAR - 1 else None

@@ -1,0 +1,231 @@
+"""The form of a schedule: its fields, and what they say as a `ScheduleSpec`."""
+
+from datetime import datetime, time, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from django import forms
+from django.db.models import Q, QuerySet
+
+from webapp.core.errors import Refusal
+from webapp.core.windows import time_zone
+from webapp.hosts.models import HostGroup, HostState, Target
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import OPEN_RUN_STATES, Priority, Run
+from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
+from webapp.schedules.spec import LONGEST_NOTE, ScheduleSpec, Window
+
+UNITS = {"min": 60, "h": 3600, "s": 1}
+WHERE = (("targets", "Targets"), ("group", "Host group"))
+MOST_OF_A_UNIT = 10**7
+
+
+def schedulable_targets(schedule: Schedule | None) -> QuerySet[Target]:
+    """Targets of every host that is not removed, also of one that is away; and those that the schedule has now."""
+    usable = Q(in_policy=True) & ~Q(host__state=HostState.REVOKED) & ~Q(kind="slot")
+    found = Target.objects.filter(usable | Q(schedules=schedule) if schedule else usable)
+    return found.select_related("host").distinct()
+
+
+class ScheduleForm(forms.Form):
+    """Reads what was typed. What a schedule refuses, `checking` says; here are only values that cannot be read."""
+
+    name = forms.CharField(required=False, max_length=200)
+    version = forms.ModelChoiceField(PlanVersion.objects.none(), error_messages={"required": "Choose a plan."})
+    on = forms.ChoiceField(choices=WHERE, required=False)
+    target = forms.ModelMultipleChoiceField(Target.objects.none(), required=False)
+    group = forms.ModelChoiceField(HostGroup.objects.all(), required=False)
+    group_order = forms.ChoiceField(choices=GroupOrder.choices, required=False)
+    trigger = forms.ChoiceField(choices=Trigger.choices, error_messages={"required": "Choose when it runs."})
+    once_date = forms.DateField(required=False)
+    once_time = forms.TimeField(required=False)
+    cron = forms.CharField(required=False, max_length=100)
+    after_schedule = forms.ModelChoiceField(Schedule.objects.none(), required=False)
+    after_run = forms.ModelChoiceField(Run.objects.none(), required=False, to_field_name="number")
+    condition = forms.ChoiceField(choices=Condition.choices, required=False)
+    time_zone = forms.CharField(required=False, max_length=64)
+    windowed = forms.BooleanField(required=False)
+    window_opens = forms.TimeField(required=False)
+    window_closes = forms.TimeField(required=False)
+    window_days = forms.TypedMultipleChoiceField(
+        choices=[(day, day) for day in range(7)], coerce=int, required=False
+    )  # fmt: skip
+    start_within = forms.IntegerField(
+        min_value=1, max_value=MOST_OF_A_UNIT, error_messages={"required": "Enter the latest start."}
+    )
+    start_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS])
+    deadline = forms.IntegerField(min_value=1, max_value=MOST_OF_A_UNIT, required=False)
+    deadline_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS], required=False)
+    at_deadline = forms.ChoiceField(choices=AtDeadline.choices, required=False)
+    overlap = forms.ChoiceField(choices=Overlap.choices, required=False)
+    priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, required=False)
+    note = forms.CharField(required=False, max_length=LONGEST_NOTE * 4, strip=False)
+
+    def __init__(self, *args: Any, schedule: Schedule | None, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._choose_from("target", schedulable_targets(schedule))
+        self._choose_from("version", PlanVersion.objects.select_related("plan"))
+        self._choose_from("after_schedule", other_schedules(schedule))
+        self._choose_from("after_run", open_runs())
+
+    def _choose_from(self, name: str, rows: QuerySet[Any]) -> None:
+        field = self.fields[name]
+        assert isinstance(field, forms.ModelChoiceField)
+        field.queryset = rows
+
+    def clean_window_opens(self) -> time | None:
+        return self._needed_with_window("window_opens", "Enter when the window opens.")
+
+    def clean_window_closes(self) -> time | None:
+        return self._needed_with_window("window_closes", "Enter when the window closes.")
+
+    def _needed_with_window(self, name: str, words: str) -> time | None:
+        found: time | None = self.cleaned_data[name]
+        if self.cleaned_data.get("windowed") and found is None:
+            raise forms.ValidationError(words)
+        return found
+
+
+def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
+    """Those that it may follow."""
+    found = Schedule.objects.filter(deleted_at=None)
+    return found.exclude(pk=schedule.pk) if schedule else found
+
+
+def open_runs() -> QuerySet[Run]:
+    return Run.objects.filter(state__in=OPEN_RUN_STATES).select_related("version__plan")
+
+
+def spec_from(form: ScheduleForm) -> ScheduleSpec:
+    """What was typed; a value that could not be read is left at its default. Raises Refusal for a time of a gap.
+
+    `form` was cleaned before.
+    """
+    data = form.cleaned_data
+    grouped = data.get("on") == "group"
+    zone = data.get("time_zone", "").strip() or "UTC"
+    return ScheduleSpec(
+        name=data.get("name", ""),
+        version=data["version"],
+        trigger=Trigger(data.get("trigger") or Trigger.CRON),
+        targets=() if grouped else _as_listed(form, list(data.get("target") or ())),
+        group=data.get("group") if grouped else None,
+        group_order=GroupOrder(data.get("group_order") or GroupOrder.SIDE_BY_SIDE),
+        once_at=_once_at(data, zone),
+        cron=data.get("cron", ""),
+        time_zone=zone,
+        after_schedule=data.get("after_schedule"),
+        after_run=data.get("after_run"),
+        condition=Condition(data.get("condition") or Condition.DONE),
+        window=_window(data),
+        start_within_s=(data.get("start_within") or 1) * UNITS[data.get("start_unit") or "h"],
+        deadline_s=_deadline(data),
+        at_deadline=AtDeadline(data.get("at_deadline") or AtDeadline.NOTIFY),
+        overlap=Overlap(data.get("overlap") or Overlap.SKIP),
+        priority=Priority(data.get("priority") or Priority.NORMAL),
+        note=data.get("note", ""),
+    )
+
+
+def _as_listed(form: ScheduleForm, targets: list[Target]) -> tuple[Target, ...]:
+    places = {key: place for place, key in enumerate(form.data.getlist("target"))}  # type: ignore[attr-defined]
+    return tuple(sorted(targets, key=lambda target: places.get(str(target.pk), len(places))))
+
+
+def _once_at(data: dict[str, Any], zone: str) -> datetime | None:
+    """Raises Refusal once_refused for a time that does not exist; of a time that exists twice, the first is meant."""
+    date, at = data.get("once_date"), data.get("once_time")
+    if not date or at is None or data.get("trigger") != Trigger.ONCE:
+        return None
+    try:
+        there = datetime.combine(date, at, time_zone(zone))
+    except Refusal:
+        there = datetime.combine(date, at, ZoneInfo("UTC"))  # the time zone itself is refused elsewhere
+    try:
+        moment = there.astimezone(ZoneInfo("UTC"))
+        exists = moment.astimezone(there.tzinfo).replace(tzinfo=None) == there.replace(tzinfo=None)
+    except OverflowError as error:
+        raise Refusal("once_refused", "Choose a date of this century.") from error
+    if not exists:
+        words = f"{at:%H:%M} does not exist on {date} in {zone}: clocks are set forward. Choose another time."
+        raise Refusal("once_refused", words)
+    return moment
+
+
+def _window(data: dict[str, Any]) -> Window | None:
+    opens, closes = data.get("window_opens"), data.get("window_closes")
+    if not data.get("windowed") or opens is None or closes is None:
+        return None
+    return Window(tuple(data.get("window_days") or ()), opens, closes)
+
+
+def _deadline(data: dict[str, Any]) -> int | None:
+    number = data.get("deadline")
+    return number * UNITS[data.get("deadline_unit") or "h"] if number else None
+
+
+def values_of(schedule: Schedule) -> dict[str, Any]:
+    """The fields of a schedule as they are shown when it is edited."""
+    zone = ZoneInfo(schedule.time_zone)
+    once = schedule.once_at.astimezone(zone) if schedule.once_at else None
+    start, start_unit = _in_units(schedule.start_within_s)
+    deadline, deadline_unit = _in_units(schedule.deadline_s) if schedule.deadline_s else ("", "h")
+    return {
+        "name": schedule.name,
+        "version": schedule.version_id,
+        "on": "group" if schedule.group_id else "targets",
+        "target": list(schedule.target_order),
+        "group": schedule.group_id,
+        "group_order": schedule.group_order,
+        "trigger": schedule.trigger,
+        "once_date": f"{once:%Y-%m-%d}" if once else "",
+        "once_time": f"{once:%H:%M}" if once else "",
+        "cron": schedule.cron,
+        "after_schedule": schedule.after_schedule_id,
+        "after_run": schedule.after_run.number if schedule.after_run else None,
+        "condition": schedule.condition,
+        "time_zone": schedule.time_zone,
+        "windowed": bool(schedule.window_days),
+        "window_opens": f"{schedule.window_opens:%H:%M}" if schedule.window_opens else "",
+        "window_closes": f"{schedule.window_closes:%H:%M}" if schedule.window_closes else "",
+        "window_days": schedule.window_days,
+        "start_within": start,
+        "start_unit": start_unit,
+        "deadline": deadline,
+        "deadline_unit": deadline_unit,
+        "at_deadline": schedule.at_deadline,
+        "overlap": schedule.overlap,
+        "priority": schedule.priority,
+        "note": schedule.note,
+    }
+
+
+def _in_units(seconds: int) -> tuple[int, str]:
+    unit = next(unit for unit in ("h", "min", "s") if seconds % UNITS[unit] == 0)
+    return seconds // UNITS[unit], unit
+
+
+def values_of_new(zone: str, now: datetime) -> dict[str, Any]:
+    """What a new form begins with: every night, in the viewer's time zone."""
+    tomorrow = now.astimezone(ZoneInfo(zone)) + timedelta(days=1)
+    return {
+        "on": "targets",
+        "target": [],
+        "group_order": GroupOrder.SIDE_BY_SIDE,
+        "trigger": Trigger.CRON,
+        "once_date": f"{tomorrow:%Y-%m-%d}",
+        "once_time": "22:00",
+        "cron": "0 22 * * *",
+        "condition": Condition.DONE,
+        "time_zone": zone,
+        "window_opens": "22:00",
+        "window_closes": "06:00",
+        "window_days": list(range(7)),
+        "start_within": 1,
+        "start_unit": "h",
+        "deadline": "",
+        "deadline_unit": "h",
+        "at_deadline": AtDeadline.NOTIFY,
+        "overlap": Overlap.SKIP,
+        "priority": Priority.NORMAL,
+    }

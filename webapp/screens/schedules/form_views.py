@@ -1,0 +1,229 @@
+"""A new schedule, a changed one, and what it would do while it is typed."""
+
+from typing import Any
+
+import msgspec
+from django.contrib import messages
+from django.db.models import F, Max
+from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.windows import DAYS, zone_names
+from webapp.hosts.models import HostGroup
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import Priority
+from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
+from webapp.schedules.selectors import schedules_list
+from webapp.schedules.services import change_schedule, create_schedule
+from webapp.screens.access import operator_action, own_action, page, person
+from webapp.screens.plans.finding import found_version
+from webapp.screens.plans.payloads import PlanAnswer, PlanProblem
+from webapp.screens.schedules.checking import Checked, check, place_of
+from webapp.screens.schedules.form import (
+    ScheduleForm,
+    open_runs,
+    other_schedules,
+    schedulable_targets,
+    values_of,
+    values_of_new,
+)
+from webapp.screens.schedules.previewing import shown_preview
+
+SEVERAL = ("target", "window_days")  # fields with several values
+PRESETS = (
+    ("Every hour", "0 * * * *"),
+    ("Every night at 22:00", "0 22 * * *"),
+    ("Weekdays at 22:00", "0 22 * * 1-5"),
+    ("Every Saturday at 06:00", "0 6 * * 6"),
+    ("First of the month at 06:00", "0 6 1 * *"),
+)
+
+
+def new_schedule(request: HttpRequest) -> HttpResponseBase:
+    return save_new_schedule(request) if request.method == "POST" else show_new_schedule(request)
+
+
+def edit_schedule(request: HttpRequest, pk: int) -> HttpResponseBase:
+    return save_edited_schedule(request, pk) if request.method == "POST" else show_edited_schedule(request, pk)
+
+
+@page
+def show_new_schedule(request: HttpRequest) -> HttpResponse:
+    values = values_of_new(timezone.get_current_timezone_name(), timezone.now())
+    if slug := request.GET.get("plan", ""):
+        version = found_version(slug, request.GET.get("version", ""))
+        values |= {"version": version.pk, "name": version.plan.title}
+    wanted = set(request.GET.getlist("target"))
+    values["target"] = [str(target.pk) for target in schedulable_targets(None) if str(target) in wanted]
+    return _shown(request, values, None)
+
+
+@page
+def show_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _editable(pk)
+    return _shown(request, values_of(schedule), schedule)
+
+
+def _editable(pk: int) -> Schedule:
+    return get_object_or_404(schedules_list(), pk=pk)
+
+
+def _shown(request: HttpRequest, values: dict[str, Any], schedule: Schedule | None) -> HttpResponse:
+    """Nobody has typed yet: what is missing is not said."""
+    checked = _checked(request, _as_typed(values), schedule)
+    return _page(request, checked, values, schedule, problems={})
+
+
+def _as_typed(values: dict[str, Any]) -> QueryDict:
+    """The values as a form would send them."""
+    data = QueryDict(mutable=True)
+    for name, value in values.items():
+        if isinstance(value, list):
+            data.setlist(name, [str(one) for one in value])
+        elif value is True:
+            data[name] = "on"
+        elif value is not None and value is not False:
+            data[name] = str(value)
+    return data
+
+
+def _checked(request: HttpRequest, data: QueryDict, schedule: Schedule | None) -> Checked:
+    form = ScheduleForm(data, schedule=schedule)
+    return check(form, schedule, by=person(request), now=timezone.now())
+
+
+@operator_action
+def save_new_schedule(request: HttpRequest) -> HttpResponse:
+    checked = _checked(request, request.POST, None)
+    if checked.spec is None or checked.problems or "do" in request.POST:
+        return _page(request, checked, _typed(request.POST), None, problems=checked.problems)
+    try:
+        schedule = create_schedule(spec=checked.spec, by=person(request))
+    except Refusal as refusal:
+        return _refused(request, checked, None, refusal)
+    if schedule.enabled:
+        messages.success(request, f"The schedule “{schedule}” is saved and switched on.")
+    else:
+        messages.warning(
+            request, f"The schedule “{schedule}” is saved and switched off: it overwrites drives. Arm it first."
+        )
+    return redirect("schedule", pk=schedule.pk)
+
+
+@operator_action
+def save_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = _editable(pk)
+    checked = _checked(request, request.POST, schedule)
+    if checked.spec is None or checked.problems or "do" in request.POST:
+        return _page(request, checked, _typed(request.POST), schedule, problems=checked.problems)
+    try:
+        saved = change_schedule(schedule=schedule, spec=checked.spec, by=person(request))
+    except Refusal as refusal:
+        return _refused(request, checked, schedule, refusal)
+    if schedule.enabled and not saved.enabled:
+        messages.warning(request, f"The schedule “{saved}” is saved. It is now switched off: {saved.off_reason}")
+    else:
+        messages.success(request, f"The schedule “{saved}” is saved.")
+    return redirect("schedule", pk=pk)
+
+
+def _refused(request: HttpRequest, checked: Checked, schedule: Schedule | None, refusal: Refusal) -> HttpResponse:
+    """Something changed between the check and the saving."""
+    place = place_of(refusal, checked.spec) if checked.spec else ""
+    return _page(request, checked, _typed(request.POST), schedule, problems={place: refusal.message})
+
+
+def _typed(data: QueryDict) -> dict[str, Any]:
+    """What was sent, to be shown again as it is."""
+    return {name: data.getlist(name) if name in SEVERAL else data.get(name) for name in ScheduleForm.base_fields}
+
+
+@own_action
+def preview_schedule(request: HttpRequest) -> HttpResponse:
+    """JSON: what is wrong at which field, and the preview as HTML. Reads the form, touches nothing."""
+    key = request.POST.get("schedule", "")
+    schedule = _editable(int(key)) if key.isdecimal() and len(key) < 10 else None
+    checked = _checked(request, request.POST, schedule)
+    shown = shown_preview(checked, timezone.now())
+    # msgspec takes plain text only, and a SafeString plus a plain one is plain
+    html = render_to_string("screens/parts/schedule_preview.html", {"shown": shown}, request) + ""
+    found = tuple(PlanProblem(place=place, message=message) for place, message in checked.problems.items())
+    said = shown.when or "The trigger cannot be read yet."
+    answer = PlanAnswer(problems=found, html=html, said=said)
+    return HttpResponse(msgspec.json.encode(answer), content_type="application/json")
+
+
+def _page(
+    request: HttpRequest,
+    checked: Checked,
+    values: dict[str, Any],
+    schedule: Schedule | None,
+    *,
+    problems: dict[str, str],
+) -> HttpResponse:
+    values = _as_text(values)
+    plan_is_fixed = schedule is not None or "plan" in request.GET
+    context = {
+        "schedule": schedule,
+        "values": values,
+        "problems": problems,
+        "problem": problems.get("", ""),
+        "shown": shown_preview(checked, timezone.now()),
+        "plan_is_fixed": plan_is_fixed,
+        "versions": _versions_of_plan(values["version"], schedule) if plan_is_fixed else _newest_versions(),
+        "targets": schedulable_targets(schedule),
+        "groups": HostGroup.objects.all(),
+        "group_orders": GroupOrder.choices,
+        "triggers": Trigger.choices,
+        "presets": PRESETS,
+        "schedules": other_schedules(schedule),
+        "runs": open_runs(),
+        "conditions": Condition.choices,
+        "zones": sorted(zone_names()),
+        "days": [(str(number), name) for number, name in enumerate(DAYS)],
+        "units": _units(values),
+        "at_deadlines": AtDeadline.choices,
+        "overlaps": Overlap.choices,
+        "priorities": [(str(value), text) for value, text in Priority.choices],
+    }
+    refused = bool(problems) and "do" not in request.POST
+    return render(request, "screens/schedule_form.html", context, status=400 if refused else 200)
+
+
+def _as_text(values: dict[str, Any]) -> dict[str, Any]:
+    """Every field as the template compares it: a text, or a list of texts; "" for nothing."""
+    found: dict[str, Any] = {}
+    for name in ScheduleForm.base_fields:
+        value = values.get(name)
+        if name in SEVERAL:
+            found[name] = [str(one) for one in value or ()]
+        else:
+            found[name] = "" if value is None or value is False else str(value)
+    return found
+
+
+def _units(values: dict[str, Any]) -> list[tuple[str, str]]:
+    """Seconds are offered only where somebody set them."""
+    in_seconds = "s" in (values["start_unit"], values["deadline_unit"])
+    return [("min", "minutes"), ("h", "hours"), *([("s", "seconds")] if in_seconds else [])]
+
+
+def _versions_of_plan(key: str, schedule: Schedule | None) -> list[PlanVersion]:
+    """The version that the schedule has, the chosen one and the newest of its plan."""
+    known = PlanVersion.objects.select_related("plan")
+    chosen = known.filter(pk=int(key)).first() if key.isdecimal() and len(key) < 18 else None
+    has = schedule.version if schedule else chosen
+    newest = known.filter(plan=has.plan_id).order_by("-number").first() if has else None
+    found = {one.pk: one for one in (has, chosen, newest) if one and has and one.plan_id == has.plan_id}
+    return list(found.values())
+
+
+def _newest_versions() -> list[PlanVersion]:
+    """The newest version of every plan."""
+    versions = PlanVersion.objects.select_related("plan").filter(plan__deleted_at=None)
+    newest = versions.annotate(newest=Max("plan__versions__number")).filter(number=F("newest"))
+    return list(newest.order_by("plan__title"))

@@ -1,0 +1,27 @@
+"""Occurrences as pages show them: with the outcome of their run."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence
+from webapp.screens.outcome import Outcome, outcome
+
+
+@dataclass(frozen=True)
+class Happened:
+    """`outcome` is of a run that has ended, else None."""
+
+    occurrence: Occurrence
+    run: Run | None
+    outcome: Outcome | None
+
+
+def happened(occurrences: Iterable[Occurrence]) -> list[Happened]:
+    """`occurrences` come from `selectors.occurrences_list`, which counts the marked trials."""
+    return [_happened(one, getattr(one, "marked", 0)) for one in occurrences]
+
+
+def _happened(occurrence: Occurrence, marked: int) -> Happened:
+    run = occurrence.run
+    return Happened(occurrence, run, outcome(run, marked=marked) if run and run.ended_at else None)

@@ -1,0 +1,136 @@
+"""One number for each run of a schedule, over time, as a small line."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypedDict
+from uuid import UUID
+
+from django.db.models import Avg, BigIntegerField, FloatField, Func, Max
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast, Exp, Ln
+
+from webapp.core import formatting
+from webapp.results.models import Result
+from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence, Schedule
+
+MOST_RUNS = 100
+SMALL_BLOCK_BYTES = 128 * 1024  # below it, operations count; from it on, bytes
+WIDTH, HEIGHT, MARGIN = 240, 40, 4  # of the drawing, px
+
+
+@dataclass(frozen=True)
+class Value:
+    due_at: datetime
+    run: Run
+    number: float | None  # None: the run has no result that counts
+    text: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """One host. `pieces` are the points of polylines, broken where a run has no result; `dots` are single points."""
+
+    label: str
+    values: Sequence[Value]
+    first: Value
+    last: Value
+    change: str
+    pieces: Sequence[str]
+    dots: Sequence[tuple[float, float]]
+
+
+@dataclass(frozen=True)
+class Trend:
+    metric: str
+    lines: Sequence[Line]
+    width: int = WIDTH
+    height: int = HEIGHT
+
+
+def trend(schedule: Schedule) -> Trend | None:
+    """Of the latest MOST_RUNS runs that have ended; None without any result. Two queries.
+
+    A run's value is the geometric mean over its results: of IOPS where every block is smaller than 128 KiB,
+    else of bytes/s. Results that a person marked as invalid do not count.
+    """
+    found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False)
+    found = found.select_related("run__version", "host").order_by("-due_at", "part")[:MOST_RUNS]
+    occurrences = sorted(found, key=lambda one: (one.due_at, one.part))
+    means = _means([one.run_id for one in occurrences])
+    if not means:
+        return None
+    largest = max((row["largest"] for row in means.values() if row["largest"] is not None), default=None)
+    small = largest is not None and largest < SMALL_BLOCK_BYTES
+    key: Literal["iops", "rate"] = "iops" if small else "rate"
+    show = formatting.iops if small else formatting.bytes_per_s
+    by_label: dict[str, list[Value]] = defaultdict(list)
+    for one in occurrences:
+        assert one.run is not None
+        number = means[one.run_id][key] if one.run_id in means else None
+        label = one.run.label or (one.host.slug if one.host else "")
+        by_label[label].append(Value(one.due_at, one.run, number, show(number)))
+    lines = [line for label, values in by_label.items() if (line := _line(label, values))]
+    return Trend("IOPS" if small else "Throughput", lines) if lines else None
+
+
+class Means(TypedDict):
+    run: UUID
+    iops: float
+    rate: float  # bytes/s
+    largest: int | None  # block, bytes
+
+
+def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
+    """By run."""
+    results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
+    block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
+    rows = results.values("run").annotate(iops=_mean("iops"), rate=_mean("bytes_per_s"), largest=Max(block))
+    return {row["run"]: Means(**row) for row in rows}
+
+
+def _mean(field: str) -> Func:
+    """The geometric mean."""
+    return Exp(Avg(Ln(field)), output_field=FloatField())
+
+
+def _line(label: str, values: Sequence[Value]) -> Line | None:
+    numbers = [value.number for value in values if value.number is not None]
+    measured = [value for value in values if value.number is not None]
+    if not measured:
+        return None
+    place = _placed(len(values), min(numbers), max(numbers))
+    pieces: list[list[tuple[float, float]]] = [[]]
+    for step, value in enumerate(values):
+        if value.number is None:
+            pieces.append([])
+        else:
+            pieces[-1].append(place(step, value.number))
+    return Line(
+        label=label,
+        values=values,
+        first=measured[0],
+        last=measured[-1],
+        change=_change(numbers),
+        pieces=[" ".join(f"{x},{y}" for x, y in piece) for piece in pieces if len(piece) > 1],
+        dots=[piece[0] for piece in pieces if len(piece) == 1],
+    )
+
+
+def _placed(count: int, low: float, high: float) -> Callable[[int, float], tuple[float, float]]:
+    """Where a value stands in the drawing: runs side by side, the lowest value at the bottom."""
+    step = (WIDTH - 2 * MARGIN) / max(1, count - 1)
+    scale = (HEIGHT - 2 * MARGIN) / (high - low) if high > low else 0
+
+    def place(index: int, value: float) -> tuple[float, float]:
+        y = HEIGHT - MARGIN - (value - low) * scale if scale else HEIGHT / 2
+        return round(MARGIN + index * step, 1), round(y, 1)
+
+    return place
+
+
+def _change(numbers: Sequence[float]) -> str:
+    """From the first to the last: ×1.05; "" for a single run."""
+    return formatting.ratio(numbers[-1] / numbers[0]) if len(numbers) > 1 else ""

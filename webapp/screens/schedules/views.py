@@ -1,0 +1,109 @@
+"""Schedules: the list, and one schedule with its due times and runs."""
+
+from dataclasses import dataclass
+
+from django.core.paginator import Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, render
+from django.utils import timezone
+
+from webapp.schedules.arming import NOT_ARMED
+from webapp.schedules.models import Schedule, Trigger
+from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list
+from webapp.screens.access import page, person
+from webapp.screens.schedules.arming import arming_card
+from webapp.screens.schedules.dues import ShownDue, next_dues, shown_dues
+from webapp.screens.schedules.history import Happened, happened
+from webapp.screens.schedules.trend import trend
+from webapp.screens.schedules.words import (
+    on_in_words,
+    rules,
+    sentence,
+    when_in_words,
+    window_in_words,
+)
+
+PER_PAGE = 50
+RUNS_PER_PAGE = 25
+SHOWS = (("", "All"), ("on", "Switched on"), ("off", "Switched off"), ("mine", "Mine"))
+
+
+@dataclass(frozen=True)
+class Row:
+    schedule: Schedule
+    on: str
+    when: str
+    window: str
+    last: list[Happened]  # of its latest due time; several for a group of hosts
+    why_off: str  # "" while it is on, and where a person switched it off
+
+
+@page
+def schedules_page(request: HttpRequest) -> HttpResponse:
+    show = request.GET.get("show", "")
+    found = _filtered(schedules_list(deleted=True), show, request)
+    shown = Paginator(found, PER_PAGE).get_page(request.GET.get("page"))
+    schedules = list(shown)
+    last = last_occurrences(schedules)
+    context = {
+        "pages": shown,
+        "rows": [_row(one, happened(last.get(one.pk, ()))) for one in schedules],
+        "show": show,
+        "shows": SHOWS,
+        "any": bool(schedules) or Schedule.objects.filter(deleted_at=None).exists(),
+        "deleted": Schedule.objects.exclude(deleted_at=None).count(),
+    }
+    return render(request, "screens/schedules.html", context)
+
+
+def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> QuerySet[Schedule]:
+    if show == "deleted":
+        return found.exclude(deleted_at=None)
+    found = found.filter(deleted_at=None)
+    match show:
+        case "on":
+            return found.filter(enabled=True)
+        case "off":
+            return found.filter(enabled=False)
+        case "mine":
+            return found.filter(owner=person(request))
+    return found
+
+
+def _row(schedule: Schedule, last: list[Happened]) -> Row:
+    why_off = "" if schedule.enabled or schedule.deleted_at else schedule.off_reason
+    if why_off == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
+        why_off = "Armed, and not switched on yet."
+    return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last, why_off)
+
+
+@page
+def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
+    schedule = get_object_or_404(schedules_list(deleted=True), pk=pk)
+    now = timezone.now()
+    on = on_in_words(schedule)
+    shown = Paginator(occurrences_list().filter(schedule=schedule), RUNS_PER_PAGE).get_page(request.GET.get("page"))
+    context = {
+        "schedule": schedule,
+        "sentence": sentence(schedule, on),
+        "targets": all_targets(schedule),
+        "rules": rules(schedule),
+        "dues": _next(schedule) if schedule.enabled else [],
+        "has_dates": schedule.trigger in (Trigger.CRON, Trigger.ONCE),
+        "zone": "" if schedule.time_zone == timezone.get_current_timezone_name() else schedule.time_zone,
+        "card": arming_card(schedule, now),
+        "pages": shown,
+        "happened": happened(shown),
+        "trend": trend(schedule),
+        "followers": schedule.followers.filter(deleted_at=None),
+        "own": schedule.owner_id == person(request).pk,
+    }
+    return render(request, "screens/schedule.html", context)
+
+
+def _next(schedule: Schedule) -> list[ShownDue]:
+    """Five; the first is the one that the scheduler waits for, which may have come a moment ago."""
+    if schedule.next_due_at is None:
+        return []
+    return [*shown_dues(schedule, [schedule.next_due_at]), *next_dues(schedule, schedule.next_due_at, 4)]

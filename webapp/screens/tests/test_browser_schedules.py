@@ -1,0 +1,97 @@
+"""Schedules in Debian's Chromium: made through the form with its preview, on a wide and on a narrow screen."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, expect
+from pytest_django.live_server_helper import LiveServer
+
+from webapp.core.models import User
+from webapp.hosts.models import Target
+from webapp.schedules.models import Schedule
+from webapp.schedules.tests.factories import a_schedule
+from webapp.screens.tests import factories
+from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, problems
+from webapp.tests.visits import log_in, sideways
+
+__all__ = ["chromium", "problems"]  # fixtures
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+
+
+@pytest.fixture
+def target(transactional_db: None) -> Target:
+    factories.make_version()
+    return factories.make_target(factories.make_host())
+
+
+@pytest.fixture(params=[1440, 390])
+def page(
+    request: pytest.FixtureRequest, chromium: Browser, live_server: LiveServer, target: Target, problems: list[str]
+) -> Iterator[Page]:
+    """An operator in New York, who has never been here."""
+    olga = factories.make_user()
+    context = chromium.new_context(
+        base_url=live_server.url, viewport={"width": request.param, "height": 900}, timezone_id="America/New_York"
+    )
+    log_in(context, live_server.url, olga)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    yield page
+    context.close()
+
+
+def test_a_schedule_is_made_with_a_preview_while_typing(page: Page, problems: list[str]) -> None:
+    page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
+    preview = page.locator("#schedule-preview")
+    expect(page.get_by_label("Time zone")).to_have_value("America/New_York")  # loaded again with the cookie
+    expect(preview).to_contain_text("At 22:00 every day (America/New_York)")
+    page.get_by_label("Name").fill("Weekly check")
+    page.get_by_role("button", name="Every Saturday at 06:00").click()
+    expect(preview).to_contain_text("At 06:00 on Saturday (America/New_York)")
+    page.get_by_label("Time zone").fill("Asia/Tokyo")
+    expect(preview).to_contain_text("There (Asia/Tokyo)")
+    expect(preview.locator("tbody tr")).to_have_count(5)
+    expect(page.get_by_label("From")).to_be_hidden()
+    page.get_by_label("Window: run only").check()
+    page.get_by_label("From").fill("05:00")
+    page.get_by_label("To", exact=True).fill("09:00")
+    expect(preview).to_contain_text("05:00 to 09:00, every day (Asia/Tokyo)")
+    assert sideways(page) <= 0
+    page.get_by_role("button", name="Save schedule").click()
+    expect(page.get_by_text("is saved and switched on.")).to_be_visible()
+    saved = Schedule.objects.get()
+    assert (saved.name, saved.cron, saved.time_zone) == ("Weekly check", "0 6 * * 6", "Asia/Tokyo")
+    assert sideways(page) <= 0
+    assert problems == []
+
+
+def test_a_refusal_stands_at_its_field_while_typing(page: Page, problems: list[str]) -> None:
+    page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
+    line = page.get_by_label("Cron line", exact=True)
+    line.fill("61 * * * *")
+    expect(page.locator("#cron-problem")).to_contain_text("its minute is not valid")
+    expect(line).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_text("1 field wants attention.")).to_be_visible()
+    line.fill("1 * * * *")
+    expect(page.locator("#cron-problem")).to_be_hidden()
+    expect(line).to_have_attribute("aria-invalid", "false")
+    page.get_by_label("Once", exact=True).check()
+    expect(line).to_be_hidden()
+    page.get_by_label("Date").fill("2020-01-01")
+    expect(page.locator("#once-problem")).to_contain_text("has passed")
+    assert problems == []
+
+
+def test_the_calendar_is_read_without_sideways_scrolling(page: Page, target: Target, problems: list[str]) -> None:
+    olga = User.objects.get(username="olga")
+    a_schedule(olga, version=factories.make_version(slug="other"), targets=[target], cron="0 12 * * *", time_zone="UTC")
+    page.goto("/schedules/calendar/")
+    expect(page.locator("[data-zone='America/New_York']").first).to_be_visible()
+    tomorrow = timezone.now() + timedelta(days=1)
+    page.goto(f"/schedules/calendar/?day={tomorrow:%Y-%m-%d}")
+    expect(page.locator("#day")).to_contain_text("nightly")
+    assert sideways(page) <= 0
+    assert problems == []

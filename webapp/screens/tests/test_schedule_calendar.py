@@ -1,0 +1,236 @@
+"""The calendar of schedules, and what other pages say about schedules."""
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time, timedelta
+
+import pytest
+import time_machine
+from django.test import Client
+from django.utils import timezone
+
+from webapp.core.models import User
+from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence, Schedule
+from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
+from webapp.screens.schedules.trend import trend
+from webapp.screens.tests import factories
+from webapp.screens.tests.test_schedules import ended, missed, page_of
+
+NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
+
+
+@pytest.fixture
+def now() -> Iterator[datetime]:
+    with time_machine.travel(NOW, tick=False):
+        yield NOW
+
+
+@pytest.fixture
+def olga(now: datetime, operator: Client) -> User:
+    return User.objects.get(username="olga")
+
+
+@pytest.fixture
+def version(db: None) -> PlanVersion:
+    return factories.make_version()
+
+
+@pytest.fixture
+def nightly(olga: User, version: PlanVersion) -> Schedule:
+    return a_schedule(olga, version=version, targets=[factories.make_target(factories.make_host())])
+
+
+def hourly(olga: User, version: PlanVersion, cron: str = "0 * * * *") -> Schedule:
+    target = factories.make_target(factories.make_host("storage2"))
+    return a_schedule(olga, name="hourly", version=version, targets=[target], cron=cron, time_zone="UTC")
+
+
+def test_weeks_begin_on_monday_and_today_is_marked(operator: Client, nightly: Schedule) -> None:
+    page = page_of(operator, "/schedules/calendar/")
+    assert "November 2026" in page
+    assert page.index('scope="col">Mon') < page.index('scope="col">Sun')
+    assert page.count('<span class="calendar-today">Today</span>') == 1
+    assert page.count('aria-current="date"') == 1
+    assert "?month=2026-10" in page
+    assert "?month=2026-12" in page
+    weeks = month_days(2026, 11, timezone.get_current_timezone(), NOW)
+    assert {week[0].date.weekday() for week in weeks} == {0}
+
+
+def test_it_shows_what_is_due_what_ran_and_what_was_missed_and_why(operator: Client, nightly: Schedule) -> None:
+    run = ended(nightly, 2)
+    missed(nightly, 24, "storage1 was away.")
+    page = page_of(operator, "/schedules/calendar/?month=2026-11")
+    assert f"run {run.number}, done" in page
+    assert "Missed in November 2026" in page
+    assert "storage1 was away." in page
+    assert page.count('<span class="calendar-state">due</span>') == 19  # to the grid's last day, 6 December
+    assert "storage1 was away." in page_of(operator, "/schedules/calendar/?day=2026-11-17")
+
+
+def test_days_are_those_of_the_viewers_time_zone(operator: Client, nightly: Schedule) -> None:
+    operator.cookies["timezone"] = "Asia/Tokyo"
+    page = page_of(operator, "/schedules/calendar/?day=2026-11-20")
+    assert "06:00</time>" in page  # 22:00 in Berlin on the day before
+    assert "Times in Asia/Tokyo" in page
+
+
+def test_an_hourly_schedule_neither_fills_the_day_nor_hides_others(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    hourly(olga, version)
+    day = one_day((NOW + timedelta(days=2)).date(), timezone.get_current_timezone(), NOW)
+    assert len(day.shown) == SHOWN_A_DAY
+    assert "nightly" in [entry.schedule.name for entry in day.shown]
+    assert (day.more, day.uncounted) == (19, False)
+    assert "and 19 more" in page_of(operator, "/schedules/calendar/")
+
+
+def test_a_line_for_every_minute_is_counted_to_a_limit(operator: Client, olga: User, version: PlanVersion) -> None:
+    hourly(olga, version, "* * * * *")
+    day = one_day((NOW + timedelta(days=2)).date(), timezone.get_current_timezone(), NOW)
+    assert (len(day.entries), day.uncounted) == (24, True)
+    assert "and more than 18 more" in page_of(operator, "/schedules/calendar/")
+    assert "is due more than 24 times on this day" in page_of(operator, "/schedules/calendar/?day=2026-11-20")
+
+
+def test_maintenance_windows_of_hosts_are_shown(operator: Client, nightly: Schedule, olga: User) -> None:
+    host = nightly.targets.get().host
+    add_weekly_window(host=host, days=[5], opens=time(22), closes=time(6), zone="UTC", note="Backups", by=olga)
+    starts = datetime(2026, 11, 10, 8, tzinfo=UTC)
+    add_single_window(host=host, starts_at=starts, ends_at=NOW + timedelta(days=1), note="", by=olga)
+    saturday = one_day(date(2026, 11, 21), timezone.get_current_timezone(), NOW)
+    sunday = one_day(date(2026, 11, 22), timezone.get_current_timezone(), NOW)
+    assert saturday.closed[0].from_start == datetime(2026, 11, 21, 22, tzinfo=UTC)
+    assert saturday.closed[0].to_end is None
+    assert sunday.closed[0].to_end == datetime(2026, 11, 22, 6, tzinfo=UTC)
+    page = page_of(operator, "/schedules/calendar/?day=2026-11-21")
+    assert "Backups" in page
+    assert "all day" in page
+    assert "is-closed" in page
+
+
+def test_it_takes_a_fixed_number_of_queries(
+    queries_of: Callable[[str], int], nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    ended(nightly, 1)
+    before = queries_of("/schedules/calendar/")
+    for days in (2, 3, 4):
+        ended(nightly, days)
+        missed(nightly, 24 * days + 1)
+    hourly(olga, version)
+    assert queries_of("/schedules/calendar/") == before
+
+
+@pytest.mark.parametrize("query", ["month=2026-13", "month=x", "day=2026-02-30", "month=0001-01", "month=9999-12"])
+def test_an_address_that_names_no_month_shows_this_month(operator: Client, nightly: Schedule, query: str) -> None:
+    assert "November 2026" in page_of(operator, f"/schedules/calendar/?{query}")
+
+
+def test_the_trend_has_one_value_a_run_and_a_gap_where_a_run_has_none(operator: Client, nightly: Schedule) -> None:
+    runs = [ended(nightly, days) for days in (4, 3, 2, 1)]
+    runs[1].results.all().delete()
+    found = trend(nightly)
+    assert found is not None
+    (line,) = found.lines
+    assert found.metric == "Throughput"  # its largest block is 128 KiB
+    assert [value.number is None for value in line.values] == [False, True, False, False]
+    assert (len(line.dots), len(line.pieces)) == (1, 1)
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "Trend: Throughput" in page
+    assert "no results" in page
+    assert f"from {line.first.text} to {line.last.text}" in page
+
+
+def test_the_trend_is_in_iops_where_every_block_is_small(nightly: Schedule) -> None:
+    run = ended(nightly, 1)
+    run.results.filter(point__block_size=131072).delete()
+    numbers = list(run.results.values_list("iops", flat=True))
+    found = trend(nightly)
+    assert found is not None
+    assert found.metric == "IOPS"
+    product = 1.0
+    for number in numbers:
+        product *= number ** (1 / len(numbers))
+    assert found.lines[0].last.number == pytest.approx(product)
+
+
+def test_results_that_are_marked_as_invalid_are_not_in_the_trend(nightly: Schedule) -> None:
+    run = ended(nightly, 1)
+    run.results.update(invalid=True)
+    assert trend(nightly) is None
+
+
+def test_the_trend_of_a_group_has_a_line_for_each_host(olga: User, version: PlanVersion) -> None:
+    group = a_group(*[factories.make_target(factories.make_host(f"storage{number}")) for number in (1, 2)])
+    schedule = a_schedule(olga, version=version, group=group)
+    for part, label in enumerate("AB"):
+        ended(schedule, 1, part=part, label=label)
+    found = trend(schedule)
+    assert found is not None
+    assert [line.label for line in found.lines] == ["A", "B"]
+
+
+def test_the_page_of_a_run_says_which_schedule_started_it(operator: Client, nightly: Schedule) -> None:
+    run = ended(nightly, 1)
+    page = page_of(operator, f"/runs/{run.number}/")
+    assert "Started by schedule" in page
+    assert f'href="/schedules/{nightly.pk}/"' in page
+    other = factories.make_run(nightly.version, list(nightly.targets.all()))
+    assert "Started by schedule" not in page_of(operator, f"/runs/{other.number}/")
+
+
+def test_the_page_of_a_run_that_its_window_paused_says_so(operator: Client, nightly: Schedule) -> None:
+    run = factories.make_run(nightly.version, list(nightly.targets.all()))
+    words = "Paused outside the window of its schedule: 22:00 to 06:00, every day (UTC)."
+    Run.objects.filter(pk=run.pk).update(state="paused", paused_at=timezone.now(), pause_reason=words)
+    assert words in page_of(operator, f"/runs/{run.number}/")
+
+
+def test_the_page_of_a_plan_lists_its_schedules(operator: Client, nightly: Schedule) -> None:
+    page = page_of(operator, "/plans/first-look/")
+    assert "Schedules of this plan" in page
+    assert f'href="/schedules/{nightly.pk}/"' in page
+    assert "next due" in page
+
+
+def test_the_overview_says_what_is_due_next_and_what_was_missed(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    for hours in (1, 2, 3, 4, 5, 6, 24 * 8):
+        missed(nightly, hours, f"Reason {hours}.")
+    hourly(olga, version, "0 */8 * * *")
+    page = page_of(operator, "/")
+    due_next = page[page.index('id="due-next"') : page.index('id="missed"')]
+    assert due_next.count("<li") == 5
+    assert due_next.index("hourly") < due_next.index("nightly")
+    assert "First look on storage1/scratch" in due_next
+    assert "Reason 1." in page
+    assert "1 more in the calendar" in page
+    assert "Reason 192." not in page
+
+
+def test_the_overview_without_schedules_says_how_to_make_one(operator: Client) -> None:
+    page = page_of(operator, "/")
+    assert "No schedule yet." in page
+    assert "No due time was missed." in page
+
+
+def test_the_page_of_a_person_says_where_their_schedules_go(admin: Client, nightly: Schedule, olga: User) -> None:
+    page = page_of(admin, f"/people/{olga.pk}/")
+    assert "1 owned" in page
+    assert page.count("1 schedule goes to you, switched off and disarmed") == 3
+    admin.post(f"/people/{olga.pk}/deactivate/")
+    nightly.refresh_from_db()
+    assert (nightly.owner.username, nightly.enabled) == ("anna", False)
+    assert "goes to you" not in page_of(admin, f"/people/{olga.pk}/")
+    assert "Its owner olga may no longer run it." in page_of(admin, "/schedules/")
+
+
+def test_an_occurrence_whose_run_was_deleted_is_shown(operator: Client, nightly: Schedule) -> None:
+    ended(nightly, 1)
+    Occurrence.objects.update(run=None)
+    assert "Its run was deleted." in page_of(operator, f"/schedules/{nightly.pk}/")

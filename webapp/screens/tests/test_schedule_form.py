@@ -1,0 +1,270 @@
+"""The form of a schedule: what it begins with, what it refuses, what its preview says."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.core.models import User
+from webapp.hosts.models import Target
+from webapp.plans.models import PlanVersion
+from webapp.schedules.models import Schedule, Trigger
+from webapp.schedules.services import delete_schedule
+from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.screens.tests import factories
+
+
+@pytest.fixture
+def olga(operator: Client) -> User:
+    return User.objects.get(username="olga")
+
+
+@pytest.fixture
+def target(db: None) -> Target:
+    return factories.make_target(factories.make_host())
+
+
+@pytest.fixture
+def typed(target: Target) -> dict[str, Any]:
+    """A form that is complete."""
+    return {
+        "name": "nightly", "version": factories.make_version().pk, "on": "targets", "target": [str(target.pk)],
+        "trigger": "cron", "cron": "0 22 * * *", "time_zone": "Europe/Berlin", "start_within": "90",
+        "start_unit": "min", "deadline": "", "deadline_unit": "h", "at_deadline": "notify", "overlap": "wait",
+        "priority": "1", "note": "Ask first.",
+    }  # fmt: skip
+
+
+def previewed(client: Client, typed: dict[str, Any]) -> dict[str, Any]:
+    response = client.post("/schedules/preview/", typed)
+    assert response.status_code == 200
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def problems(client: Client, typed: dict[str, Any]) -> dict[str, str]:
+    return {one["place"]: one["message"] for one in previewed(client, typed)["problems"]}
+
+
+def test_it_saves_what_was_typed(operator: Client, typed: dict[str, Any], target: Target) -> None:
+    days = {"windowed": "on", "window_opens": "21:00", "window_closes": "06:00", "window_days": ["0", "4"]}
+    limits = {"deadline": "2", "at_deadline": "cancel"}
+    response = operator.post("/schedules/new/", typed | days | limits)
+    saved = Schedule.objects.get()
+    assert response.headers["Location"] == f"/schedules/{saved.pk}/"
+    assert (saved.name, saved.cron, saved.time_zone, saved.trigger) == (
+        "nightly", "0 22 * * *", "Europe/Berlin", Trigger.CRON,
+    )  # fmt: skip
+    assert list(saved.targets.all()) == [target]
+    assert (saved.start_within_s, saved.deadline_s, saved.at_deadline) == (5400, 7200, "cancel")
+    assert (saved.overlap, saved.priority, saved.note) == ("wait", 1, "Ask first.")
+    assert (saved.window_days, str(saved.window_opens), str(saved.window_closes)) == ([0, 4], "21:00:00", "06:00:00")
+
+
+def test_the_page_of_a_plan_leads_to_it_with_version_and_targets(
+    operator: Client, target: Target, typed: dict[str, Any]
+) -> None:
+    page = operator.get(f"/plans/first-look/?target={target.pk}").content.decode()
+    assert "/schedules/new/?plan=first-look&amp;version=1&amp;target=storage1%2Fscratch" in page
+    operator.cookies["timezone"] = "Asia/Tokyo"
+    page = operator.get("/schedules/new/?plan=first-look&version=1&target=storage1/scratch").content.decode()
+    assert f'value="{target.pk}" checked' in page
+    assert 'value="Asia/Tokyo"' in page
+    assert 'id="schedule-problems" role="alert" hidden' in page  # nobody has typed yet: nothing can be wrong
+    assert operator.get("/schedules/new/?plan=nothing").status_code == 404
+
+
+def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, Any], target: Target) -> None:
+    response = operator.post("/schedules/new/", typed | {"cron": "61 22 * * *", "name": "", "note": "Keep this."})
+    assert response.status_code == 400
+    page = response.content.decode()
+    for kept in ('value="61 22 * * *"', "Keep this.", f'value="{target.pk}" checked', 'value="90"'):
+        assert kept in page
+    assert '<option value="1" selected>High</option>' in page
+    assert "2 fields want attention." in page
+    assert not Schedule.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "place", "words"),
+    [
+        ({"name": " "}, "name", "A schedule needs a name"),
+        ({"version": ""}, "version", "Choose a plan."),
+        ({"target": []}, "on", "Choose targets or a host group"),
+        ({"on": "group"}, "on", "Choose targets or a host group"),
+        ({"cron": "0 22 * *"}, "cron", "it needs five fields"),
+        ({"cron": "0 0 30 2 *"}, "cron", "cannot be used"),
+        ({"time_zone": "Berlin"}, "time_zone", "is not a time zone"),
+        ({"trigger": "once"}, "once", "Say at which time"),
+        ({"trigger": "once", "once_date": "2020-01-01", "once_time": "10:00"}, "once", "has passed"),
+        ({"trigger": "once", "once_date": "2027-03-28", "once_time": "02:30"}, "once", "does not exist on 2027-03-28"),
+        ({"trigger": "once", "once_date": "9999-12-31", "once_time": "23:30"}, "once", "Choose a"),
+        ({"trigger": "after_schedule"}, "after_schedule", "Choose the schedule"),
+        ({"trigger": "after_run", "after_run": "7"}, "after_run", "not one of the available choices"),
+        ({"windowed": "on", "window_opens": "21:00"}, "window", "Enter when the window closes."),
+        ({"windowed": "on", "window_opens": "21:00", "window_closes": "22:00"}, "window", "choose at least one day"),
+        (
+            {"windowed": "on", "window_opens": "02:00", "window_closes": "03:00", "window_days": ["0"]},
+            "window", "No due time ever leads to a run",
+        ),
+        ({"start_within": "31", "start_unit": "h", "deadline": "30"}, "deadline", "comes before the latest start"),
+        ({"start_within": ""}, "start_within", "Enter the latest start."),
+        ({"start_within": "1000", "start_unit": "h"}, "start_within", "from 1 minute to 30 days"),
+        ({"deadline": "1000"}, "deadline", "from 1 minute to 30 days"),
+        ({"deadline": "soon"}, "deadline", "Enter a whole number."),
+        ({"note": "x" * 501}, "note", "500 is the most"),
+    ],
+)  # fmt: skip
+def test_every_refusal_stands_beside_its_field(
+    operator: Client, typed: dict[str, Any], changes: dict[str, Any], place: str, words: str
+) -> None:
+    found = problems(operator, typed | changes)
+    assert list(found) == [place]
+    assert words in found[place]
+    assert operator.post("/schedules/new/", typed | changes).status_code == 400
+    assert not Schedule.objects.exists()
+
+
+def test_all_refusals_are_said_at_once(operator: Client, typed: dict[str, Any]) -> None:
+    wrong = {"name": "", "target": [], "cron": "x", "time_zone": "Berlin", "deadline": "1000", "note": "x" * 501}
+    assert set(problems(operator, typed | wrong)) == {"name", "on", "cron", "time_zone", "deadline", "note"}
+
+
+def test_a_plan_that_was_deleted_is_refused(operator: Client, typed: dict[str, Any]) -> None:
+    plan = PlanVersion.objects.get().plan
+    plan.deleted_at = timezone.now()
+    plan.save()
+    assert list(problems(operator, typed)) == ["version"]
+
+
+def test_the_preview_shows_the_next_dates_in_both_time_zones(operator: Client, typed: dict[str, Any]) -> None:
+    operator.cookies["timezone"] = "Asia/Tokyo"
+    html = previewed(operator, typed)["html"]
+    assert "At 22:00 every day (Europe/Berlin)" in html
+    assert "Due (Asia/Tokyo)" in html
+    assert "There (Europe/Berlin)" in html
+    assert html.count("<tr><td>") == 5
+    assert "There (" not in previewed(operator, typed | {"time_zone": "Asia/Tokyo"})["html"]
+
+
+def test_the_preview_says_how_each_rule_behaves(operator: Client, typed: dict[str, Any]) -> None:
+    html = previewed(operator, typed)["html"]
+    assert "90 min after the due time." in html
+    assert "The new run waits until it has ended, up to the latest start." in html
+    assert "02:30 becomes 03:00" in html
+    assert "only the latest is made up for" in html
+    assert "priority high" in html
+    html = previewed(operator, typed | {"time_zone": "UTC"})["html"]
+    assert "02:30" not in html  # its clocks are never changed
+    html = previewed(operator, typed | {"trigger": "once", "once_date": "2027-05-01", "once_time": "10:00"})["html"]
+    assert "Once at 2027-05-01 10:00 (Europe/Berlin)" in html
+    assert "only the latest is made up for" not in html
+
+
+def test_the_preview_says_what_the_window_does_to_each_date(operator: Client, typed: dict[str, Any]) -> None:
+    window = {"windowed": "on", "window_opens": "23:00", "window_closes": "06:00", "window_days": ["0"]}
+    html = previewed(operator, typed | window | {"start_within": "2", "start_unit": "h"})["html"]
+    assert "23:00 to 06:00, Mon (Europe/Berlin)" in html
+    assert "Outside the window: starts when it opens" in html
+    assert "Missed: the window opens after the latest start." in html
+    assert "a trial under way goes on to its end" in html.replace("\n", " ")
+
+
+def test_a_time_that_exists_twice_is_the_first_one(operator: Client, typed: dict[str, Any]) -> None:
+    once = {"trigger": "once", "once_date": "2027-10-31", "once_time": "02:30"}
+    operator.post("/schedules/new/", typed | once)
+    assert Schedule.objects.get().once_at == datetime(2027, 10, 31, 0, 30, tzinfo=UTC)
+
+
+def test_the_preview_names_the_drives_that_would_be_overwritten(operator: Client, typed: dict[str, Any]) -> None:
+    drive = factories.make_drive(factories.make_host("storage9"))
+    html = previewed(operator, typed | {"target": [str(drive.pk)]})["html"]
+    assert "Its runs overwrite drives" in html
+    assert drive.serial in html
+    page = operator.post("/schedules/new/", typed | {"target": [str(drive.pk)]}, follow=True).content.decode()
+    assert "is saved and switched off: it overwrites drives." in page
+    assert not Schedule.objects.get().enabled
+
+
+def test_targets_of_a_host_that_is_away_are_offered(operator: Client, typed: dict[str, Any]) -> None:
+    host = factories.make_host("away", last_seen_at=timezone.now() - timedelta(days=2), state="maintenance")
+    factories.make_target(host, present=False)
+    factories.make_target(factories.make_host("gone", state="revoked"))
+    page = operator.get("/schedules/new/").content.decode()
+    assert "away/scratch" in page
+    assert "not there now" in page
+    assert "gone/scratch" not in page
+
+
+def test_a_host_group_is_taken_one_host_after_another(operator: Client, typed: dict[str, Any], target: Target) -> None:
+    group = a_group(target, factories.make_target(factories.make_host("storage2")))
+    chosen = {"on": "group", "group": group.pk, "group_order": "one_by_one"}
+    html = previewed(operator, typed | chosen)["html"]
+    assert "The next host has its turn when the run before has ended." in html
+    operator.post("/schedules/new/", typed | chosen)
+    saved = Schedule.objects.get()
+    assert (saved.group, saved.group_order, saved.targets.count()) == (group, "one_by_one", 0)
+
+
+def test_it_may_follow_a_schedule_or_an_open_run(
+    operator: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    before = a_schedule(olga, name="fill", version=PlanVersion.objects.get(), targets=[target])
+    run = factories.make_run(PlanVersion.objects.get(), [target], repeats=1)
+    page = operator.get("/schedules/new/").content.decode()
+    assert "Run 1, First look, running" in page
+    follows = {"trigger": "after_schedule", "after_schedule": before.pk, "condition": "any"}
+    assert "After each run of schedule “fill”, however it ends" in previewed(operator, typed | follows)["html"]
+    operator.post("/schedules/new/", typed | {"trigger": "after_run", "after_run": run.number, "condition": "done"})
+    saved = Schedule.objects.get(name="nightly")
+    assert (saved.after_run, saved.condition) == (run, "done")
+
+
+def test_editing_shows_what_is_saved_and_offers_the_newest_version(
+    operator: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    old = PlanVersion.objects.get()
+    schedule = a_schedule(olga, version=old, targets=[target], start_within_s=90, deadline_s=3600)
+    newest = factories.make_version(number=2)
+    page = operator.get(f"/schedules/{schedule.pk}/edit/").content.decode()
+    assert "First look, version 1" in page
+    assert "Use version 2, the newest" in page
+    assert '<option value="0" selected>Normal</option>' in page
+    assert '<option value="s" selected>seconds</option>' in page
+    assert 'value="nightly"' in page
+    operator.post(f"/schedules/{schedule.pk}/edit/", typed | {"version": newest.pk, "name": "later"})
+    schedule.refresh_from_db()
+    assert (schedule.version, schedule.name, schedule.start_within_s) == (newest, "later", 5400)
+
+
+def test_a_schedule_does_not_follow_itself(operator: Client, typed: dict[str, Any], olga: User, target: Target) -> None:
+    schedule = a_schedule(olga, version=PlanVersion.objects.get(), targets=[target])
+    second = a_schedule(
+        olga, name="second", version=PlanVersion.objects.get(), targets=[target], trigger=Trigger.AFTER_SCHEDULE,
+        after_schedule=schedule,
+    )  # fmt: skip
+    circle = typed | {"trigger": "after_schedule", "after_schedule": second.pk, "schedule": schedule.pk}
+    assert "would start each other forever" in problems(operator, circle)["after_schedule"]
+
+
+def test_a_deleted_schedule_is_not_edited(operator: Client, olga: User, target: Target) -> None:
+    schedule = a_schedule(olga, version=factories.make_version(), targets=[target])
+    delete_schedule(schedule=schedule, by=olga)
+    assert operator.get(f"/schedules/{schedule.pk}/edit/").status_code == 404
+
+
+def test_without_script_a_button_shows_the_preview(operator: Client, typed: dict[str, Any]) -> None:
+    response = operator.post("/schedules/new/", typed | {"do": "preview", "cron": "15 3 * * *"})
+    assert response.status_code == 200
+    assert "At 03:15 every day (Europe/Berlin)" in response.content.decode()
+    assert not Schedule.objects.exists()
+
+
+def test_a_viewer_sees_the_form_and_its_preview_but_saves_nothing(viewer: Client, typed: dict[str, Any]) -> None:
+    page = viewer.get("/schedules/new/").content.decode()
+    assert "Saving needs the role operator." in page
+    assert previewed(viewer, typed)["problems"] == []
+    assert viewer.post("/schedules/new/", typed).status_code == 403
+    assert not Schedule.objects.exists()

@@ -1,0 +1,258 @@
+"""The list of schedules and the page of one: what they show, and what people do there."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.core.models import User
+from webapp.plans.models import PlanVersion
+from webapp.runs.models import Run
+from webapp.schedules.models import Occurrence, Schedule, Trigger
+from webapp.schedules.services import delete_schedule, make_due, switch_off
+from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.screens.tests import factories
+
+SERIAL = "S64GNE0R800123"
+
+
+@pytest.fixture
+def olga(operator: Client) -> User:
+    return User.objects.get(username="olga")
+
+
+@pytest.fixture
+def version(db: None) -> PlanVersion:
+    return factories.make_version()
+
+
+@pytest.fixture
+def nightly(olga: User, version: PlanVersion) -> Schedule:
+    return a_schedule(olga, version=version, targets=[factories.make_target(factories.make_host())])
+
+
+@pytest.fixture
+def overwriting(olga: User) -> Schedule:
+    drive = factories.make_drive(factories.make_host("storage9"))
+    version = factories.make_version(slug="overwrites")
+    return a_schedule(olga, name="overwrite", version=version, targets=[drive])
+
+
+def ended(schedule: Schedule, days_ago: int, *, part: int = 0, label: str = "") -> Run:
+    """A due time whose run is done."""
+    due = timezone.now() - timedelta(days=days_ago)
+    target = schedule.targets.first() or factories.make_target(factories.make_host(f"storage{uuid4().hex[:6]}"))
+    run = factories.make_run(schedule.version, [target], by=schedule.owner, repeats=1, started_at=due, label=label)
+    factories.finish_run(run)
+    Occurrence.objects.create(schedule=schedule, due_at=due, part=part, state="ended", run=run, over_at=due)
+    return run
+
+
+def missed(schedule: Schedule, hours_ago: int, reason: str = "storage1 was away.") -> Occurrence:
+    due = timezone.now() - timedelta(hours=hours_ago)
+    return Occurrence.objects.create(
+        schedule=schedule, due_at=due, state="missed", reason_code="latest_start_passed", reason=reason, over_at=due
+    )
+
+
+def page_of(client: Client, url: str) -> str:
+    response = client.get(url)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def posted(client: Client, schedule: Schedule, action: str, **data: object) -> str:
+    """What the page says after the action."""
+    response = client.post(f"/schedules/{schedule.pk}/{action}/", data, follow=True)
+    assert response.status_code == 200
+    return response.content.decode()
+
+
+def test_an_empty_list_says_what_schedules_are_for(operator: Client) -> None:
+    page = page_of(operator, "/schedules/")
+    assert "A schedule runs a plan at set times" in page
+    assert 'href="/plans/"' in page
+
+
+def test_the_list_says_when_on_what_and_what_came_of_it(operator: Client, nightly: Schedule) -> None:
+    run = ended(nightly, 1)
+    page = page_of(operator, "/schedules/")
+    assert "At 22:00 every day (Europe/Berlin)" in page
+    assert "storage1/scratch" in page
+    assert f'href="/runs/{run.number}/"' in page
+    assert "psync" in page  # the headline of the run
+    assert 'role="switch" aria-checked="true"' in page
+    assert "Times in UTC" in page
+
+
+def test_the_list_says_why_a_due_time_was_missed(operator: Client, nightly: Schedule) -> None:
+    missed(nightly, 3)
+    assert "storage1 was away." in page_of(operator, "/schedules/")
+
+
+def test_the_list_takes_a_fixed_number_of_queries(
+    queries_of: Callable[[str], int], nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    ended(nightly, 1)
+    queries_of("/schedules/")  # outcomes are computed once
+    before = queries_of("/schedules/")
+    for number in range(4):
+        target = factories.make_target(factories.make_host(f"more{number}"))
+        ended(a_schedule(olga, name=f"more {number}", version=version, targets=[target]), 1)
+    group = a_group(*[factories.make_target(factories.make_host(f"member{number}")) for number in range(3)])
+    missed(a_schedule(olga, name="group", version=version, group=group), 1)
+    queries_of("/schedules/")
+    assert queries_of("/schedules/") == before
+
+
+def test_it_filters_by_state_and_owner(operator: Client, nightly: Schedule, version: PlanVersion) -> None:
+    other = factories.make_user("otto")
+    off = a_schedule(
+        other, name="sleeping", version=version, targets=[factories.make_target(nightly.targets.get().host, "b")]
+    )
+    switch_off(schedule=off, by=other)
+    assert "sleeping" not in page_of(operator, "/schedules/?show=on")
+    assert "nightly" not in page_of(operator, "/schedules/?show=off")
+    assert "sleeping" not in page_of(operator, "/schedules/?show=mine")
+    assert "sleeping" in page_of(operator, "/schedules/")
+
+
+def test_the_switch_of_the_list_works_and_stays_there(operator: Client, nightly: Schedule) -> None:
+    response = operator.post(f"/schedules/{nightly.pk}/off/", {"back": "list"})
+    assert response.headers["Location"] == "/schedules/"
+    nightly.refresh_from_db()
+    assert not nightly.enabled
+    assert "switched off already" in posted(operator, nightly, "off")
+    assert "is switched on." in posted(operator, nightly, "on")
+    assert "switched on already" in posted(operator, nightly, "on")
+
+
+def test_a_deleted_schedule_can_be_restored(operator: Client, nightly: Schedule) -> None:
+    assert "Restore" in posted(operator, nightly, "delete")
+    assert ">nightly<" not in page_of(operator, "/schedules/")
+    assert "Show deleted (1)" in page_of(operator, "/schedules/")
+    assert ">nightly<" in page_of(operator, "/schedules/?show=deleted")
+    assert operator.post(f"/schedules/{nightly.pk}/on/").status_code == 404
+    assert "is back, switched off" in posted(operator, nightly, "restore")
+    assert "is not deleted" in posted(operator, nightly, "restore")
+
+
+def test_one_that_others_follow_is_not_deleted(operator: Client, nightly: Schedule, olga: User) -> None:
+    follower = a_schedule(
+        olga, name="drain", version=nightly.version, targets=list(nightly.targets.all()),
+        trigger=Trigger.AFTER_SCHEDULE, after_schedule=nightly,
+    )  # fmt: skip
+    assert "Nothing was changed: Other schedules follow this one: drain" in posted(operator, nightly, "delete")
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "Followed by" in page
+    assert f'href="/schedules/{follower.pk}/"' in page
+
+
+def test_its_page_says_everything_about_it(operator: Client, nightly: Schedule) -> None:
+    missed(nightly, 30, "The scheduler did not run.")
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "Runs First look, version 1, on storage1/scratch. At 22:00 every day (Europe/Berlin)." in page
+    assert "Missed if it cannot start within 1 h of the due time." in page
+    assert page.count("There (Europe/Berlin)") == 1
+    assert "02:30 becomes 03:00" in page
+    assert "The scheduler did not run." in page
+    assert "owner olga (you)" in page
+
+
+def test_due_times_are_shown_in_the_viewers_time_zone(operator: Client, nightly: Schedule) -> None:
+    operator.cookies["timezone"] = "America/New_York"
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "Due (America/New_York)" in page
+    assert "16:00</time>" in page or "17:00</time>" in page  # in the weeks when only one of both has changed its clocks
+    operator.cookies["timezone"] = "Nowhere/At_All"
+    assert "Due (UTC)" in page_of(operator, f"/schedules/{nightly.pk}/")
+
+
+def test_run_now_makes_it_due_and_skip_takes_that_back(operator: Client, nightly: Schedule) -> None:
+    assert "It is due now" in posted(operator, nightly, "run")
+    waiting = nightly.occurrences.get()
+    assert "It is skipped." in posted(operator, nightly, f"occurrences/{waiting.pk}/skip")
+    assert "olga skipped it." in page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "It is not waiting: it is missed." in posted(operator, nightly, f"occurrences/{waiting.pk}/skip")
+    switch_off(schedule=nightly, by=nightly.owner)
+    assert "The schedule is switched off." in posted(operator, nightly, "run")
+
+
+def test_another_person_takes_it_over(admin: Client, nightly: Schedule) -> None:
+    assert "Take over" in page_of(admin, f"/schedules/{nightly.pk}/")
+    assert "You are now the owner" in posted(admin, nightly, "take-over")
+    assert "You own “nightly” already." in posted(admin, nightly, "take-over")
+    nightly.refresh_from_db()
+    assert nightly.owner.username == "anna"
+
+
+def test_a_viewer_looks_and_changes_nothing(viewer: Client, nightly: Schedule, overwriting: Schedule) -> None:
+    make_due(schedule=nightly, by=nightly.owner)
+    waiting = nightly.occurrences.get()
+    for url in ("/schedules/", f"/schedules/{nightly.pk}/", f"/schedules/{overwriting.pk}/", "/schedules/calendar/"):
+        page = page_of(viewer, url)
+        assert f"/schedules/{nightly.pk}/off/" not in page
+        assert "/arm/" not in page
+        assert "/skip/" not in page
+    actions = ("on", "off", "run", "delete", "restore", "take-over", "arm", "disarm", f"occurrences/{waiting.pk}/skip")
+    for action in actions:
+        assert viewer.post(f"/schedules/{nightly.pk}/{action}/").status_code == 403
+
+
+def test_one_that_overwrites_says_that_it_will_not_run_until_it_is_armed(
+    operator: Client, overwriting: Schedule
+) -> None:
+    page = page_of(operator, f"/schedules/{overwriting.pk}/")
+    assert "Not armed. This schedule will not run." in page
+    assert "type its serial" in page
+    assert "Nothing was changed: It overwrites drives and is not armed." in posted(operator, overwriting, "on")
+    assert "It overwrites drives and is not armed." in page_of(operator, "/schedules/")
+
+
+def test_arming_names_the_drive_the_person_and_the_end_and_offers_to_switch_on(
+    operator: Client, overwriting: Schedule
+) -> None:
+    until = (timezone.localdate() + timedelta(days=10)).isoformat()
+    page = posted(operator, overwriting, "arm", serial=SERIAL, until=until)
+    assert f"is armed until the end of {until} (Europe/Berlin). The schedule is still switched off" in page
+    assert "by olga until" in page
+    assert "due times lie before the end of the arming" in page
+    assert "Switch on the armed schedule" in page
+    assert "It overwrites drives and is not armed." not in page
+    assert "Armed, and not switched on yet." in page_of(operator, "/schedules/")
+    assert "is switched on." in posted(operator, overwriting, "on")
+    assert "is disarmed" in posted(operator, overwriting, "disarm")
+    assert "was not armed" in posted(operator, overwriting, "disarm")
+
+
+@pytest.mark.parametrize(
+    ("serial", "until", "why"),
+    [
+        ("wrong", "2999-01-01", "Nothing was changed"),
+        (SERIAL, "2999-01-01", "within the next 366 days"),
+        (SERIAL, "9999-12-31", "choose the last day"),
+        (SERIAL, "soon", "choose the last day"),
+        (SERIAL, "2001-01-01", "from now on"),
+    ],
+)
+def test_a_wrong_arming_is_refused(operator: Client, overwriting: Schedule, serial: str, until: str, why: str) -> None:
+    assert why in posted(operator, overwriting, "arm", serial=serial, until=until)
+    overwriting.refresh_from_db()
+    assert overwriting.armed_until is None
+
+
+def test_an_arming_that_has_ended_is_said(operator: Client, overwriting: Schedule) -> None:
+    Schedule.objects.filter(pk=overwriting.pk).update(
+        armed_serials=[SERIAL], armed_until=timezone.now() - timedelta(days=1)
+    )
+    assert "The arming ended on" in page_of(operator, f"/schedules/{overwriting.pk}/")
+
+
+def test_a_deleted_schedule_says_so(operator: Client, overwriting: Schedule) -> None:
+    delete_schedule(schedule=overwriting, by=overwriting.owner)
+    page = page_of(operator, f"/schedules/{overwriting.pk}/")
+    assert "This schedule was deleted" in page
+    assert "Not armed" not in page
