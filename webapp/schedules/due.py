@@ -61,7 +61,9 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
         for one in make_occurrences(schedule, due):
             _miss(one, "scheduler_down", f"{reason} Only the latest due time is made up for.{more}", now)
     if kept:
-        notify_missed(schedule, kept[-1], key=f"{schedule.pk}:{kept[-1].isoformat()}", count=len(dues), reason=reason)
+        notify_missed(
+            schedule, kept[-1], key=_notice_key(schedule, "scheduler_down", 0, now), count=len(dues), reason=reason
+        )
 
 
 def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
@@ -113,9 +115,15 @@ def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: 
         _miss(one, code, reason, now)
     if occurrences:
         last = occurrences[-1]
-        notify_missed(last.schedule, last.due_at, key=str(last.pk), count=len(occurrences), reason=reason)
+        key = _notice_key(last.schedule, code, last.part, now)
+        notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=reason)
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
             after_part(last.schedule, due_at, now=now)
+
+
+def _notice_key(schedule: Schedule, code: str, part: int, now: datetime) -> str:
+    """The same reason is told once an hour: a line for every minute must not fill a mailbox."""
+    return f"{schedule.pk}:{part}:{code}:{now:%Y-%m-%dT%H}"
 
 
 def _miss(occurrence: Occurrence, code: str, reason: str, now: datetime) -> None:
