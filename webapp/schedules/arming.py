@@ -1,8 +1,8 @@
 """A person's permission that the runs of a schedule may overwrite drives.
 
-It names the schedule, the drives by their serials, the person and the day on which it ends. It ends early where the
-plan version, the targets or the owner change, or the person may no longer change anything. Each run takes it over
-when it starts (`runs.arming`).
+It names the schedule, the drives by their serials, the person and the day on which it ends. It ends early if the
+plan version, the targets or the owner change, or the person may no longer change anything. Each run inherits it when
+it starts (`runs.arming`).
 """
 
 from collections.abc import Sequence
@@ -37,18 +37,21 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
     Raises Refusal nothing_to_arm, not_destroyable, not_armed or arming_refused.
     """
     locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+    if locked.deleted_at:
+        raise Refusal("schedule_deleted", f"The schedule “{locked}” was deleted. Restore it first.")
     drives = drives_to_be_armed(locked)
     if not drives:
         raise Refusal("nothing_to_arm", "This schedule overwrites no drive.")
     if fixed := [target for target in drives if not target.destroy]:
-        raise Refusal("not_destroyable", f"The policy of the host does not allow overwriting {_listed(fixed)}.")
+        raise Refusal("not_destroyable", f"The policy of the host does not allow overwriting {listed(fixed)}.")
     refuse_untyped(drives, serials)
     now = timezone.now()
     if not now < until <= now + LONGEST_ARMING:
-        raise Refusal("arming_refused", "The arming ends at a time from now on, within the next 366 days.")
+        raise Refusal("arming_refused", "Choose an end of the arming within the next 366 days.")
     locked.armed_serials = [target.arming_serial for target in drives]
     locked.armed_until, locked.armed_by = until, by
-    locked.save(update_fields=ARMING_COLUMNS)
+    locked.off_reason = "" if locked.off_reason == NOT_ARMED else locked.off_reason
+    locked.save(update_fields=[*ARMING_COLUMNS, "off_reason"])
     words = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in drives]
     detail = {"drives": words, "until": until.isoformat(), "plan": str(locked.version)}
     audit(by=by, action="schedule.arm", subject=str(locked), detail=detail)
@@ -84,12 +87,17 @@ def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[
     return destroyed(expansion.trials, targets)
 
 
+def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list[Target]:
+    """Of these drives, those that the schedule is not armed to overwrite at this moment."""
+    in_time = schedule.armed_until is not None and schedule.armed_until > now
+    return [target for target in drives if not in_time or target.arming_serial not in schedule.armed_serials]
+
+
 def refuse_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:
     """Raises Refusal not_armed unless the schedule is armed, now, for all of these drives."""
-    in_time = schedule.armed_until is not None and schedule.armed_until > timezone.now()
-    if drives and not (in_time and all(target.arming_serial in schedule.armed_serials for target in drives)):
-        raise Refusal("not_armed", f"{NOT_ARMED} Arm it: type the serial of {_listed(drives)}.")
+    if missing := unarmed(schedule, drives, timezone.now()):
+        raise Refusal("not_armed", f"{NOT_ARMED} Arm it: type the serial of {listed(missing)}.")
 
 
-def _listed(targets: Sequence[Target]) -> str:
+def listed(targets: Sequence[Target]) -> str:
     return ", ".join(f"{target} ({target.arming_serial})" for target in targets)

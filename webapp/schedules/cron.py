@@ -1,7 +1,8 @@
-"""Cron lines: five fields, read as Debian's cron reads them, in a time zone of their own.
+"""Cron lines: five fields, read as Debian's cron reads them, in a time zone of their own; also L and MON#1.
 
-Where clocks are set forward, a line with a fixed time that does not exist is due right after the gap. Where clocks
-are set back, a fixed time that exists twice is due once, at its first; a line for every hour is due in both hours.
+Clocks are set forward: a line with a fixed minute and hour that does not exist is due right after the gap. Clocks are
+set back: such a time that exists twice is due once, at its first. A line with `*` in its minute or hour follows the
+clock: it is not due in an hour that is left out, and due twice in an hour that is repeated.
 https://manpages.debian.org/bookworm/cron/cron.8.en.html (“local time changes”)
 """
 
@@ -29,8 +30,7 @@ def due_times(line: str, zone: ZoneInfo, after: datetime) -> Iterator[datetime]:
 
 def checked_line(line: str) -> str:
     """The line with single spaces. Raises Refusal cron_refused where it cannot be read or never matches a date."""
-    written = " ".join(line.split())
-    now = datetime.now(UTC)
+    written, now = " ".join(line.split()), datetime.now(UTC)
     if next(due_times(written, ZoneInfo("UTC"), now), None) is None:
         raise Refusal("cron_refused", f"The cron line “{written}” matches no date in the next 50 years.")
     return written
@@ -44,6 +44,8 @@ def in_words(line: str) -> str:
 
 def _read(line: str, at: datetime) -> CronSim:
     try:
+        if len(line.split(" ")) != 5:  # CronSim takes a sixth, for seconds
+            raise CronSimError("Wrong number of fields")
         return CronSim(line, at)
     except CronSimError as error:
         why = str(error).removeprefix("Bad ").lower()

@@ -1,14 +1,15 @@
 """What a due time leads to: occurrences, those that were missed, and the schedules that follow.
 
 A missed due time is kept with its reason. Of the due times that pass while the scheduler does not run, only the latest
-is made up for, and only until its latest start.
+is started, and only until its latest start.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
-from itertools import islice, takewhile
+from datetime import datetime, timedelta
+from itertools import takewhile
 
 from django.db import transaction
+from django.db.models import Exists, OuterRef
 
 from webapp.runs.models import Run, RunState
 from webapp.schedules.each import each
@@ -25,7 +26,7 @@ from webapp.schedules.notify import local_time, notify_missed
 from webapp.schedules.timing import due_after, start_within
 
 MOST_MISSED = 100  # rows for one outage; the first of them counts the rest
-LOOKED_BACK = 50_000  # due times that are counted at all: five weeks of a line for every minute
+COUNTED_BACK = timedelta(days=35)  # due times before are not counted
 
 
 def create_due(*, now: datetime, down_since: datetime | None) -> None:
@@ -40,9 +41,7 @@ def _create_due(key: int, now: datetime, down_since: datetime | None) -> None:
     schedule = Schedule.objects.select_for_update(no_key=True).get(pk=key)
     if not schedule.enabled or schedule.next_due_at is None or schedule.next_due_at > now:
         return
-    first = schedule.next_due_at
-    later = takewhile(lambda due: due <= now, due_after(schedule, first))
-    *older, latest = [first, *islice(later, LOOKED_BACK)]
+    *older, latest = _dues(schedule, schedule.next_due_at, now)
     _miss_older(schedule, older, now, down_since)
     occurrences = make_occurrences(schedule, latest)
     if down_since and latest >= down_since and now > latest + start_within(schedule):
@@ -51,15 +50,25 @@ def _create_due(key: int, now: datetime, down_since: datetime | None) -> None:
     schedule.save(update_fields=["next_due_at"])
 
 
+def _dues(schedule: Schedule, first: datetime, now: datetime) -> list[datetime]:
+    """Due times from `first` to now, ascending; of those before COUNTED_BACK only the first one."""
+    since = max(first, now - COUNTED_BACK)
+    return [first, *takewhile(lambda due: due <= now, due_after(schedule, since))]
+
+
 def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, down_since: datetime | None) -> None:
     """Due times that were followed by another one before the scheduler looked."""
     kept = dues[-MOST_MISSED:]
     reason = _was_down(schedule, down_since or dues[0], now) if dues else ""
     for due in kept:
         left_out = len(dues) - len(kept) if due is kept[0] else 0
-        more = f" {left_out:,} due times before this one were missed too and are not listed." if left_out else ""
+        more = (
+            f" At least {left_out:,} due times before this one were missed too; they are not listed."
+            if left_out
+            else ""
+        )
         for one in make_occurrences(schedule, due):
-            _miss(one, "scheduler_down", f"{reason} Only the latest due time is made up for.{more}", now)
+            _miss(one, "scheduler_down", f"{reason} Only the latest due time is started.{more}", now)
     if kept:
         notify_missed(
             schedule, kept[-1], key=_notice_key(schedule, "scheduler_down", 0, now), count=len(dues), reason=reason
@@ -74,12 +83,13 @@ def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
 def _create_after_runs(now: datetime) -> None:
     """Schedules that follow one run, which has ended."""
     ended = Schedule.objects.select_for_update(no_key=True, of=("self",)).select_related("after_run")
-    for schedule in ended.filter(
-        enabled=True, trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False, occurrences=None
-    ):
+    made = Occurrence.objects.filter(schedule=OuterRef("pk"), due_at=OuterRef("after_run__ended_at"))
+    due = ended.filter(~Exists(made), enabled=True, trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False)
+    for schedule in due:
         run = schedule.after_run
         assert run is not None
-        occurrences = make_occurrences(schedule, now)
+        assert run.ended_at is not None
+        occurrences = make_occurrences(schedule, run.ended_at)
         if schedule.condition == Condition.DONE and run.state != RunState.DONE:
             words = f"It follows run {run.number}, which {_ended(run)}."
             miss_all(occurrences, "run_before_not_done", words, now=now)

@@ -30,7 +30,7 @@ class Condition(models.TextChoices):
     """Which ending of the run before makes the next one due."""
 
     DONE = "done", "Only if it is done"
-    ANY = "any", "However it ends"
+    ANY = "any", "With any result"
 
 
 class GroupOrder(models.TextChoices):
@@ -41,12 +41,12 @@ class GroupOrder(models.TextChoices):
 class Overlap(models.TextChoices):
     """What happens at a due time while an earlier run of the schedule is still going."""
 
-    SKIP = "skip", "Skip the new one"
-    WAIT = "wait", "Wait for it to end"
+    SKIP = "skip", "Skip the new run"
+    WAIT = "wait", "Start after it ends"
 
 
 class AtDeadline(models.TextChoices):
-    NOTIFY = "notify", "Send a notice"
+    NOTIFY = "notify", "Notify only"
     CANCEL = "cancel", "Cancel the run"
 
 

@@ -18,7 +18,7 @@ def notify_missed(schedule: Schedule, due_at: datetime, *, key: str, count: int,
     due = local_time(schedule, due_at)
     text = f"Schedule “{schedule}” did not start its run due {due}. {reason}"
     if count > 1:
-        text += f" {count:,} starts were missed."
+        text += f" {count:,} due times were missed."
     announce(
         event=Event.MISSED,
         plan=schedule.version.plan,

@@ -1,12 +1,13 @@
-"""Schedules of people who may no longer change anything.
+"""Who owns a schedule when its owner may no longer change anything.
 
-They go to the admin who took the rights away, switched off and disarmed, until somebody switches them on. So every
-schedule always has an owner who may run it.
+The admin who took the rights away becomes the owner. The schedule is switched off and disarmed until somebody switches
+it on. So every schedule always has an owner who may run it.
 """
 
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 from django.dispatch import receiver
 from django.utils import timezone
 
@@ -21,8 +22,8 @@ from webapp.schedules.models import Schedule
 
 @receiver(lost_rights)
 def hand_over(*, user: User, by: User, **_: Any) -> None:
-    """Give this person's schedules to an admin, and end their armings. Runs inside the caller's transaction."""
-    for schedule in Schedule.objects.select_for_update().filter(armed_by=user):
+    """Give this person's schedules to an admin. Runs inside the caller's transaction."""
+    for schedule in Schedule.objects.select_for_update().filter(Q(armed_by=user) | Q(owner=user)):
         _disarm(schedule)
     heir = by if by.is_administrator and by.is_active and by.pk != user.pk else _another_admin(user)
     for schedule in Schedule.objects.select_for_update().filter(owner=user):

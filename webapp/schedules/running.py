@@ -67,7 +67,7 @@ def _keep_window(occurrence: Occurrence, now: datetime) -> None:
     is_open = window.span_at(now) is not None
     if not is_open and occurrence.held_at is None:
         if run.state != RunState.PAUSED:
-            pause_run(run=run, by=None, reason=f"Paused outside the window of its schedule: {window}.")
+            pause_run(run=run, by=None, reason=f"The window of its schedule is closed ({window}).")
         _hold(occurrence, now)
     elif is_open and occurrence.held_at is not None:
         if run.state == RunState.PAUSED and run.pause_reason:
@@ -89,7 +89,7 @@ def _keep_deadline(occurrence: Occurrence, now: datetime) -> None:
     occurrence.save(update_fields=["late_at"])
     notify_late(occurrence, limit)
     if schedule.at_deadline == AtDeadline.CANCEL:
-        words = f"Its schedule “{schedule}” cancels it at its deadline, {local_time(schedule, limit)}."
+        words = f"Schedule “{schedule}” cancelled the run at its deadline, {local_time(schedule, limit)}."
         cancel_run(run=_run(occurrence), by=None, reason=words)
 
 

@@ -39,7 +39,8 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     Occurrences that have started go on. Where the plan version or the targets change, the arming ends, and occurrences
     that wait are missed.
     """
-    locked = _locked(schedule)
+    locked = _locked_present(schedule)
+    _make_occurrences_due(locked)
     before = (locked.version_id, locked.group_id, [str(pk) for pk in locked.target_order])
     drafted(spec, locked, now=timezone.now())
     if before != (locked.version_id, locked.group_id, locked.target_order):
@@ -52,6 +53,12 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     locked.targets.set(spec.targets)
     audit(by=by, action="schedule.change", subject=str(locked), detail=_detail(locked, spec))
     return locked
+
+
+def _make_occurrences_due(schedule: Schedule) -> None:
+    """A due time that has come since the last tick is not forgotten."""
+    if schedule.enabled and schedule.next_due_at and schedule.next_due_at <= timezone.now():
+        make_occurrences(schedule, schedule.next_due_at)
 
 
 def _keep_off_unarmed(schedule: Schedule, spec: ScheduleSpec) -> None:
@@ -70,7 +77,7 @@ def _set_next(schedule: Schedule) -> None:
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
     """Let it be due again, from now on. Raises Refusal not_armed, targets_refused, or for a time that has passed."""
-    locked = _locked(schedule)
+    locked = _locked_present(schedule)
     if locked.enabled:
         return
     if not all_targets(locked):
@@ -95,6 +102,7 @@ def switch_off(*, schedule: Schedule, by: User) -> None:
 
 
 def _switch_off(locked: Schedule, reason: str) -> None:
+    _make_occurrences_due(locked)
     locked.enabled, locked.next_due_at = False, None
     miss_waiting(locked, "switched_off", reason, now=timezone.now())
 
@@ -131,7 +139,7 @@ def restore_schedule(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def make_due(*, schedule: Schedule, by: User) -> None:
     """Make it due now, besides its own times. Raises Refusal schedule_off."""
-    locked = _locked(schedule)
+    locked = _locked_present(schedule)
     if not locked.enabled:
         raise Refusal("schedule_off", "The schedule is switched off. Switch it on first.")
     make_occurrences(locked, timezone.now())
@@ -143,7 +151,8 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
     """Do not start one that waits. Raises Refusal occurrence_not_waiting."""
     locked = Occurrence.objects.select_for_update(no_key=True).get(pk=occurrence.pk)
     if locked.state != OccurrenceState.WAITING:
-        raise Refusal("occurrence_not_waiting", f"It is not waiting: it is {locked.get_state_display().lower()}.")
+        words = f"The occurrence cannot be skipped: it is {locked.get_state_display().lower()}."
+        raise Refusal("occurrence_not_waiting", words)
     miss_all([locked], "skipped", f"{by.username} skipped it.", now=timezone.now())
     audit(by=by, action="schedule.skip", subject=str(locked.schedule), detail={"due": locked.due_at.isoformat()})
 
@@ -156,6 +165,14 @@ def overwritten_by(spec: ScheduleSpec) -> list[Target]:
 
 def _locked(schedule: Schedule) -> Schedule:
     return Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+
+
+def _locked_present(schedule: Schedule) -> Schedule:
+    """Raises Refusal schedule_deleted."""
+    locked = _locked(schedule)
+    if locked.deleted_at:
+        raise Refusal("schedule_deleted", f"The schedule “{locked}” was deleted. Restore it first.")
+    return locked
 
 
 def _detail(schedule: Schedule, spec: ScheduleSpec) -> dict[str, object]:

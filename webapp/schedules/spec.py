@@ -97,7 +97,7 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
     schedule.after_schedule = spec.after_schedule if spec.trigger == Trigger.AFTER_SCHEDULE else None
     schedule.after_run = spec.after_run if spec.trigger == Trigger.AFTER_RUN else None
     if spec.trigger == Trigger.ONCE and spec.once_at is None:
-        raise Refusal("trigger_refused", "Say at which time it runs.")
+        raise Refusal("trigger_refused", "Enter a date and a time.")
     if spec.trigger == Trigger.AFTER_RUN and (spec.after_run is None or spec.after_run.ended_at):
         raise Refusal("trigger_refused", "Choose a run that has not ended yet.")
     if spec.trigger == Trigger.AFTER_SCHEDULE:
@@ -133,9 +133,9 @@ def _set_window(schedule: Schedule, spec: ScheduleSpec) -> None:
 def _set_limits(schedule: Schedule, spec: ScheduleSpec) -> None:
     for label, limit in (("latest start", spec.start_within_s), ("deadline", spec.deadline_s)):
         if limit is not None and not 60 <= limit <= LONGEST_LIMIT_S:
-            raise Refusal("limit_refused", f"The {label} is from 1 minute to 30 days after the due time.")
+            raise Refusal("limit_refused", f"The {label} must be 1 minute to 30 days after the due time.")
     schedule.start_within_s, schedule.deadline_s = spec.start_within_s, spec.deadline_s
     schedule.at_deadline, schedule.overlap = spec.at_deadline, spec.overlap
     schedule.priority, schedule.note = spec.priority, spec.note.strip()
     if len(schedule.note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(schedule.note)} characters; {LONGEST_NOTE} is the most.")
+        raise Refusal("note_too_long", f"The note has {len(schedule.note)} characters; the maximum is {LONGEST_NOTE}.")

@@ -1,7 +1,8 @@
 """Starting the occurrences that wait, or saying why they wait or were missed.
 
-An occurrence waits while its host is away or in maintenance, its window is closed, an earlier run of the schedule is
-going (if the schedule says so), or another host of its group has its turn. It is missed at its latest start.
+An occurrence waits while its host is away or in maintenance, the window is closed, an earlier run of the schedule is
+still going (if the schedule says so), or the run of another host of its group must end first. It is missed at its
+latest start. To start means that the run enters the queue of its hosts.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from webapp.hosts.models import GroupMember, Target
 from webapp.hosts.selectors import drives_of
 from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
+from webapp.schedules.arming import drives_overwritten, listed, unarmed
 from webapp.schedules.due import miss_all
 from webapp.schedules.each import each
 from webapp.schedules.models import (
@@ -56,7 +58,7 @@ def _start_one(key: UUID, now: datetime) -> None:
     if occurrence is None:
         return
     try:
-        _refuse_over(occurrence, now)
+        _refuse_invalid(occurrence, now)
         waits_for = _waits_for(occurrence, now)
         if not waits_for:
             _refuse_late(occurrence, now, occurrence.reason)
@@ -74,7 +76,7 @@ def _note(occurrence: Occurrence, waits_for: str) -> None:
         occurrence.save(update_fields=["reason"])
 
 
-def _refuse_over(occurrence: Occurrence, now: datetime) -> None:
+def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
     """Raises Missed where the schedule no longer allows this start."""
     schedule = occurrence.schedule
     if schedule.version.plan.deleted_at:
@@ -93,14 +95,14 @@ def _waits_for(occurrence: Occurrence, now: datetime) -> str:
     """What keeps it from starting now, as a sentence; "" for nothing."""
     schedule = occurrence.schedule
     if occurrence.ready_at is None:
-        return "Another host of the group has its turn."
+        return "The run of another host of the group must end first."
     if (earlier := _earlier_open(occurrence)) is not None:
         return f"{_name(earlier)} is still going."
     window = window_of(schedule)
     if window is None or window.span_at(now):
         return ""
     span = window.next_span(now)
-    return f"Its window opens {local_time(schedule, span.opens)}." if span else "Its window does not open again."
+    return f"The window opens {local_time(schedule, span.opens)}." if span else "The window does not open again."
 
 
 def _refuse_late(occurrence: Occurrence, now: datetime, waited_for: str) -> None:
@@ -127,7 +129,7 @@ def _earlier_open(occurrence: Occurrence) -> Occurrence | None:
 def _name(occurrence: Occurrence) -> str:
     if occurrence.run is not None:
         return f"Run {occurrence.run.number} of this schedule"
-    return f"The start due {local_time(occurrence.schedule, occurrence.due_at)}"
+    return f"The occurrence due {local_time(occurrence.schedule, occurrence.due_at)}"
 
 
 def _start(occurrence: Occurrence, now: datetime) -> str:
@@ -148,7 +150,7 @@ def _start(occurrence: Occurrence, now: datetime) -> str:
     except Refusal as refusal:
         if refusal.code in PASSING:
             return str(refusal)
-        raise Missed(refusal.code, _why_refused(schedule, refusal, now)) from refusal
+        raise Missed(refusal.code, _why_refused(schedule, targets, refusal, now)) from refusal
     occurrence.run, occurrence.state, occurrence.reason = run, OccurrenceState.STARTED, ""
     occurrence.save(update_fields=["run", "state", "reason"])
     return ""
@@ -162,10 +164,13 @@ def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime)
     return [serial for serial in schedule.armed_serials if serial in used]
 
 
-def _why_refused(schedule: Schedule, refusal: Refusal, now: datetime) -> str:
-    if refusal.code == "not_armed" and schedule.armed_until and schedule.armed_until <= now:
-        return f"The schedule was armed until {local_time(schedule, schedule.armed_until)}. {refusal}"
-    return str(refusal)
+def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal, now: datetime) -> str:
+    if refusal.code != "not_armed":
+        return str(refusal)
+    missing = listed(unarmed(schedule, drives_overwritten(schedule.version, targets), now))
+    if schedule.armed_until and schedule.armed_until <= now:
+        return f"The arming ended {local_time(schedule, schedule.armed_until)}. The run would overwrite {missing}."
+    return f"The schedule is not armed. The run would overwrite {missing}."
 
 
 def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:

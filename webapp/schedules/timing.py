@@ -10,7 +10,7 @@ from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
 from webapp.schedules import cron
 from webapp.schedules.models import Schedule, Trigger
 
-TRIED_DUE_TIMES = 2000  # of a cron line with a window: five years of daily ones
+TRIED_OPENINGS = 1000  # of a window, when its due times are checked: nearly three years of a daily one
 FARTHEST = timedelta(days=3653)
 
 
@@ -43,7 +43,9 @@ def refuse_impossible(schedule: Schedule, now: datetime) -> None:
     """Raises Refusal where trigger, window and limits can never lead to a run."""
     _refuse_past(schedule, now)
     if schedule.deadline_s is not None and schedule.deadline_s < schedule.start_within_s:
-        words = "The deadline comes before the latest start. Choose a later deadline or an earlier latest start."
+        words = (
+            "The deadline must not be shorter than the latest start. Increase the deadline or reduce the latest start."
+        )
         raise Refusal("deadline_refused", words)
     if window := window_of(schedule):
         _refuse_closed(schedule, window, now)
@@ -59,12 +61,19 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
 
 
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:
-    dues = list(islice(due_after(schedule, now), TRIED_DUE_TIMES))
-    if dues and not any(opens_in_time(window, due, start_within(schedule)) for due in dues):
+    """Look at one due time for each opening of the window: those between cannot start either."""
+    within, after, tried = start_within(schedule), now, 0
+    while tried < TRIED_OPENINGS and (due := next(due_after(schedule, after), None)) is not None:
+        if opens_in_time(window, due, within):
+            return
+        span = window.next_span(due)
+        assert span is not None
+        after, tried = span.opens - within - timedelta(seconds=1), tried + 1
+    if tried:
         raise Refusal(
             "window_refused",
-            f"No due time ever leads to a run: each lies outside the window ({window}), and its latest start comes "
-            "before the window opens. Change the time, the window or the latest start.",
+            f"The window ({window}) does not open between any due time and its latest start. Change the time, the "
+            "window or the latest start.",
         )
 
 
@@ -93,9 +102,9 @@ def trigger_in_words(schedule: Schedule) -> str:
         case Trigger.CRON:
             return f"{cron.in_words(schedule.cron)} ({schedule.time_zone})"
         case Trigger.AFTER_SCHEDULE:
-            how = " if it is done" if schedule.condition == "done" else ", however it ends"
+            how = " if it is done" if schedule.condition == "done" else " with any result"
             return f"After each run of schedule “{schedule.after_schedule}”{how}"
         case Trigger.AFTER_RUN:
-            how = " if it is done" if schedule.condition == "done" else ", however it ends"
+            how = " if it is done" if schedule.condition == "done" else " with any result"
             return f"Once, after run {schedule.after_run.number if schedule.after_run else ''}{how}"
     return "Once"

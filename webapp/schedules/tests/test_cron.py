@@ -38,6 +38,14 @@ def test_an_hourly_line_is_due_in_both_of_two_equal_hours() -> None:
     assert local("30 * * * *", before) == ["25 02:30 CEST", "25 02:30 CET", "25 03:30 CET"]
 
 
+def test_a_line_with_a_wildcard_hour_or_minute_follows_the_clock() -> None:
+    before = datetime(2026, 3, 28, 12, tzinfo=UTC)
+    assert local("*/30 2 * * *", before, 2) == ["30 02:00 CEST", "30 02:30 CEST"]
+    before = datetime(2026, 10, 24, 12, tzinfo=UTC)
+    twice = ["25 02:00 CEST", "25 02:30 CEST", "25 02:00 CET", "25 02:30 CET"]
+    assert local("*/30 2 * * *", before, 4) == twice
+
+
 @pytest.mark.parametrize(
     ("line", "why"),
     [
@@ -48,6 +56,7 @@ def test_an_hourly_line_is_due_in_both_of_two_equal_hours() -> None:
         ("0 0 * * 9", "its day-of-week is not valid"),
         ("0 22 * *", "it needs five fields: minute, hour, day of the month, month and day of the week"),
         ("@daily", "it needs five fields"),
+        ("* * * * * *", "it needs five fields"),  # seconds
         ("", "it needs five fields"),
         ("0 22 * * * rm -rf /", "it needs five fields"),
         ("٣ 22 * * *", "its minute is not valid"),

@@ -16,10 +16,10 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Attempt, Priority, Run, RunState
 from webapp.runs.services import cancel_run, start_run
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Occurrence, OccurrenceState, Overlap, Trigger
-from webapp.schedules.services import delete_schedule, make_due, skip_occurrence, switch_off, switch_on
+from webapp.schedules.services import change_schedule, delete_schedule, make_due, skip_occurrence, switch_off, switch_on
 from webapp.schedules.spec import Window
 from webapp.schedules.tests.clock import Clock, clock, finish
-from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)  # 13:00 in Berlin
@@ -127,14 +127,14 @@ def test_of_the_due_times_in_an_outage_only_the_latest_is_made_up_for(at_noon: C
     assert states() == ["missed"] * 4 + ["started"]
     first = Occurrence.objects.earliest("due_at")
     assert first.reason_code == "scheduler_down"
-    assert first.reason.endswith("Only the latest due time is made up for.")
+    assert first.reason.endswith("Only the latest due time is started.")
 
 
 def test_an_outage_of_weeks_keeps_a_bounded_number_of_rows(at_noon: Clock, target: Target) -> None:
     a_schedule(targets=[target], cron="*/5 * * * *")
     at_noon.to(NOON + timedelta(days=7))
     assert len(states()) == 101
-    assert "1,915 due times before this one were missed too" in Occurrence.objects.earliest("due_at").reason
+    assert "At least 1,915 due times before this one were missed too" in Occurrence.objects.earliest("due_at").reason
 
 
 def test_a_clock_that_is_set_back_starts_nothing_twice(at_noon: Clock, target: Target) -> None:
@@ -173,7 +173,7 @@ def test_outside_its_window_a_run_is_paused_and_goes_on_when_it_opens(at_noon: C
     run = run_of(latest())
     at_noon.to(DUE + timedelta(hours=8))
     assert run_of(latest()).state == RunState.PAUSED
-    words = "Paused outside the window of its schedule: 22:00 to 06:00, every day (Europe/Berlin)."
+    words = "The window of its schedule is closed (22:00 to 06:00, every day (Europe/Berlin))."
     assert run_of(latest()).pause_reason == words
     at_noon.to(DUE + timedelta(days=1, seconds=-1))
     assert run_of(latest()).state == RunState.PAUSED
@@ -218,7 +218,7 @@ def test_a_person_who_pauses_a_run_that_the_window_paused_keeps_it_paused(at_noo
 def test_a_due_time_outside_the_window_waits_for_it(at_noon: Clock, target: Target) -> None:
     a_schedule(targets=[target], cron="0 21 * * *", window=NIGHT, start_within_s=7200)
     at_noon.to(DUE - timedelta(hours=1))
-    assert latest().reason == "Its window opens 2026-03-10 22:00 (Europe/Berlin)."
+    assert latest().reason == "The window opens 2026-03-10 22:00 (Europe/Berlin)."
     at_noon.to(DUE)
     assert latest().state == OccurrenceState.STARTED
 
@@ -265,7 +265,7 @@ def test_a_run_past_its_deadline_is_late_and_cancelled_if_told_to(at_noon: Clock
     at_noon.after(hours=4, seconds=1)
     run = run_of(latest())
     assert run.cancel_requested_at == at_noon.now
-    assert "cancels it at its deadline, 2026-03-12 02:00 (Europe/Berlin)" in run.cancel_reason
+    assert "cancelled the run at its deadline, 2026-03-12 02:00 (Europe/Berlin)" in run.cancel_reason
 
 
 def test_chains_follow_each_run_that_is_done(at_noon: Clock, target: Target) -> None:
@@ -295,6 +295,33 @@ def test_what_follows_is_missed_where_the_run_before_is_not_done_or_was_missed(a
     assert missed.reason == f"It follows schedule “fill”, whose run {run.number} failed."
     last = Occurrence.objects.get(schedule__name="any")
     assert last.reason == f"It follows schedule “read”, which did not run: {missed.reason}"
+
+
+def test_a_schedule_with_a_history_follows_one_run_too(at_noon: Clock, target: Target) -> None:
+    person = a_user()
+    schedule = a_schedule(person, targets=[target])
+    at_noon.to(DUE)
+    finish(run_of(latest()))
+    at_noon.after(minutes=1)
+    for _ in range(2):
+        run = start_run(version=schedule.version, targets=[target], by=None)
+        spec = a_spec(version=schedule.version, targets=[target], trigger=Trigger.AFTER_RUN, after_run=run)
+        change_schedule(schedule=schedule, spec=spec, by=person)
+        make_due(schedule=schedule, by=person)
+        at_noon.after(minutes=1)
+        finish(run_of(latest()))
+        finish(run)
+        at_noon.after(minutes=1)
+        assert (latest().state, latest().due_at) == (OccurrenceState.STARTED, run.ended_at)
+        finish(run_of(latest()))
+        at_noon.after(minutes=1)
+
+
+def test_after_months_without_a_look_the_latest_due_time_is_the_latest(at_noon: Clock, target: Target) -> None:
+    a_schedule(targets=[target], cron="0 * * * *", start_within_s=1800)
+    at_noon.to(NOON + timedelta(days=100, minutes=10))
+    assert latest().due_at == NOON + timedelta(days=100)
+    assert latest().state == OccurrenceState.STARTED
 
 
 def test_it_follows_one_run_once(at_noon: Clock, target: Target) -> None:

@@ -58,6 +58,12 @@ def refusal(**changes: Any) -> Refusal:
     return refused.value
 
 
+def refusal_of_another(**changes: Any) -> Refusal:
+    with pytest.raises(Refusal) as refused:
+        a_schedule(name="another", **changes)
+    return refused.value
+
+
 @pytest.mark.parametrize(
     ("changes", "code", "words"),
     [
@@ -65,24 +71,31 @@ def refusal(**changes: Any) -> Refusal:
         ({"name": "x" * 81}, "name_refused", "1 to 80 characters"),
         ({"cron": "0 0 30 2 *"}, "cron_refused", "day-of-month is not valid"),
         ({"time_zone": "Berlin"}, "time_zone_refused", "is not a time zone"),
-        ({"trigger": Trigger.ONCE}, "trigger_refused", "at which time"),
+        ({"trigger": Trigger.ONCE}, "trigger_refused", "Enter a date"),
         ({"trigger": Trigger.ONCE, "once_at": NOON}, "time_passed", "has passed"),
         ({"trigger": Trigger.AFTER_RUN}, "trigger_refused", "not ended"),
         ({"trigger": Trigger.AFTER_SCHEDULE}, "trigger_refused", "it follows"),
         ({"window": Window((), time(22), time(6))}, "window_refused", "never opens"),
         ({"window": Window((9,), time(22), time(6))}, "window_refused", "from 0"),
         ({"window": Window(tuple(range(7)), time(6), time(6))}, "window_refused", "always open"),
-        ({"cron": "0 12 * * *", "window": NIGHT}, "window_refused", "No due time ever leads to a run"),
-        ({"start_within_s": 59}, "limit_refused", "latest start is from 1 minute"),
-        ({"deadline_s": 31 * 86400}, "limit_refused", "deadline is from 1 minute to 30 days"),
-        ({"deadline_s": 600}, "deadline_refused", "before the latest start"),
-        ({"note": "x" * 501}, "note_too_long", "500 is the most"),
+        ({"cron": "0 12 * * *", "window": NIGHT}, "window_refused", "does not open between any due time"),
+        ({"start_within_s": 59}, "limit_refused", "latest start must be 1 minute"),
+        ({"deadline_s": 31 * 86400}, "limit_refused", "deadline must be 1 minute to 30 days"),
+        ({"deadline_s": 600}, "deadline_refused", "must not be shorter than the latest start"),
+        ({"note": "x" * 501}, "note_too_long", "the maximum is 500"),
     ],
 )
 def test_what_can_never_work_is_refused_in_words(changes: dict[str, Any], code: str, words: str) -> None:
     refused = refusal(**changes)
     assert refused.code == code
     assert words in refused.message
+
+
+def test_a_line_for_every_minute_fits_a_window_that_opens_once_a_week() -> None:
+    sunday = Window((6,), time(3), time(4))
+    assert a_schedule(cron="* * * * *", window=sunday, start_within_s=60).next_due_at is not None
+    refused = refusal_of_another(cron="0 5 * * *", window=sunday)
+    assert refused.code == "window_refused"
 
 
 def test_it_needs_targets_or_a_group_with_hosts() -> None:
@@ -147,6 +160,20 @@ def test_a_schedule_whose_group_was_deleted_is_not_switched_on() -> None:
         switch_on(schedule=schedule, by=person)
 
 
+def test_a_deleted_schedule_is_restored_before_anything_else(drive: Target) -> None:
+    schedule, person = a_schedule(), a_user()
+    delete_schedule(schedule=schedule, by=person)
+    spec = a_spec(version=schedule.version, targets=[a_target()])
+    for act in (
+        lambda: switch_on(schedule=schedule, by=person),
+        lambda: make_due(schedule=schedule, by=person),
+        lambda: change_schedule(schedule=schedule, spec=spec, by=person),
+        lambda: arm_schedule(schedule=schedule, serials=["x"], until=NOON + timedelta(days=1), by=person),
+    ):
+        with pytest.raises(Refusal, match="was deleted"):
+            act()
+
+
 def test_what_waits_is_missed_where_the_targets_change(at_noon: Clock) -> None:
     schedule, person = a_schedule(), a_user("olga")
     at_noon.away = {target.host.slug for target in schedule.targets.all()}
@@ -163,6 +190,13 @@ def test_a_schedule_that_no_longer_overwrites_anything_says_so(drive: Target) ->
     changed = change_schedule(schedule=schedule, spec=a_spec(name="fill", targets=[drive]), by=person)
     assert (changed.enabled, changed.off_reason) == (False, "")
     switch_on(schedule=schedule, by=person)
+
+
+def test_a_due_time_that_has_just_come_is_not_forgotten_by_a_change(at_noon: Clock) -> None:
+    schedule, person = a_schedule(), a_user("olga")
+    at_noon.set(DUE + timedelta(seconds=2))
+    switch_off(schedule=schedule, by=person)
+    assert Occurrence.objects.get().reason == "olga switched the schedule off."
 
 
 def test_switching_twice_is_the_same_as_once() -> None:
@@ -240,7 +274,8 @@ def test_after_the_end_of_the_arming_it_is_missed_and_overwrites_nothing(at_noon
     at_noon.to(DUE + timedelta(days=1))
     missed = Occurrence.objects.latest("due_at")
     assert (missed.state, missed.reason_code) == ("missed", "not_armed")
-    assert missed.reason.startswith("The schedule was armed until 2026-03-11 13:00 (Europe/Berlin). This destroys")
+    ended = "The arming ended 2026-03-11 13:00 (Europe/Berlin)."
+    assert missed.reason == f"{ended} The run would overwrite {drive} ({drive.serial})."
 
 
 def test_another_drive_another_version_or_another_owner_ends_the_arming(drive: Target) -> None:
@@ -315,6 +350,15 @@ def test_an_operator_who_leaves_leaves_no_schedule_without_an_owner(drive: Targe
     assert schedule.off_reason == "Its owner olga may no longer run it."
     assert writing.armed_until is None
     switch_on(schedule=schedule, by=admin)
+
+
+def test_a_schedule_of_somebody_who_leaves_is_disarmed_whoever_armed_it(drive: Target) -> None:
+    admin, leaver = a_user("ada", Role.ADMIN), a_user("olga")
+    schedule = a_writing_schedule(drive, leaver)
+    armed(schedule, drive, a_user("otto"))
+    remove_user(user=leaver, by=admin)
+    schedule.refresh_from_db()
+    assert (schedule.owner, schedule.enabled, schedule.armed_until) == (admin, False, None)
 
 
 def test_an_admin_who_leaves_by_themselves_hands_over_to_another_admin() -> None:
