@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from webapp.core.windows import time_zone
 from webapp.hosts.models import Target
-from webapp.schedules.due import local_time
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
+from webapp.schedules.notify import local_time
 from webapp.schedules.selectors import in_order
 from webapp.schedules.timing import trigger_in_words, window_of
 
