@@ -44,7 +44,7 @@ def run_again(
         armed=armed,
         seed=run.seed if same_seed else None,
         note=note,
-        options=StartOptions(again_of=run, keep=keep, request_id=request_id),
+        options=StartOptions(again_of=run, keep=keep, request_id=request_id, label=run.label),
     )
 
 

@@ -10,7 +10,7 @@ from itertools import islice, takewhile
 
 from django.db import transaction
 
-from webapp.runs.models import RunState
+from webapp.runs.models import Run, RunState
 from webapp.schedules.each import each
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
@@ -61,7 +61,9 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
         for one in make_occurrences(schedule, due):
             _miss(one, "scheduler_down", f"{reason} Only the latest due time is made up for.{more}", now)
     if kept:
-        notify_missed(schedule, kept[-1], key=f"{schedule.pk}:{kept[-1].isoformat()}", count=len(dues), reason=reason)
+        notify_missed(
+            schedule, kept[-1], key=_notice_key(schedule, "scheduler_down", 0, now), count=len(dues), reason=reason
+        )
 
 
 def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
@@ -79,8 +81,12 @@ def _create_after_runs(now: datetime) -> None:
         assert run is not None
         occurrences = make_occurrences(schedule, now)
         if schedule.condition == Condition.DONE and run.state != RunState.DONE:
-            words = f"Run {run.number} is {run.get_state_display().lower()}: {run.reason}".strip(": ")
+            words = f"It follows run {run.number}, which {_ended(run)}."
             miss_all(occurrences, "run_before_not_done", words, now=now)
+
+
+def _ended(run: Run) -> str:
+    return "failed" if run.state == RunState.FAILED else "was cancelled"
 
 
 def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
@@ -109,9 +115,15 @@ def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: 
         _miss(one, code, reason, now)
     if occurrences:
         last = occurrences[-1]
-        notify_missed(last.schedule, last.due_at, key=str(last.pk), count=len(occurrences), reason=reason)
+        key = _notice_key(last.schedule, code, last.part, now)
+        notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=reason)
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
             after_part(last.schedule, due_at, now=now)
+
+
+def _notice_key(schedule: Schedule, code: str, part: int, now: datetime) -> str:
+    """The same reason is told once an hour: a line for every minute must not fill a mailbox."""
+    return f"{schedule.pk}:{part}:{code}:{now:%Y-%m-%dT%H}"
 
 
 def _miss(occurrence: Occurrence, code: str, reason: str, now: datetime) -> None:
@@ -145,9 +157,7 @@ def _not_followed(follower: Schedule, parts: Sequence[Occurrence]) -> str:
         return ""
     for one in parts:
         if one.run is None:
-            return f"Schedule “{one.schedule}” before it did not run: {one.reason}"
+            return f"It follows schedule “{one.schedule}”, which did not run: {one.reason}"
         if one.run.state != RunState.DONE:
-            return (
-                f"Run {one.run.number} of schedule “{one.schedule}” before it is {one.run.get_state_display().lower()}."
-            )
+            return f"It follows schedule “{one.schedule}”, whose run {one.run.number} {_ended(one.run)}."
     return ""

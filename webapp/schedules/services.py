@@ -10,7 +10,7 @@ from webapp.hosts.models import Target
 from webapp.schedules.arming import NOT_ARMED, drives_overwritten, drives_to_be_armed, end_arming, refuse_unarmed
 from webapp.schedules.due import make_occurrences, miss_all, miss_waiting
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
-from webapp.schedules.selectors import group_targets
+from webapp.schedules.selectors import all_targets, group_targets
 from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
 from webapp.schedules.timing import due_after, refuse_impossible
 
@@ -34,23 +34,33 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
 
 @transaction.atomic
 def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Schedule:
-    """Replace everything that `spec` says. Occurrences that have started go on; an arming ends where the plan version
-    or the targets change. Raises Refusal as `create_schedule` does.
+    """Replace everything that `spec` says. Raises Refusal as `create_schedule` does.
+
+    Occurrences that have started go on. Where the plan version or the targets change, the arming ends, and occurrences
+    that wait are missed.
     """
     locked = _locked(schedule)
     before = (locked.version_id, locked.group_id, [str(pk) for pk in locked.target_order])
     drafted(spec, locked, now=timezone.now())
     if before != (locked.version_id, locked.group_id, locked.target_order):
         end_arming(locked)
-    try:
-        refuse_unarmed(locked, overwritten_by(spec))
-    except Refusal:
-        locked.enabled, locked.off_reason = False, NOT_ARMED
+        words = f"{by.username} changed the plan or the targets of the schedule."
+        miss_waiting(locked, "changed", words, now=timezone.now())
+    _keep_off_unarmed(locked, spec)
     _set_next(locked)
     locked.save()
     locked.targets.set(spec.targets)
     audit(by=by, action="schedule.change", subject=str(locked), detail=_detail(locked, spec))
     return locked
+
+
+def _keep_off_unarmed(schedule: Schedule, spec: ScheduleSpec) -> None:
+    try:
+        refuse_unarmed(schedule, overwritten_by(spec))
+    except Refusal:
+        schedule.enabled, schedule.off_reason = False, NOT_ARMED
+    else:
+        schedule.off_reason = "" if schedule.off_reason == NOT_ARMED else schedule.off_reason
 
 
 def _set_next(schedule: Schedule) -> None:
@@ -59,10 +69,12 @@ def _set_next(schedule: Schedule) -> None:
 
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
-    """Let it be due again, from now on. Raises Refusal not_armed, or for a time that has passed."""
+    """Let it be due again, from now on. Raises Refusal not_armed, targets_refused, or for a time that has passed."""
     locked = _locked(schedule)
     if locked.enabled:
         return
+    if not all_targets(locked):
+        raise Refusal("targets_refused", "The schedule has no targets any more. Edit it and choose some.")
     refuse_impossible(locked, timezone.now())
     refuse_unarmed(locked, drives_to_be_armed(locked))
     locked.enabled, locked.off_reason = True, ""

@@ -34,6 +34,12 @@ def test_it_runs_the_same_plan_on_the_same_targets_in_the_same_order(run: Run) -
     assert run_again(run=run, by=None).seed != run.seed
 
 
+def test_it_keeps_the_label_of_its_host_in_a_group(run: Run) -> None:
+    Run.objects.update(label="H730")
+    run.refresh_from_db()
+    assert run_again(run=run, by=None).label == "H730"
+
+
 def test_it_runs_only_what_failed(run: Run) -> None:
     with pytest.raises(Refusal, match="No trial of run 1 failed"):
         run_again(run=run, by=None, only_failed=True)

@@ -9,6 +9,7 @@ from webapp.core.tests.factories import a_host, a_target, a_user
 from webapp.hosts.lifecycle import begin_maintenance, end_maintenance
 from webapp.hosts.maintenance_windows import add_single_window
 from webapp.hosts.models import Target
+from webapp.notices.models import Notice, Subscription
 from webapp.plans.services import delete_plan
 from webapp.runs.actions import pause_run, resume_run
 from webapp.runs.dispatch import dispatch_host
@@ -291,9 +292,9 @@ def test_what_follows_is_missed_where_the_run_before_is_not_done_or_was_missed(a
     finish(run, RunState.FAILED, "broken")
     at_noon.after(minutes=1)
     missed = Occurrence.objects.get(schedule=read)
-    assert missed.reason == f"Run {run.number} of schedule “fill” before it is failed."
+    assert missed.reason == f"It follows schedule “fill”, whose run {run.number} failed."
     last = Occurrence.objects.get(schedule__name="any")
-    assert last.reason == f"Schedule “read” before it did not run: {missed.reason}"
+    assert last.reason == f"It follows schedule “read”, which did not run: {missed.reason}"
 
 
 def test_it_follows_one_run_once(at_noon: Clock, target: Target) -> None:
@@ -369,6 +370,16 @@ def test_one_that_waits_can_be_skipped_and_one_can_be_made_due(at_noon: Clock, t
     at_noon.after(seconds=5)
     skip_occurrence(occurrence=latest(), by=person)
     assert (latest().reason_code, latest().reason) == ("skipped", "olga skipped it.")
+
+
+def test_the_same_reason_is_told_once_an_hour(at_noon: Clock, target: Target) -> None:
+    person = a_user()
+    Subscription.objects.create(user=person, channel="webhook", url="https://x.example/", events=["missed"])
+    a_schedule(targets=[target], cron="* * * * *")
+    for _ in range(62):
+        at_noon.after(minutes=1)
+    assert states().count("missed") == 61
+    assert list(Notice.objects.order_by("created_at").values_list("event", flat=True)) == ["missed", "missed"]
 
 
 def test_a_deleted_plan_is_not_run(at_noon: Clock, target: Target) -> None:

@@ -5,7 +5,7 @@ runs last as long as each schedule says here, counted while they are not paused.
 (.build/schedules-month.md) is what the assertions look at.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
@@ -59,7 +59,7 @@ class Month:
     clock: Clock
     away: Target
     lengths: dict[str, Callable[[datetime], timedelta]] = field(default_factory=dict)
-    worked: Counter[object] = field(default_factory=Counter)  # seconds that each run has worked
+    worked: defaultdict[object, float] = field(default_factory=lambda: defaultdict(float))  # s, of each run
 
     def add(self, name: str, length: timedelta | Callable[[datetime], timedelta], **fields: Any) -> Schedule:
         self.lengths[name] = length if callable(length) else lambda _due: length
@@ -105,7 +105,7 @@ class Month:
             END,
             *OUTAGE,
             *AWAY,
-            *Schedule.objects.exclude(next_due_at=None).values_list("next_due_at", flat=True),
+            *filter(None, Schedule.objects.values_list("next_due_at", flat=True)),
         }
         for one in Occurrence.objects.filter(state__in=OPEN_OCCURRENCE_STATES).select_related("schedule", "run"):
             moments |= set(self._moments_of(one, now))

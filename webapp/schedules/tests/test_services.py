@@ -11,6 +11,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, remove_user
 from webapp.core.tests.factories import DOCUMENT, a_drive, a_target, a_user, a_version
+from webapp.hosts.groups import delete_group
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.document import Part
 from webapp.plans.models import PlanVersion
@@ -134,6 +135,34 @@ def test_a_change_makes_it_due_anew_and_is_audited() -> None:
     assert changed.next_due_at == datetime(2026, 3, 11, 2, tzinfo=UTC)
     actions = list(AuditEntry.objects.filter(action__startswith="schedule.").values_list("action", flat=True))
     assert sorted(actions) == ["schedule.change", "schedule.create"]
+
+
+def test_a_schedule_whose_group_was_deleted_is_not_switched_on() -> None:
+    group, person = a_group(a_target()), a_user()
+    schedule = a_schedule(person, group=group)
+    delete_schedule(schedule=schedule, by=person)
+    delete_group(group=group, by=person)
+    restore_schedule(schedule=schedule, by=person)
+    with pytest.raises(Refusal, match="no targets any more"):
+        switch_on(schedule=schedule, by=person)
+
+
+def test_what_waits_is_missed_where_the_targets_change(at_noon: Clock) -> None:
+    schedule, person = a_schedule(), a_user("olga")
+    at_noon.away = {target.host.slug for target in schedule.targets.all()}
+    at_noon.to(DUE)
+    spec = a_spec(version=schedule.version, targets=[a_target()])
+    change_schedule(schedule=schedule, spec=spec, by=person)
+    missed = Occurrence.objects.get()
+    assert (missed.reason_code, missed.reason) == ("changed", "olga changed the plan or the targets of the schedule.")
+
+
+def test_a_schedule_that_no_longer_overwrites_anything_says_so(drive: Target) -> None:
+    person = a_user()
+    schedule = a_writing_schedule(drive, person)
+    changed = change_schedule(schedule=schedule, spec=a_spec(name="fill", targets=[drive]), by=person)
+    assert (changed.enabled, changed.off_reason) == (False, "")
+    switch_on(schedule=schedule, by=person)
 
 
 def test_switching_twice_is_the_same_as_once() -> None:

@@ -22,6 +22,8 @@ _DEEDS = {
     "host.rename": "Renamed",
     "host.maintenance": "Maintenance began",
     "host.maintenance_end": "Maintenance ended",
+    "host.window_add": "Maintenance window added",
+    "host.window_delete": "Maintenance window deleted",
     "host.rotate_token": "New token asked for",
     "host.token_renewed": "New token in use",
     "host.revoke": "Token revoked",
@@ -113,7 +115,7 @@ def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
 
 
 def _detail(deed: AuditEntry) -> list[str]:
-    said = {"before": "It was called {}.", "note": "{}", "hostname": "By the worker on {}."}
+    said = {"before": "It was called {}.", "window": "{}.", "note": "{}", "hostname": "By the worker on {}."}
     return [said[key].format(value) for key, value in deed.detail.items() if key in said and value]
 
 

@@ -71,7 +71,7 @@ def test_it_lists_hosts_with_labels_and_the_schedules_that_use_them(operator: Cl
     answer = operator.post("/groups/both-racks/delete/", follow=True).content.decode()
     assert "in use: schedule “Nightly”" in answer
     assert HostGroup.objects.exists()
-    assert "Used by the schedule “Nightly”" in answer
+    assert ">the schedule “Nightly”</a>." in answer
 
 
 def test_more_groups_take_no_more_queries(

@@ -52,6 +52,9 @@ def test_it_adds_weekly_and_single_windows_and_lists_them(operator: Client, host
     assert "22:00 to 06:00, Sat and Sun (Europe/Berlin)" in page
     assert '<time datetime="2026-03-28T21:00:00+00:00"' in page  # the next opening
     assert "2026-03-24 09:00 to 2026-03-24 11:30 UTC" in page
+    history = text_of(operator, "/hosts/storage1/")
+    assert "Maintenance window added" in history
+    assert "22:00 to 06:00, Sat and Sun (Europe/Berlin)." in history
     with time_machine.travel(MONDAY_NOON + timedelta(days=2), tick=False):
         assert "over</span>" in text_of(operator, MANAGE)
 
