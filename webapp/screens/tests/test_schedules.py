@@ -256,3 +256,11 @@ def test_a_deleted_schedule_says_so(operator: Client, overwriting: Schedule) -> 
     page = page_of(operator, f"/schedules/{overwriting.pk}/")
     assert "This schedule was deleted" in page
     assert "Not armed" not in page
+
+
+def test_the_page_of_one_for_a_group_leads_to_the_group(operator: Client, olga: User, version: PlanVersion) -> None:
+    group = a_group(factories.make_target(factories.make_host()))
+    schedule = a_schedule(olga, version=version, group=group)
+    page = page_of(operator, f"/schedules/{schedule.pk}/")
+    assert f'href="/groups/{group.slug}/"' in page
+    assert "(1 host, side by side)" in page
