@@ -50,8 +50,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
         raise Refusal("arming_refused", "Choose an end of the arming within the next 366 days.")
     locked.armed_serials = [target.arming_serial for target in drives]
     locked.armed_until, locked.armed_by = until, by
-    locked.off_reason = "" if locked.off_reason == NOT_ARMED else locked.off_reason
-    locked.save(update_fields=[*ARMING_COLUMNS, "off_reason"])
+    locked.save(update_fields=ARMING_COLUMNS)
     words = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in drives]
     detail = {"drives": words, "until": until.isoformat(), "plan": str(locked.version)}
     audit(by=by, action="schedule.arm", subject=str(locked), detail=detail)

@@ -42,6 +42,12 @@ def in_words(line: str) -> str:
     return text
 
 
+def has_fixed_time(line: str) -> bool:
+    """Whether neither minute nor hour holds a wildcard, so that the line keeps its due times when clocks are set."""
+    minute, hour = line.split(" ")[:2]
+    return "*" not in minute + hour
+
+
 def _read(line: str, at: datetime) -> CronSim:
     try:
         if len(line.split(" ")) != 5:  # CronSim takes a sixth, for seconds

@@ -102,9 +102,9 @@ def trigger_in_words(schedule: Schedule) -> str:
         case Trigger.CRON:
             return f"{cron.in_words(schedule.cron)} ({schedule.time_zone})"
         case Trigger.AFTER_SCHEDULE:
-            how = " if it is done" if schedule.condition == "done" else " with any result"
+            how = " if it is done" if schedule.condition == "done" else ", with any result"
             return f"After each run of schedule “{schedule.after_schedule}”{how}"
         case Trigger.AFTER_RUN:
-            how = " if it is done" if schedule.condition == "done" else " with any result"
+            how = " if it is done" if schedule.condition == "done" else ", with any result"
             return f"Once, after run {schedule.after_run.number if schedule.after_run else ''}{how}"
     return "Once"

@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from webapp.hosts.models import Target
-from webapp.schedules.arming import LONGEST_ARMING, drives_to_be_armed
+from webapp.schedules.arming import LONGEST_ARMING, drives_to_be_armed, unarmed
 from webapp.schedules.models import Schedule
 from webapp.schedules.timing import due_after
 from webapp.screens.arming import DriveToArm, drives_to_arm
@@ -17,11 +17,12 @@ MOST_COUNTED = 1000
 
 @dataclass(frozen=True)
 class ArmingCard:
-    """`holds`: armed now, for all of its drives. `before` counts due times until the arming ends."""
+    """`armed` and `unarmed` are its drives, as they are armed now. `before` counts due times until the arming ends."""
 
     drives: Sequence[DriveToArm]
+    armed: Sequence[Target]
+    unarmed: Sequence[Target]
     fixed: Sequence[Target]  # drives that the policy of their host does not let anybody overwrite
-    holds: bool
     ended: bool
     before: int
     more_before: bool  # only MOST_COUNTED are counted
@@ -37,14 +38,15 @@ def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
         return None
     until = schedule.armed_until
     in_time = until is not None and until > now
-    holds = in_time and all(target.arming_serial in schedule.armed_serials for target in drives)
+    missing = unarmed(schedule, drives, now)
     end = until if until and in_time else now
     before = list(takewhile(lambda due: due < end, islice(due_after(schedule, now), MOST_COUNTED)))
     today = now.astimezone(ZoneInfo(schedule.time_zone)).date()
     return ArmingCard(
         drives=drives_to_arm(drives),
         fixed=[target for target in drives if not target.destroy],
-        holds=holds,
+        armed=[target for target in drives if target not in missing],
+        unarmed=missing,
         ended=until is not None and not in_time,
         before=len(before),
         more_before=len(before) == MOST_COUNTED,

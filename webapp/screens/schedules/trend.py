@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, TypedDict
 from uuid import UUID
 
-from django.db.models import Avg, BigIntegerField, FloatField, Func, Max
+from django.db.models import Avg, BigIntegerField, Count, FloatField, Func, Max
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast, Exp, Ln
 
@@ -25,7 +25,7 @@ WIDTH, HEIGHT, MARGIN = 240, 40, 4  # of the drawing, px
 class Value:
     due_at: datetime
     run: Run
-    number: float | None  # None: the run has no result that counts
+    number: float | None  # None: the run lacks results
     text: str
 
 
@@ -45,19 +45,21 @@ class Line:
 @dataclass(frozen=True)
 class Trend:
     metric: str
+    version: int  # number of the plan version
     lines: Sequence[Line]
     width: int = WIDTH
     height: int = HEIGHT
 
 
 def trend(schedule: Schedule) -> Trend | None:
-    """Of the latest MOST_RUNS runs that have ended; None without any result. Two queries.
+    """Of the latest MOST_RUNS runs of the schedule's plan version that have ended; None without any value. Two queries.
 
     A run's value is the geometric mean over its results: of IOPS where every block is smaller than 128 KiB,
-    else of bytes/s. Results that a person marked as invalid do not count.
+    else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no value: a mean over
+    other points cannot be held against the others.
     """
-    found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False)
-    found = found.select_related("run__version", "host").order_by("-due_at", "part")[:MOST_RUNS]
+    found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
+    found = found.select_related("run", "host").order_by("-due_at", "part")[:MOST_RUNS]
     occurrences = sorted(found, key=lambda one: (one.due_at, one.part))
     means = _means([one.run_id for one in occurrences])
     if not means:
@@ -69,15 +71,17 @@ def trend(schedule: Schedule) -> Trend | None:
     by_label: dict[str, list[Value]] = defaultdict(list)
     for one in occurrences:
         assert one.run is not None
-        number = means[one.run_id][key] if one.run_id in means else None
+        known = means.get(one.run_id)
+        number = known[key] if known and known["trials"] == one.run.trial_count else None
         label = one.run.label or (one.host.slug if one.host else "")
         by_label[label].append(Value(one.due_at, one.run, number, show(number)))
     lines = [line for label, values in by_label.items() if (line := _line(label, values))]
-    return Trend("IOPS" if small else "Throughput", lines) if lines else None
+    return Trend("IOPS" if small else "Throughput", schedule.version.number, lines) if lines else None
 
 
 class Means(TypedDict):
     run: UUID
+    trials: int
     iops: float
     rate: float  # bytes/s
     largest: int | None  # block, bytes
@@ -87,7 +91,9 @@ def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
     """By run."""
     results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
     block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
-    rows = results.values("run").annotate(iops=_mean("iops"), rate=_mean("bytes_per_s"), largest=Max(block))
+    rows = results.values("run").annotate(
+        iops=_mean("iops"), rate=_mean("bytes_per_s"), largest=Max(block), trials=Count("trial", distinct=True)
+    )
     return {row["run"]: Means(**row) for row in rows}
 
 

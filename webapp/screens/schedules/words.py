@@ -9,6 +9,8 @@ from django.utils import timezone
 
 from webapp.core.windows import time_zone
 from webapp.hosts.models import Target
+from webapp.runs.models import Priority
+from webapp.schedules import cron
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.notify import local_time
 from webapp.schedules.selectors import in_order
@@ -64,13 +66,13 @@ def limit_in_words(seconds: int) -> str:
 
 def sentence(schedule: Schedule, on: str) -> str:
     """The whole schedule: plan, targets, trigger, window and limits."""
-    when = when_in_words(schedule)
     said = [f"Runs {schedule.version.plan.title}, version {schedule.version.number}, on {on}."]
-    said += [f"{when}."]
+    said += [f"{when_in_words(schedule)}."]
     if window := window_in_words(schedule):
-        said.append(f"Only in its window, {window}.")
-    limit = limit_in_words(schedule.start_within_s)
-    said.append(f"Missed if it cannot start within {limit} of the due time.")
+        said.append(f"The run works only in this window: {window}.")
+    said.append(
+        f"It is missed if it cannot start within {limit_in_words(schedule.start_within_s)} {_counted(schedule)}."
+    )
     return " ".join(said)
 
 
@@ -86,30 +88,45 @@ def _rules(schedule: Schedule) -> Iterator[Rule]:
         yield Rule("Window", window)
         yield Rule(
             "Outside the window",
-            "No run starts. A run that is going is paused and goes on when the window opens; a trial under way goes on "
-            "to its end.",
+            "No run starts. A run that has started is paused and goes on when the window opens. A trial under way goes "
+            "on to its end.",
         )
-    counted = "the time at which it is a host's turn" if _one_by_one(schedule) else "the due time"
-    yield Rule("Latest start", f"{limit} after {counted}. After that, the due time is missed, with the reason.")
+    yield Rule(
+        "Latest start",
+        f"{limit} {_counted(schedule)}. After that, the occurrence is missed and its reason is recorded.",
+    )
     if schedule.trigger in (Trigger.CRON, Trigger.ONCE):
         yield Rule("Sweetspot is not running", _outage(schedule))
-    yield Rule("A host is away", "The run waits until the latest start. The same holds for a host in maintenance.")
+    yield Rule(
+        "A host is away",
+        "The occurrence waits until the latest start. The same holds while the host is in maintenance or in one of its "
+        "maintenance windows, and while a target is absent.",
+    )
     yield Rule("An earlier run is still going", _overlap(schedule))
     yield Rule("Deadline", _deadline(schedule))
     if (schedule.trigger == Trigger.CRON or schedule.window_days) and clocks_change(time_zone(schedule.time_zone)):
         yield from _clocks(schedule)
 
 
+def _counted(schedule: Schedule) -> str:
+    return "after the host's turn begins" if _one_by_one(schedule) else "after the due time"
+
+
 def _start(schedule: Schedule) -> Iterator[Rule]:
-    priority = schedule.get_priority_display().lower()
-    behind = "before all waiting runs of a lower priority, behind the others"
-    yield Rule("Start", f"The run enters the queue of its hosts with priority {priority}: {behind}.")
+    yield Rule("Start", f"The run enters the queue of its hosts, {_PLACES[Priority(schedule.priority)]}.")
     if schedule.group is not None:
-        side_by_side = "Each host gets a run of its own, all at the same due time."
-        one_by_one = "Each host gets a run of its own. The next host has its turn when the run before has ended."
+        side_by_side = "Each host gets a run of its own. All are due at the same time."
+        one_by_one = "Each host gets a run of its own. The next one starts when the run before has ended or was missed."
         yield Rule("Host group", one_by_one if _one_by_one(schedule) else side_by_side)
     if schedule.trigger in (Trigger.AFTER_SCHEDULE, Trigger.AFTER_RUN):
-        yield Rule("The run before", _after(schedule))
+        yield Rule("Preceding run", _after(schedule))
+
+
+_PLACES = {
+    Priority.LOW: "behind all waiting runs",
+    Priority.NORMAL: "before waiting runs of low priority",
+    Priority.HIGH: "before waiting runs of normal and low priority",
+}
 
 
 def _one_by_one(schedule: Schedule) -> bool:
@@ -117,27 +134,28 @@ def _one_by_one(schedule: Schedule) -> bool:
 
 
 def _after(schedule: Schedule) -> str:
-    if schedule.condition == Condition.DONE:
-        return "If it is not done, because it failed or was cancelled, this schedule is missed."
     if schedule.trigger == Trigger.AFTER_RUN:
-        return "It may end as done, failed or cancelled."
-    return "It may end as done, failed or cancelled. If it did not start at all, this schedule is missed."
+        failed = "If it fails or is cancelled, this schedule is missed."
+        return failed if schedule.condition == Condition.DONE else "It may be done, failed or cancelled."
+    if schedule.condition == Condition.DONE:
+        return "If it fails, is cancelled or is missed, this schedule is missed too."
+    return "It may be done, failed or cancelled. If it is missed, this schedule is missed too."
 
 
 def _outage(schedule: Schedule) -> str:
-    late = "If Sweetspot is not running at a due time, the run starts late, up to the latest start; then it is missed."
+    late = "The run starts when Sweetspot is back. If the latest start has passed, it is missed."
     if schedule.trigger == Trigger.ONCE:
         return late
-    return f"{late} Of several due times that pass meanwhile, only the latest is made up for; the others are missed."
+    return f"{late} If several due times have passed, only the latest is started; the others are missed."
 
 
 def _overlap(schedule: Schedule) -> str:
     if schedule.overlap == Overlap.SKIP:
-        text = "The new due time is skipped: it is missed."
+        text = "The new run is not started, and its occurrence is missed."
     else:
-        text = "The new run waits until it has ended, up to the latest start."
+        text = "The new run starts after it ends, if that is before the latest start."
     if schedule.group is not None and not _one_by_one(schedule):
-        text += " Each host counts for itself."
+        text += " This applies to each host separately."
     return text
 
 
@@ -145,26 +163,25 @@ def _deadline(schedule: Schedule) -> str:
     if schedule.deadline_s is None:
         return "None. The run may take as long as it needs."
     after = limit_in_words(schedule.deadline_s)
-    if schedule.at_deadline == AtDeadline.CANCEL:
-        return f"{after} after the due time. A run that is still open then is cancelled, and a notice is sent."
-    return f"{after} after the due time. A run that is still open then goes on, and a notice is sent."
+    end = "is cancelled" if schedule.at_deadline == AtDeadline.CANCEL else "goes on"
+    return f"{after} after the due time. A run that has not ended by then {end}, and subscribers get a notice."
 
 
 def _clocks(schedule: Schedule) -> Iterator[Rule]:
-    if schedule.trigger == Trigger.CRON:
+    if schedule.trigger == Trigger.CRON and cron.has_fixed_time(schedule.cron):
         yield Rule(
             "Clocks are set forward",
-            "A time that does not exist is due at the first moment after the gap: 02:30 becomes 03:00.",
+            "If the time does not exist, the run is due right after the gap: 02:30 becomes 03:00.",
         )
-        yield Rule(
-            "Clocks are set back",
-            "A time that exists twice is due once, at the first. A line for every hour is due in both hours.",
-        )
+        yield Rule("Clocks are set back", "If the time occurs twice, the run is due once, at the first.")
+    elif schedule.trigger == Trigger.CRON:
+        yield Rule("Clocks are set forward", "Due times in the hour that is left out do not occur.")
+        yield Rule("Clocks are set back", "Due times in the hour that is repeated occur twice.")
     if schedule.window_days:
         yield Rule(
             "Window, clocks change",
-            "Set forward: a time that does not exist counts as the first moment after the gap. Set back: the window "
-            "opens at the first of two equal times and closes at the second.",
+            "If a time does not exist, the first moment after the gap counts. If a time occurs twice, the window opens "
+            "at the first and closes at the second.",
         )
 
 

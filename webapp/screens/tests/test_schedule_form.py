@@ -97,7 +97,7 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
         ({"cron": "0 22 * *"}, "cron", "it needs five fields"),
         ({"cron": "0 0 30 2 *"}, "cron", "cannot be used"),
         ({"time_zone": "Berlin"}, "time_zone", "is not a time zone"),
-        ({"trigger": "once"}, "once", "Say at which time"),
+        ({"trigger": "once"}, "once", "Enter a date"),
         ({"trigger": "once", "once_date": "2020-01-01", "once_time": "10:00"}, "once", "has passed"),
         ({"trigger": "once", "once_date": "2027-03-28", "once_time": "02:30"}, "once", "does not exist on 2027-03-28"),
         ({"trigger": "once", "once_date": "9999-12-31", "once_time": "23:30"}, "once", "Choose a"),
@@ -107,14 +107,14 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
         ({"windowed": "on", "window_opens": "21:00", "window_closes": "22:00"}, "window", "choose at least one day"),
         (
             {"windowed": "on", "window_opens": "02:00", "window_closes": "03:00", "window_days": ["0"]},
-            "window", "No due time ever leads to a run",
+            "window", "does not open between any due time",
         ),
-        ({"start_within": "31", "start_unit": "h", "deadline": "30"}, "deadline", "comes before the latest start"),
+        ({"start_within": "31", "start_unit": "h", "deadline": "30"}, "deadline", "must not be shorter than the latest start"),
         ({"start_within": ""}, "start_within", "Enter the latest start."),
-        ({"start_within": "1000", "start_unit": "h"}, "start_within", "from 1 minute to 30 days"),
-        ({"deadline": "1000"}, "deadline", "from 1 minute to 30 days"),
+        ({"start_within": "1000", "start_unit": "h"}, "start_within", "must be 1 minute to 30 days"),
+        ({"deadline": "1000"}, "deadline", "must be 1 minute to 30 days"),
         ({"deadline": "soon"}, "deadline", "Enter a whole number."),
-        ({"note": "x" * 501}, "note", "500 is the most"),
+        ({"note": "x" * 501}, "note", "the maximum is 500"),
     ],
 )  # fmt: skip
 def test_every_refusal_stands_beside_its_field(
@@ -152,15 +152,15 @@ def test_the_preview_shows_the_next_dates_in_both_time_zones(operator: Client, t
 def test_the_preview_says_how_each_rule_behaves(operator: Client, typed: dict[str, Any]) -> None:
     html = previewed(operator, typed)["html"]
     assert "90 min after the due time." in html
-    assert "The new run waits until it has ended, up to the latest start." in html
+    assert "The new run starts after it ends, if that is before the latest start." in html
     assert "02:30 becomes 03:00" in html
-    assert "only the latest is made up for" in html
+    assert "only the latest is started" in html
     assert "priority high" in html
     html = previewed(operator, typed | {"time_zone": "UTC"})["html"]
     assert "02:30" not in html  # its clocks are never changed
     html = previewed(operator, typed | {"trigger": "once", "once_date": "2027-05-01", "once_time": "10:00"})["html"]
     assert "Once at 2027-05-01 10:00 (Europe/Berlin)" in html
-    assert "only the latest is made up for" not in html
+    assert "only the latest is started" not in html
 
 
 def test_the_preview_says_what_the_window_does_to_each_date(operator: Client, typed: dict[str, Any]) -> None:
@@ -169,7 +169,7 @@ def test_the_preview_says_what_the_window_does_to_each_date(operator: Client, ty
     assert "23:00 to 06:00, Mon (Europe/Berlin)" in html
     assert "Outside the window: starts when it opens" in html
     assert "Missed: the window opens after the latest start." in html
-    assert "a trial under way goes on to its end" in html.replace("\n", " ")
+    assert "A trial under way goes on to its end" in html.replace("\n", " ")
 
 
 def test_a_time_that_exists_twice_is_the_first_one(operator: Client, typed: dict[str, Any]) -> None:
@@ -202,7 +202,7 @@ def test_a_host_group_is_taken_one_host_after_another(operator: Client, typed: d
     group = a_group(target, factories.make_target(factories.make_host("storage2")))
     chosen = {"on": "group", "group": group.pk, "group_order": "one_by_one"}
     html = previewed(operator, typed | chosen)["html"]
-    assert "The next host has its turn when the run before has ended." in html
+    assert "The next one starts when the run before has ended or was missed." in html
     operator.post("/schedules/new/", typed | chosen)
     saved = Schedule.objects.get()
     assert (saved.group, saved.group_order, saved.targets.count()) == (group, "one_by_one", 0)
@@ -216,7 +216,7 @@ def test_it_may_follow_a_schedule_or_an_open_run(
     page = operator.get("/schedules/new/").content.decode()
     assert "Run 1, First look, running" in page
     follows = {"trigger": "after_schedule", "after_schedule": before.pk, "condition": "any"}
-    assert "After each run of schedule “fill”, however it ends" in previewed(operator, typed | follows)["html"]
+    assert "After each run of schedule “fill”, with any result" in previewed(operator, typed | follows)["html"]
     operator.post("/schedules/new/", typed | {"trigger": "after_run", "after_run": run.number, "condition": "done"})
     saved = Schedule.objects.get(name="nightly")
     assert (saved.after_run, saved.condition) == (run, "done")
