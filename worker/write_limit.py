@@ -103,7 +103,7 @@ class WriteLimit:
             except GuardRefused as error:
                 control.fail(error.code, error.message)
             except (OSError, ValueError) as error:
-                control.fail(CODE, f"What is written to {', '.join(self._limits)} cannot be read: {error}")
+                control.fail(CODE, f"The write counter of {', '.join(self._limits)} cannot be read: {error}")
 
     def check(self) -> None:
         """Before the first write. Raises GuardRefused where the trial is known to write more than is left."""

@@ -1,6 +1,7 @@
 """What follows from the label of a host in its group, where labels are compared.
 
-As long as each label is another host, its host, targets, drives and runs are what is compared and no second cause.
+While each label belongs to a different host, its host, targets, drives and runs are what is compared, not a second
+cause.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +34,7 @@ def _of_several_hosts(label: str, hosts: Iterable[str]) -> Difference:
     known = sorted(hosts)
     listed = ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
     named = f"The label “{label}”" if label else f"“{NO_LABEL}”"
-    text = f"{named} stands for several hosts ({listed}); its numbers are over all of them."
+    text = f"{named} stands for several hosts ({listed}); its values combine all of them."
     return Difference(kind=DifferenceKind.POOLED, name="host", label=label_of("host"), text=text)
 
 
@@ -44,7 +45,7 @@ def _told(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
         words = "changes along x"
     else:
         return one
-    text = f"{one.label} {words} because each label is another host."
+    text = f"{one.label} {words} because each label belongs to a different host."
     return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
 

@@ -1,4 +1,4 @@
-"""Mixes read and write in one trial and leave a result for each direction: the total of a trial is their sum."""
+"""A mixed workload has one result per direction; the trial's total is their sum."""
 
 from collections.abc import Sequence
 

@@ -109,7 +109,7 @@ def _notes(selected: Selected, summaries: Summaries) -> Iterator[str]:
     if selected.missing:
         yield f"{selected.missing} results are left out: too few I/Os for their {selected.metric.label}."
     if any(row.further for rows in selected.grouped.cells.values() for row in rows):
-        yield f"The {selected.metric.label} of a mix is the sum of its directions."
+        yield f"For mixed workloads, {selected.metric.label} is the sum of both directions."
     if selected.query.by_direction:
         yield "A latency belongs to one direction, so there is a chart for each direction."
     alone = sum(summary.n == 1 for summary in summaries.values())

@@ -53,7 +53,7 @@ WORDS: dict[str, str] = {
     "schedule.off": "switched off the schedule",
     "schedule.arm": "armed the schedule",
     "schedule.disarm": "disarmed the schedule",
-    "schedule.due": "made due now the schedule",
+    "schedule.due": "requested an immediate run of the schedule",
     "schedule.skip": "skipped a start of the schedule",
     "schedule.owner": "changed the owner of the schedule",
     "schedule.delete": "deleted the schedule",

@@ -82,7 +82,7 @@ def _escaped(value: str) -> str:
 @collector
 def periodic_tasks() -> list[Family]:
     ages = tuple(Reading(age_s, {"task": name}) for name, age_s in heartbeats.ages_s().items())
-    return [Family("sweetspot_task_silent_seconds", "Since a periodic task last ran", ages)]
+    return [Family("sweetspot_task_silent_seconds", "Seconds since the periodic task last ran", ages)]
 
 
 @collector

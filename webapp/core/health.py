@@ -45,7 +45,7 @@ def _broker() -> bool:
 
 
 def _tasks() -> bool:
-    """Beat sends the tick and the Celery worker runs it: neither stands still."""
+    """Beat sends the tick and the Celery worker runs it: both are running."""
     age_s = heartbeats.ages_s().get(heartbeats.TICK)
     if age_s is not None and abs(age_s) <= heartbeats.LATEST_S:
         return True

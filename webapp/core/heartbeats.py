@@ -10,7 +10,7 @@ from django.db.models.functions import Extract, Now
 from webapp.core.models import Heartbeat
 
 TICK = "tick"  # webapp.runs.tasks, every few seconds
-LATEST_S = 60.0  # a tick that is older means that something stands still
+LATEST_S = 60.0  # an older tick means that beat or the Celery worker is not running
 
 
 def note(name: str) -> None:

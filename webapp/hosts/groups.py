@@ -135,7 +135,7 @@ def _checked_label(label: str, host: Host) -> str:
     if not 1 <= len(label) <= LONGEST_LABEL:
         raise Refusal("members_refused", f"The label of {host} needs 1 to {LONGEST_LABEL} characters.")
     if label == NO_LABEL:
-        raise Refusal("members_refused", f"“{NO_LABEL}” is what results without a label are called. Choose another.")
+        raise Refusal("members_refused", f"“{NO_LABEL}” is reserved. Choose another label.")
     if not label.isprintable():
         raise Refusal("members_refused", f"The label of {host} has characters that cannot be shown. Remove them.")
     return label

@@ -59,7 +59,7 @@ def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
     """
     note = note.strip()
     if len(note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(note)} characters; {LONGEST_NOTE} is the most.")
+        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {LONGEST_NOTE}.")
     usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
     if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
         raise Refusal("host_revoked", f"{host} was revoked: it gets no orders anyway. Enrol it again first.")

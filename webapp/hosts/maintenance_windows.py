@@ -1,7 +1,7 @@
 """When a host is in a maintenance window, and writing those windows down.
 
-In a window the host gets no trials, as in maintenance that a person begins; runs that worked there put their
-settings back, and go on when the window closes.
+While a maintenance window is open, the host gets no trials, as in manual maintenance; runs that worked there put
+their settings back, and go on when the window closes.
 """
 
 from collections.abc import Collection, Sequence
@@ -21,7 +21,7 @@ from webapp.hosts.models import Host, MaintenanceWindow
 
 MOST_WINDOWS = 50
 LONGEST_NOTE = 500
-FARTHEST = timedelta(days=3653)  # of a single window, from now
+FARTHEST = timedelta(days=3653)  # of a one-time window, from now
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def add_single_window(
     """Raises Refusal window_refused or note_too_long."""
     now = timezone.now()
     if not now - FARTHEST < starts_at < now + FARTHEST or ends_at > now + FARTHEST:
-        raise Refusal("window_refused", "The window starts and ends at most ten years from now.")
+        raise Refusal("window_refused", "Start and end must be within ten years of now.")
     if ends_at <= starts_at:
         raise Refusal("window_refused", "The window never opens: its end is not after its start.")
     if ends_at <= now:
@@ -126,12 +126,13 @@ def add_single_window(
 def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> MaintenanceWindow:
     window.note = note.strip()
     if len(window.note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(window.note)} characters; {LONGEST_NOTE} is the most.")
+        raise Refusal("note_too_long", f"The note has {len(window.note)} characters; the maximum is {LONGEST_NOTE}.")
     if "\0" in window.note:
         raise Refusal("text_refused", "The note holds a NUL character. Remove it.")
     Host.objects.select_for_update().get(pk=host.pk)
     if host.maintenance_windows.count() >= MOST_WINDOWS:
-        raise Refusal("window_refused", f"{host} has {MOST_WINDOWS} windows, which is the most. Delete one first.")
+        words = f"{host} already has {MOST_WINDOWS} windows; the maximum is {MOST_WINDOWS}. Delete one first."
+        raise Refusal("window_refused", words)
     window.host, window.created_by = host, by
     window.save()
     detail = {"window": in_words(window), "note": window.note}

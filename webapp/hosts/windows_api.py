@@ -29,7 +29,7 @@ _CLOCK = r"^([01][0-9]|2[0-3]):[0-5][0-9]$"
 
 
 class WindowIn(Input):
-    """Weekly: `days` (0 is Monday), `opens` and `closes` as 22:00, in `time_zone`. Or once: `starts_at`, `ends_at`."""
+    """Weekly: `days` (0 is Monday), `opens` and `closes` as 22:00, in `time_zone`. One-time: `starts_at`, `ends_at`."""
 
     days: list[int] = Field([], max_length=7)
     opens: str | None = Field(None, pattern=_CLOCK)

@@ -34,7 +34,7 @@ _resolvers = ThreadPoolExecutor(max_workers=8, thread_name_prefix="resolve")
 
 
 @dataclass(frozen=True)
-class Place:
+class WebhookUrl:
     """A webhook's address in parts."""
 
     scheme: str
@@ -48,7 +48,7 @@ class Place:
         return f"{self.host}:{self.port}"
 
 
-def read_url(url: str) -> Place:
+def read_url(url: str) -> WebhookUrl:
     """Raises Refusal webhook_url_refused."""
     if len(url) > MOST_URL or not _PRINTABLE.fullmatch(url):
         words = f"The address must have 1 to {MOST_URL} ASCII characters without spaces. Encode others as %20."
@@ -63,44 +63,44 @@ def read_url(url: str) -> Place:
     if "@" in parts.netloc:
         raise Refusal("webhook_url_refused", "The address must not contain a user name or password. Remove them.")
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Place(parts.scheme, host, port or _PORTS[parts.scheme], target)
+    return WebhookUrl(parts.scheme, host, port or _PORTS[parts.scheme], target)
 
 
-def resolve(place: Place) -> list[str]:
+def resolve(url: WebhookUrl) -> list[str]:
     """The addresses to connect to, all of them checked. Raises Refusal webhook_unresolved or webhook_inside."""
-    found = _resolved(place)
+    found = _resolved(url)
     if any(_is_inside(address) for address in found):
         words = (
-            f"{place.host} is inside the server's own network. "
+            f"{url.host} is inside the server's own network. "
             "The administrator can allow it with SWEETSPOT_WEBHOOK_NETWORKS."
         )
         raise Refusal("webhook_inside", words)
     return found
 
 
-def _resolved(place: Place) -> list[str]:
-    looked_up = _resolvers.submit(socket.getaddrinfo, place.host, place.port, type=socket.SOCK_STREAM)
+def _resolved(url: WebhookUrl) -> list[str]:
+    looked_up = _resolvers.submit(socket.getaddrinfo, url.host, url.port, type=socket.SOCK_STREAM)
     try:
         entries = looked_up.result(timeout=RESOLVE_LIMIT_S)
     except TooLate as error:
         looked_up.cancel()
-        words = f"The name {place.host} could not be resolved within {RESOLVE_LIMIT_S:g} s. Try again later."
+        words = f"The name {url.host} could not be resolved within {RESOLVE_LIMIT_S:g} s. Try again later."
         raise Refusal("webhook_unresolved", words) from error
     except (OSError, ValueError) as error:  # UnicodeError, of a name that can be none, is a ValueError
-        words = f"The name {place.host} cannot be resolved. Check its spelling."
+        words = f"The name {url.host} cannot be resolved. Check its spelling."
         raise Refusal("webhook_unresolved", words) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MOST_ADDRESSES]
 
 
 def _is_inside(text: str) -> bool:
     address = ipaddress.ip_address(text.partition("%")[0])
-    faces = list(_faces(address))
-    if any(face in network for face in faces for network in settings.WEBHOOK_NETWORKS):
+    equivalent = list(_equivalent_addresses(address))
+    if any(one in network for one in equivalent for network in settings.WEBHOOK_NETWORKS):
         return False
-    return any(_is_local(face) for face in faces)
+    return any(_is_local(one) for one in equivalent)
 
 
-def _faces(address: Address) -> Iterator[Address]:
+def _equivalent_addresses(address: Address) -> Iterator[Address]:
     """The address, and the IPv4 address that an IPv6 one stands for."""
     if not isinstance(address, ipaddress.IPv6Address):
         yield address

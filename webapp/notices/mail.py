@@ -59,7 +59,7 @@ def send(notice: Notice, connection: BaseEmailBackend) -> None:
     except smtplib.SMTPResponseException as error:
         raise _answered(error.smtp_code, error.smtp_error) from error
     except (OSError, ValueError) as error:
-        raise Failure(f"The mail server broke off: {error}.", unreachable=True) from error
+        raise Failure(f"The connection to the mail server was lost: {error}.", unreachable=True) from error
 
 
 def _answered(code: int, said: bytes | str) -> Failure:

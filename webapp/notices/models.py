@@ -18,7 +18,7 @@ from webapp.plans.models import Plan
 class Event(models.TextChoices):
     """What people can be told about."""
 
-    ENDED = "ended", "Run ended"  # done or cancelled
+    ENDED = "ended", "Run done or cancelled"
     FAILED = "failed", "Run failed"
     LATE = "late", "Run is late"
     MISSED = "missed", "Scheduled run missed"
@@ -75,7 +75,7 @@ class Notice(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)  # of the delivery, same on retries
     subscription = models.ForeignKey(Subscription, on_delete=models.CASCADE, related_name="notices")
     event = models.CharField(max_length=10)  # an Event, or TEST
-    dedupe = models.CharField(max_length=200)  # names the occurrence, e.g. run:17:ended
+    dedupe = models.CharField(max_length=200)  # identifies the event, e.g. run:17:ended
     subject = models.CharField(max_length=200)
     text = models.TextField()
     payload = models.JSONField()  # the body for webhooks

@@ -94,6 +94,6 @@ def _failure_of(send: Callable[[Notice], None], notice: Notice) -> Failure | Non
     except Failure as failure:
         return failure
     except Exception:
-        log.exception("notice %s: an error of this server", notice.pk)
-        return Failure("An error of this server. An administrator finds it in the log of the tasks.")
+        log.exception("notice %s: internal server error", notice.pk)
+        return Failure("Internal server error. The administrator can find details in the Celery worker's log.")
     return None

@@ -1,4 +1,7 @@
-"""Sends a notice to a webhook: one POST, no redirects, no proxy, certificates checked, ten seconds in all."""
+"""Sends a notice to a webhook: one POST, no redirects, no proxy, certificates checked.
+
+Limits: 5 s for the name lookup, 10 s to connect (to all addresses together), 10 s for the answer.
+"""
 
 import json
 import socket
@@ -12,7 +15,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError
 
 from webapp.core.errors import Refusal
-from webapp.notices.addresses import Place, read_url, resolve
+from webapp.notices.addresses import WebhookUrl, read_url, resolve
 from webapp.notices.failure import Failure
 from webapp.notices.models import Notice
 from webapp.notices.signing import signature, unsealed
@@ -40,16 +43,16 @@ def send(notice: Notice) -> None:
 def _post(url: str, headers: dict[str, str], body: bytes) -> int:
     """The status that the receiver answered with. Raises Failure."""
     try:
-        place = read_url(url)
-        addresses = resolve(place)
+        receiver = read_url(url)
+        addresses = resolve(receiver)
     except Refusal as refusal:
         refused = refusal.code != "webhook_unresolved"
         raise Failure(refusal.message, refused=refused, unreachable=True) from refusal
-    with _connected(place, addresses) as sock, _time_limit(sock, place):
-        connection = _connection(place, sock)
+    with _connected(receiver, addresses) as sock, _time_limit(sock, receiver):
+        connection = _connection(receiver, sock)
         try:
             connection.request(
-                "POST", place.target, body=body, headers=headers, preload_content=False, decode_content=False
+                "POST", receiver.target, body=body, headers=headers, preload_content=False, decode_content=False
             )
             return connection.getresponse().status  # nobody needs the body
         finally:
@@ -57,25 +60,25 @@ def _post(url: str, headers: dict[str, str], body: bytes) -> int:
 
 
 @contextmanager
-def _connected(place: Place, addresses: Sequence[str]) -> Iterator[socket.socket]:
+def _connected(receiver: WebhookUrl, addresses: Sequence[str]) -> Iterator[socket.socket]:
     """A connection to the first address that takes one. Raises Failure."""
     problem: OSError | None = None
     for address in addresses:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as sock:
             sock.settimeout(LIMIT_S / len(addresses))
             try:
-                sock.connect((address, place.port))
+                sock.connect((address, receiver.port))
             except OSError as error:
                 problem = error
                 continue
             sock.settimeout(LIMIT_S)
             yield sock
             return
-    raise Failure(f"No connection to {place.name}: {_words(problem)}.", unreachable=True) from problem
+    raise Failure(f"No connection to {receiver.name}: {_words(problem)}.", unreachable=True) from problem
 
 
 @contextmanager
-def _time_limit(sock: socket.socket, place: Place) -> Iterator[None]:
+def _time_limit(sock: socket.socket, receiver: WebhookUrl) -> Iterator[None]:
     """Cut the connection after the limit, however slowly the receiver goes on answering. Raises Failure."""
     passed = threading.Event()
     with sock.dup() as handle:  # TLS takes over the socket itself
@@ -93,22 +96,22 @@ def _time_limit(sock: socket.socket, place: Place) -> Iterator[None]:
                 raise TimeoutError
         except (OSError, HTTPError, ValueError) as error:
             if passed.is_set() or isinstance(error, TimeoutError):
-                words = f"{place.name} did not answer within {LIMIT_S:g} s."
+                words = f"{receiver.name} did not answer within {LIMIT_S:g} s."
             else:
-                words = f"The connection to {place.name} broke: {_words(error)}."
+                words = f"The connection to {receiver.name} broke: {_words(error)}."
             raise Failure(words, unreachable=True) from error
         finally:
             timer.cancel()
             timer.join()
 
 
-def _connection(place: Place, sock: socket.socket) -> HTTPConnection:
+def _connection(receiver: WebhookUrl, sock: socket.socket) -> HTTPConnection:
     """Named for the host, for its Host header and its certificate; connected to the address that was checked."""
-    if place.scheme == "http":
-        plain = HTTPConnection(place.host, place.port)
+    if receiver.scheme == "http":
+        plain = HTTPConnection(receiver.host, receiver.port)
         plain._new_conn = lambda: sock  # type: ignore[method-assign]
         return plain
-    encrypted = HTTPSConnection(place.host, place.port, ssl_context=ssl.create_default_context())
+    encrypted = HTTPSConnection(receiver.host, receiver.port, ssl_context=ssl.create_default_context())
     encrypted._new_conn = lambda: sock  # type: ignore[method-assign]
     return encrypted
 

@@ -125,7 +125,7 @@ def _subscribe(page: Page, hook: Receiver) -> None:
         page.get_by_role("radio", name=re.compile(channel)).check()
         if channel == "Webhook":
             page.get_by_label("Webhook address").fill(hook.url)
-        page.get_by_label("Run ended").check()
+        page.get_by_label("Run done or cancelled").check()
         page.get_by_role("button", name="Add subscription").click()
         expect(page.locator("main")).to_contain_text(
             "every plan" if channel == "E-mail" else "secret", ignore_case=True

@@ -22,7 +22,7 @@ def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
     look = commands.add_parser("inventory", help="what this host is made of")
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
-    restore = commands.add_parser("restore", help="put back every setting, take down the layouts of runs, now")
+    restore = commands.add_parser("restore", help="restore changed settings and remove layouts left by runs")
     only = "take down only this layout, also one built by hand"
     restore.add_argument("--layout", action="append", default=[], metavar="KEY", help=only)
     restore.add_argument("--json", action="store_true")

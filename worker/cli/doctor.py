@@ -139,7 +139,7 @@ def _journal(paths: Paths) -> Iterator[Check]:
         yield Check("journal", State.BROKEN, str(error))
         return
     waiting = len(journal.open_attempts())
-    yield Check("journal", State.OK, f"{waiting} orders are under way or wait")
+    yield Check("journal", State.OK, f"Open orders: {waiting}")
     if count := journal.unreadable():
         words = f"{count} changed settings or layouts in {paths.journal} cannot be read and are not put back"
         yield Check("journal", State.BROKEN, words, "Look at the tables baselines and layouts; put them back by hand.")

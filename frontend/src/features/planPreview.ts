@@ -54,7 +54,7 @@ function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string):
   const head = find(`${name}-problems`, HTMLDivElement);
   const count = answer.problems.length;
   if (head) head.hidden = count === 0;
-  setText(head?.querySelector("[data-count]") ?? null, `${count} field${count === 1 ? " wants" : "s want"} attention.`);
+  setText(head?.querySelector("[data-count]") ?? null, `Correct ${count} field${count === 1 ? "" : "s"}.`);
 }
 
 /** A row's place follows the factor that is chosen in it. */

@@ -398,7 +398,10 @@ def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: La
     made = compare(CompareQuery("iodepth", ("engine",), metric=metric))
     assert [panel.series[0].points[0].values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
     assert made.differs == ()
-    assert any(note.endswith("of a mix is the sum of its directions.") for note in made.notes)
+    assert any(
+        note.startswith("For mixed workloads, ") and note.endswith("is the sum of both directions.")
+        for note in made.notes
+    )
 
 
 def test_one_direction_of_a_mix_can_be_chosen_and_all_can_be_told_apart(lab: Lab) -> None:

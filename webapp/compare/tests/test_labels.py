@@ -45,8 +45,8 @@ def test_target_and_run_follow_from_labels_of_one_host_each(labs: tuple[Lab, Lab
     made = compare(LABELS)
     assert [series.name for series in made.panels[0].series] == ["adaptec", "broadcom"]
     assert kinds(made) == {
-        ("target", "follows"): "Target differs between series because each label is another host.",
-        ("run", "follows"): "Run differs between series because each label is another host.",
+        ("target", "follows"): "Target differs between series because each label belongs to a different host.",
+        ("run", "follows"): "Run differs between series because each label belongs to a different host.",
     }
     assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in Label alone.")
     assert "broadcom reaches ×2.00" in made.panels[0].series[1].sentence
@@ -69,7 +69,7 @@ def test_a_label_of_several_hosts_is_said(labs: tuple[Lab, Lab]) -> None:
     measure(*labs, third)
     made = compare(LABELS)
     assert kinds(made)["host", "pooled"] == (
-        "The label “adaptec” stands for several hosts (a, c); its numbers are over all of them."
+        "The label “adaptec” stands for several hosts (a, c); its values combine all of them."
     )
     assert ("target", "follows") not in kinds(made)
     assert not made.single_factor
@@ -97,7 +97,7 @@ def test_labels_on_x_and_in_charts(labs: tuple[Lab, Lab]) -> None:
     measure(*labs, engine="psync")
     on_x = compare(CompareQuery(x="label", series=("engine",)))
     assert kinds(on_x) == {
-        ("target", "follows"): "Target changes along x because each label is another host.",
+        ("target", "follows"): "Target changes along x because each label belongs to a different host.",
     }
     charts = compare(CompareQuery(x="iodepth", series=("engine",), panel="label"))
     assert [panel.name for panel in charts.panels] == ["adaptec", "broadcom"]

@@ -30,7 +30,7 @@ class Migration(migrations.Migration):
                     django.contrib.postgres.fields.ArrayField(
                         base_field=models.CharField(
                             choices=[
-                                ("ended", "Run ended"),
+                                ("ended", "Run done or cancelled"),
                                 ("failed", "Run failed"),
                                 ("late", "Run is late"),
                                 ("missed", "Scheduled run missed"),

@@ -170,7 +170,7 @@ def test_an_error_of_ours_is_a_try_that_failed(monkeypatch: pytest.MonkeyPatch) 
     assert sending.send_due(timezone.now()) == 1
     notice.refresh_from_db()
     assert (notice.state, notice.tries) == ("pending", 1)
-    assert notice.last_error.startswith("An error of this server.")
+    assert notice.last_error.startswith("Internal server error.")
 
 
 def test_a_deleted_subscription_takes_its_notices_along() -> None:

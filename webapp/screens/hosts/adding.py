@@ -15,7 +15,7 @@ from webapp.hosts.keys import signing_key
 from webapp.hosts.models import EnrolmentToken, Host
 from webapp.hosts.selectors import enrolment_called, open_enrolments
 from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
-from webapp.screens import once
+from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, page, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.forms import AddHostForm
@@ -48,13 +48,13 @@ def make_enrolment(request: HttpRequest) -> HttpResponse:
 def _line_made(request: HttpRequest, *, slug: str = "", host: Host | None = None) -> HttpResponse:
     token = issue_enrolment_token(by=person(request), slug=slug, host=host)
     reference = EnrolmentToken.objects.get(token_hash=hash_token(token)).reference
-    once.keep(request, f"enrolment {reference}", token)
+    one_time_secrets.keep(request, f"enrolment {reference}", token)
     return redirect("new_host_line", reference=reference)
 
 
 @admin_page
 def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
-    made, token = _called(reference), once.take(request, f"enrolment {reference}")
+    made, token = _called(reference), one_time_secrets.take(request, f"enrolment {reference}")
     again = made.host if made.used_at is None else None
     key_id, _ = signing_key()
     context = {
@@ -66,7 +66,7 @@ def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
         "made": made,
         "enrolments": list(open_enrolments()),
     }
-    return once.render_once(request, "screens/add_host.html", context)
+    return one_time_secrets.render_once(request, "screens/add_host.html", context)
 
 
 def _called(reference: str) -> EnrolmentToken:

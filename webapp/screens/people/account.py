@@ -15,7 +15,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, User
 from webapp.core.selectors import tokens_of
 from webapp.core.services import create_api_token, set_email, set_password
-from webapp.screens import once
+from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
 from webapp.screens.people.forms import EmailForm, FirstPasswordForm, OwnPasswordForm, TokenForm
 from webapp.screens.people.views import revoke
@@ -72,14 +72,14 @@ def create_token(request: HttpRequest) -> HttpResponse:
     if not form.is_valid():
         return _account(request, 400, token_form=form)
     plain = create_api_token(user=person(request), name=form.cleaned_data["name"])
-    once.keep(request, "token", plain)
+    one_time_secrets.keep(request, "token", plain)
     return redirect("new_token")
 
 
 @page
 def new_token(request: HttpRequest) -> HttpResponse:
-    context = {"token": once.take(request, "token"), "api": request.build_absolute_uri("/api/v1/runs")}
-    return once.render_once(request, "screens/new_token.html", context)
+    context = {"token": one_time_secrets.take(request, "token"), "api": request.build_absolute_uri("/api/v1/runs")}
+    return one_time_secrets.render_once(request, "screens/new_token.html", context)
 
 
 @own_action

@@ -15,7 +15,7 @@ from webapp.core.models import ApiToken, Role, User
 from webapp.core.selectors import people_list, tokens_of
 from webapp.notices.selectors import subscriptions_of
 from webapp.schedules.models import Schedule
-from webapp.screens import once
+from webapp.screens import one_time_secrets
 from webapp.screens.access import admin_action, admin_page, person
 from webapp.screens.people.forms import AddPersonForm, KnowingForm, RoleForm
 
@@ -45,7 +45,7 @@ def add_person(request: HttpRequest) -> HttpResponse:
 
 def _link_made(request: HttpRequest, user: User) -> HttpResponse:
     path = people.password_link(user=user, by=person(request))
-    once.keep(request, f"password link {user.pk}", request.build_absolute_uri(path))
+    one_time_secrets.keep(request, f"password link {user.pk}", request.build_absolute_uri(path))
     return redirect("password_link", pk=user.pk)
 
 
@@ -53,10 +53,10 @@ def _link_made(request: HttpRequest, user: User) -> HttpResponse:
 def password_link(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "somebody": get_object_or_404(User, pk=pk),
-        "link": once.take(request, f"password link {pk}"),
+        "link": one_time_secrets.take(request, f"password link {pk}"),
         "hours": settings.PASSWORD_RESET_TIMEOUT // 3600,
     }
-    return once.render_once(request, "screens/password_link.html", context)
+    return one_time_secrets.render_once(request, "screens/password_link.html", context)
 
 
 @admin_page

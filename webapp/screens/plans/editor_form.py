@@ -62,7 +62,7 @@ class EditorForm:
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """What is wrong with the plan as a whole, and how many fields want attention."""
+        """What is wrong with the plan as a whole, and how many fields have to be corrected."""
         return self.problems.get("", ())
 
     @property

@@ -217,5 +217,5 @@ def preview_plan(request: HttpRequest) -> HttpResponse:
 def _in_short(shown: ShownPreview | bool | None, problems: int) -> str:
     if isinstance(shown, ShownPreview):
         return f"{shown.preview.estimate.trials} trials"
-    wanting = "1 field wants attention" if problems == 1 else f"{problems} fields want attention"
-    return wanting if problems else "No target is chosen"
+    to_correct = "Correct 1 field" if problems == 1 else f"Correct {problems} fields"
+    return to_correct if problems else "No target is chosen"

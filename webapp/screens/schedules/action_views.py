@@ -10,9 +10,9 @@ from django.shortcuts import get_object_or_404, redirect
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
+from webapp.schedules import owners
 from webapp.schedules.arming import arm_schedule, disarm_schedule
 from webapp.schedules.models import Occurrence, Schedule
-from webapp.schedules.owners import take_over
 from webapp.schedules.services import (
     delete_schedule,
     make_due,
@@ -65,14 +65,14 @@ def turn_off(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def run_now(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
-    said = "It is due now and starts within seconds. If something is in the way, the table Runs says what."
+    said = "The run starts within a few seconds. If it cannot start, the Runs table shows why."
     return _done(request, schedule, lambda by: make_due(schedule=schedule, by=by), said)
 
 
 @operator_action
 def delete(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = get_object_or_404(Schedule, pk=pk)
-    said = f"“{schedule}” is deleted. Its runs stay. Restore brings it back, switched off."
+    said = f"“{schedule}” is deleted. Its runs stay. You can restore it. It will be switched off."
     return _done(request, schedule, lambda by: delete_schedule(schedule=schedule, by=by), said)
 
 
@@ -82,19 +82,19 @@ def restore(request: HttpRequest, pk: int) -> HttpResponse:
     if schedule.deleted_at is None:
         messages.info(request, f"“{schedule}” is not deleted.")
         return redirect("schedule", pk=pk)
-    said = f"“{schedule}” is back, switched off."
+    said = f"“{schedule}” was restored. It is switched off."
     return _done(request, schedule, lambda by: restore_schedule(schedule=schedule, by=by), said)
 
 
 @operator_action
-def own(request: HttpRequest, pk: int) -> HttpResponse:
+def take_over(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _schedule(pk)
     if schedule.owner_id == person(request).pk:
         messages.info(request, f"You own “{schedule}” already.")
         return redirect("schedule", pk=pk)
     ended = " Its arming has ended." if schedule.armed_until else ""
     said = f"You are now the owner of “{schedule}”: its runs start in your name.{ended}"
-    return _done(request, schedule, lambda by: take_over(schedule=schedule, by=by), said)
+    return _done(request, schedule, lambda by: owners.take_over(schedule=schedule, by=by), said)
 
 
 @operator_action
@@ -127,4 +127,6 @@ def disarm(request: HttpRequest, pk: int) -> HttpResponse:
 @operator_action
 def skip(request: HttpRequest, pk: int, occurrence: UUID) -> HttpResponse:
     found = get_object_or_404(Occurrence.objects.select_related("schedule"), pk=occurrence, schedule=pk)
-    return _done(request, found.schedule, lambda by: skip_occurrence(occurrence=found, by=by), "It is skipped.")
+    return _done(
+        request, found.schedule, lambda by: skip_occurrence(occurrence=found, by=by), "The occurrence was skipped."
+    )

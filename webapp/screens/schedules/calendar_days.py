@@ -2,9 +2,11 @@
 
 import calendar
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
+
+from django.db.models import QuerySet
 
 from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import next_span, span_at
@@ -15,7 +17,7 @@ from webapp.schedules.timing import due_after
 
 SHOWN_A_DAY = 6
 COUNTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more
-MOST_OCCURRENCES = 5000
+MOST_OCCURRENCES = 5000  # of the weeks of a month, or of one day
 
 
 @dataclass(frozen=True)
@@ -32,7 +34,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Closed:
+class Maintenance:
     """A maintenance window of a host, as far as it lies in one day."""
 
     window: MaintenanceWindow
@@ -45,8 +47,9 @@ class Day:
     date: date
     in_month: bool
     entries: list[Entry] = field(default_factory=list)
-    closed: list[Closed] = field(default_factory=list)
+    maintenance: list[Maintenance] = field(default_factory=list)
     uncounted: bool = False  # a schedule is due more often than is counted
+    cut: bool = False  # earlier occurrences of the day were not read: see MOST_OCCURRENCES
 
     @property
     def shown(self) -> list[Entry]:
@@ -61,46 +64,65 @@ class Day:
         return max(0, len(self.entries) - SHOWN_A_DAY)
 
     @property
-    def hosts_closed(self) -> list[Closed]:
+    def hosts_in_maintenance(self) -> list[Maintenance]:
         """Each host once, for the grid."""
-        return list({one.window.host_id: one for one in reversed(self.closed)}.values())[::-1]
+        return list({one.window.host_id: one for one in reversed(self.maintenance)}.values())[::-1]
 
 
-def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> list[list[Day]]:
-    """Weeks from Monday; the first and the last reach into the months beside. Four queries."""
+@dataclass(frozen=True)
+class Month:
+    """Weeks from Monday; the first and the last reach into the months beside."""
+
+    weeks: list[list[Day]]
+    cut: bool  # earlier occurrences of these weeks were not read: see MOST_OCCURRENCES
+
+
+def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> Month:
     weeks = [
         [Day(day, day.month == month) for day in week] for week in calendar.Calendar().monthdatescalendar(year, month)
     ]
-    _fill({day.date: day for week in weeks for day in week}, zone, now)
-    return weeks
+    cut = _fill({day.date: day for week in weeks for day in week}, zone, now)
+    return Month(weeks, cut)
 
 
 def one_day(day: date, zone: tzinfo, now: datetime) -> Day:
     found = Day(day, True)
-    _fill({day: found}, zone, now)
+    found.cut = _fill({day: found}, zone, now)
     return found
 
 
-def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> None:
+def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
+    """Latest first. `first`: the first day of the month."""
+    end = (first + timedelta(days=31)).replace(day=1)
+    found = Occurrence.objects.filter(state=OccurrenceState.MISSED)
+    found = found.filter(due_at__gte=_midnight(first, zone), due_at__lt=_midnight(end, zone))
+    return found.select_related("schedule", "host").order_by("-due_at", "part")
+
+
+def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> bool:
+    """Whether there were more than MOST_OCCURRENCES occurrences, so that only the latest are in the days."""
     start, end = _midnight(min(days), zone), _midnight(max(days) + timedelta(days=1), zone)
-    for occurrence in _occurrences(start, end):
+    occurrences = list(_occurrences(start, end)[: MOST_OCCURRENCES + 1])
+    for occurrence in occurrences[:MOST_OCCURRENCES]:
         day = days[occurrence.due_at.astimezone(zone).date()]
         day.entries.append(Entry(occurrence.due_at, occurrence.schedule, occurrence))
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__lt=end):
         _add_dues(schedule, days, zone, (max(start, now), end))
     for day in days.values():
         day.entries.sort(key=lambda entry: entry.at)
-    for window, span in _maintenance(start, end):
-        _add_closed(window, span, days, zone)
+    for window, span in _windows(start, end):
+        _add_maintenance(window, span, days, zone)
+    return len(occurrences) > MOST_OCCURRENCES
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:
     return datetime.combine(day, time.min, zone)
 
 
-def _occurrences(start: datetime, end: datetime) -> Iterable[Occurrence]:
+def _occurrences(start: datetime, end: datetime) -> QuerySet[Occurrence]:
+    """Latest first."""
     found = occurrences_list().filter(due_at__gte=start, due_at__lt=end).select_related("schedule", "run", "host")
-    return found.order_by("-due_at", "part")[:MOST_OCCURRENCES]
+    return found.order_by("-due_at", "part")
 
 
 def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime]) -> None:
@@ -119,7 +141,7 @@ def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: t
             days[date_there].entries.append(Entry(due, schedule))
 
 
-def _maintenance(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:
+def _windows(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:
     for window in MaintenanceWindow.objects.filter(host__archived_at=None).select_related("host"):
         span = span_at(window, start) or next_span(window, start)
         while span is not None and span.opens < end:
@@ -127,16 +149,11 @@ def _maintenance(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWi
             span = next_span(window, span.opens)
 
 
-def _add_closed(window: MaintenanceWindow, span: Span, days: dict[date, Day], zone: tzinfo) -> None:
+def _add_maintenance(window: MaintenanceWindow, span: Span, days: dict[date, Day], zone: tzinfo) -> None:
     last_moment = span.closes - timedelta(microseconds=1)
     opens, closes = span.opens.astimezone(zone).date(), last_moment.astimezone(zone).date()
     for day in days.values():
         if opens <= day.date <= closes:
             from_start = span.opens if day.date == opens else None
             to_end = span.closes if day.date == closes else None
-            day.closed.append(Closed(window, from_start, to_end))
-
-
-def missed_of(days: Iterable[Day]) -> Sequence[Entry]:
-    """Of the month, latest first."""
-    return [entry for day in days if day.in_month for entry in day.entries if entry.missed][::-1]
+            day.maintenance.append(Maintenance(window, from_start, to_end))

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from webapp.core.windows import DAYS
 from webapp.screens.access import page
-from webapp.screens.schedules.calendar_days import missed_of, month_days, one_day
+from webapp.screens.schedules.calendar_days import MOST_OCCURRENCES, missed_in_month, month_days, one_day
 
 MISSED_SHOWN = 50
 
@@ -20,18 +20,20 @@ def calendar_page(request: HttpRequest) -> HttpResponse:
     today = timezone.localdate(now)
     day = _read(request.GET.get("day", ""))
     first = _read(f"{request.GET.get('month', '')}-01") or (day or today).replace(day=1)
-    weeks = month_days(first.year, first.month, zone, now)
-    missed = missed_of(one for week in weeks for one in week)
+    month = month_days(first.year, first.month, zone, now)
+    missed = missed_in_month(first, zone)
+    shown_missed = list(missed[:MISSED_SHOWN])
     context = {
         "first": first,
         "before": (first - timedelta(days=1)).replace(day=1),
         "after": (first + timedelta(days=31)).replace(day=1),
         "today": today,
         "weekdays": DAYS,
-        "weeks": weeks,
+        "month": month,
+        "most_occurrences": f"{MOST_OCCURRENCES:,}",
         "day": one_day(day, zone, now) if day else None,
-        "missed": missed[:MISSED_SHOWN],
-        "more_missed": max(0, len(missed) - MISSED_SHOWN),
+        "missed": shown_missed,
+        "more_missed": missed.count() - len(shown_missed),
     }
     return render(request, "screens/schedule_calendar.html", context)
 

@@ -108,9 +108,8 @@ def save_new_schedule(request: HttpRequest) -> HttpResponse:
     if schedule.enabled:
         messages.success(request, f"The schedule “{schedule}” is saved and switched on.")
     else:
-        messages.warning(
-            request, f"The schedule “{schedule}” is saved and switched off: it overwrites drives. Arm it first."
-        )
+        said = f"The schedule “{schedule}” is saved, but switched off: it overwrites drives. Arm it, then switch it on."
+        messages.warning(request, said)
     return redirect("schedule", pk=schedule.pk)
 
 

@@ -74,7 +74,7 @@ def test_an_error_stands_at_its_field_while_typing_and_after_saving(page: Page, 
     expect(wrong).to_be_visible()
     expect(field).to_have_attribute("aria-invalid", "true")
     page.get_by_role("button", name="Save plan").click()
-    expect(page.get_by_text("2 fields want attention.")).to_be_visible()
+    expect(page.get_by_text("Correct 2 fields.")).to_be_visible()
     expect(field).to_have_value("1, many")
     expect(wrong).to_be_visible()
     field.fill("1, 4")

@@ -130,7 +130,7 @@ def test_steps_change_the_form_and_save_nothing(operator: Client, hosts: list[Ho
         ({"target.storage1": ["storage2/scratch"]}, "storage1 has no target `storage2/scratch`"),
         ({"label.storage1": "broadcom"}, "The label “broadcom” is used twice"),
         ({"label.storage1": "x" * 64}, "The label of storage1 needs 1 to 63 characters"),
-        ({"label.storage1": "no label"}, "is what results without a label are called"),
+        ({"label.storage1": "no label"}, "is reserved. Choose another label."),
     ],
 )
 def test_it_says_why_not_and_keeps_what_was_typed(

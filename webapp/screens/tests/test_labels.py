@@ -36,7 +36,7 @@ def test_compare_begins_with_a_line_for_each_label(operator: Client, runs: list[
     answer = operator.get("/compare/?run=1&run=2")
     assert "series=label" in answer["Location"]
     page = operator.get(answer["Location"]).content.decode()
-    assert "Target differs between series because each label is another host." in page
+    assert "Target differs between series because each label belongs to a different host." in page
     assert "Confounded" not in page
     assert '<option value="label" selected>Label</option>' in page
 

@@ -44,7 +44,7 @@ def test_a_viewer_adds_a_webhook_and_sees_its_secret_once(viewer: Client, me: Us
     assert "was shown before" in again
     listed = shown(viewer)
     assert URL in listed
-    assert "Run ended, Run failed" in listed
+    assert "Run done or cancelled, Run failed" in listed
     assert found.group(1) not in listed
 
 

@@ -64,7 +64,7 @@ def test_a_saved_plan_is_ready_to_start_where_it_was_tried(operator: Client, tar
 
 def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> None:
     page = operator.post("/plans/new/", form() | {"title": "", "p0.levels": ["randread", "a lot"]}).content.decode()
-    assert "2 fields want attention." in page
+    assert "Correct 2 fields." in page
     assert "Queue depth: `a lot` is not a whole number." in page
     assert 'value="a lot"' in page
     assert "Give the plan a title." in page
@@ -170,7 +170,7 @@ def test_the_preview_says_what_is_skipped_and_what_cannot_run(viewer: Client, ta
 def test_the_preview_names_fields_and_leaves_the_last_picture(viewer: Client, target: Target) -> None:
     answer = answer_to(viewer, form() | {"common.levels": ["64Q", "3s"], "target": str(target.id)})
     assert [problem.place for problem in answer.problems] == ["common.size"]
-    assert (answer.html, answer.said) == ("", "1 field wants attention")
+    assert (answer.html, answer.said) == ("", "Correct 1 field")
 
 
 def test_the_preview_asks_for_a_target(viewer: Client, target: Target) -> None:
@@ -194,7 +194,7 @@ def test_what_was_typed_outlives_the_log_in(client: Client, operator: Client) ->
 
 def test_a_viewer_may_look_and_not_save(viewer: Client) -> None:
     page = viewer.get("/plans/new/").content.decode()
-    assert "Saving needs the role operator" in page
+    assert "Only operators can save plans" in page
     assert "<fieldset" in page
     assert viewer.post("/plans/new/", form()).status_code == 403
     assert not Plan.objects.exists()

@@ -14,6 +14,7 @@ from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.screens.schedules import calendar_days, calendar_view
 from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
 from webapp.screens.schedules.trend import trend
 from webapp.screens.tests import factories
@@ -56,8 +57,8 @@ def test_weeks_begin_on_monday_and_today_is_marked(operator: Client, nightly: Sc
     assert page.count('aria-current="date"') == 1
     assert "?month=2026-10" in page
     assert "?month=2026-12" in page
-    weeks = month_days(2026, 11, timezone.get_current_timezone(), NOW)
-    assert {week[0].date.weekday() for week in weeks} == {0}
+    month = month_days(2026, 11, timezone.get_current_timezone(), NOW)
+    assert {week[0].date.weekday() for week in month.weeks} == {0}
 
 
 def test_it_shows_what_is_due_what_ran_and_what_was_missed_and_why(operator: Client, nightly: Schedule) -> None:
@@ -104,13 +105,52 @@ def test_maintenance_windows_of_hosts_are_shown(operator: Client, nightly: Sched
     add_single_window(host=host, starts_at=starts, ends_at=NOW + timedelta(days=1), note="", by=olga)
     saturday = one_day(date(2026, 11, 21), timezone.get_current_timezone(), NOW)
     sunday = one_day(date(2026, 11, 22), timezone.get_current_timezone(), NOW)
-    assert saturday.closed[0].from_start == datetime(2026, 11, 21, 22, tzinfo=UTC)
-    assert saturday.closed[0].to_end is None
-    assert sunday.closed[0].to_end == datetime(2026, 11, 22, 6, tzinfo=UTC)
+    assert saturday.maintenance[0].from_start == datetime(2026, 11, 21, 22, tzinfo=UTC)
+    assert saturday.maintenance[0].to_end is None
+    assert sunday.maintenance[0].to_end == datetime(2026, 11, 22, 6, tzinfo=UTC)
     page = page_of(operator, "/schedules/calendar/?day=2026-11-21")
     assert "Backups" in page
     assert "all day" in page
-    assert "is-closed" in page
+    assert "is-maintenance" in page
+
+
+def test_it_says_that_it_shows_only_the_latest_occurrences(
+    operator: Client, nightly: Schedule, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "Only the latest" not in page_of(operator, "/schedules/calendar/?day=2026-11-18")
+    for module in (calendar_days, calendar_view):
+        monkeypatch.setattr(module, "MOST_OCCURRENCES", 2)
+    monkeypatch.setattr(calendar_view, "MISSED_SHOWN", 1)
+    for hours in (1, 2, 3, 30):
+        missed(nightly, hours, f"Reason {hours}.")
+    page = page_of(operator, "/schedules/calendar/?day=2026-11-18")
+    assert "Only the latest 2 occurrences of these weeks are shown." in page
+    assert "Only the latest 2 occurrences of this day are shown." in page
+    assert "Open a day to see the other 3." in page
+    yesterday = page_of(operator, "/schedules/calendar/?day=2026-11-17")
+    assert "Reason 30." in yesterday
+    assert "occurrences of this day" not in yesterday
+
+
+def test_missed_occurrences_are_those_of_the_month_in_the_viewers_time_zone(
+    operator: Client, nightly: Schedule
+) -> None:
+    for due, reason in (
+        (datetime(2026, 10, 31, 14, 59, tzinfo=UTC), "October in Tokyo."),
+        (datetime(2026, 10, 31, 15, 0, tzinfo=UTC), "November in Tokyo."),
+    ):
+        missed(nightly, (NOW - due) / timedelta(hours=1), reason)
+    operator.cookies["timezone"] = "Asia/Tokyo"
+    page = page_of(operator, "/schedules/calendar/?month=2026-11")
+    listed = page[page.index('id="missed"') :]
+    assert "November in Tokyo." in listed
+    assert "October in Tokyo." not in listed
+
+
+def test_a_day_without_due_times_says_so(operator: Client, nightly: Schedule) -> None:
+    assert "No schedule was due on this day." in page_of(operator, "/schedules/calendar/?day=2026-11-17")
+    Schedule.objects.update(enabled=False, next_due_at=None)
+    assert "No schedule is due on this day." in page_of(operator, "/schedules/calendar/?day=2026-11-18")
 
 
 def test_it_takes_a_fixed_number_of_queries(
@@ -187,7 +227,7 @@ def test_the_page_of_a_run_says_which_schedule_started_it(operator: Client, nigh
 
 def test_the_page_of_a_run_that_its_window_paused_says_so(operator: Client, nightly: Schedule) -> None:
     run = factories.make_run(nightly.version, list(nightly.targets.all()))
-    words = "Paused outside the window of its schedule: 22:00 to 06:00, every day (UTC)."
+    words = "The window of its schedule is closed (22:00 to 06:00, every day (UTC))."
     Run.objects.filter(pk=run.pk).update(state="paused", paused_at=timezone.now(), pause_reason=words)
     assert words in page_of(operator, f"/runs/{run.number}/")
 
@@ -224,11 +264,11 @@ def test_the_overview_without_schedules_says_how_to_make_one(operator: Client) -
 def test_the_page_of_a_person_says_where_their_schedules_go(admin: Client, nightly: Schedule, olga: User) -> None:
     page = page_of(admin, f"/people/{olga.pk}/")
     assert "1 owned" in page
-    assert page.count("1 schedule goes to you, switched off and disarmed") == 3
+    assert page.count("You become the owner of 1 schedule. It is switched off and disarmed") == 3
     admin.post(f"/people/{olga.pk}/deactivate/")
     nightly.refresh_from_db()
     assert (nightly.owner.username, nightly.enabled) == ("anna", False)
-    assert "goes to you" not in page_of(admin, f"/people/{olga.pk}/")
+    assert "become the owner" not in page_of(admin, f"/people/{olga.pk}/")
     assert "Its owner olga may no longer run it." in page_of(admin, "/schedules/")
 
 

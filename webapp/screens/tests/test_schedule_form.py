@@ -83,7 +83,7 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
     for kept in ('value="61 22 * * *"', "Keep this.", f'value="{target.pk}" checked', 'value="90"'):
         assert kept in page
     assert '<option value="1" selected>High</option>' in page
-    assert "2 fields want attention." in page
+    assert "Correct 2 fields." in page
     assert not Schedule.objects.exists()
 
 
@@ -109,7 +109,7 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
             {"windowed": "on", "window_opens": "02:00", "window_closes": "03:00", "window_days": ["0"]},
             "window", "does not open between any due time",
         ),
-        ({"start_within": "31", "start_unit": "h", "deadline": "30"}, "deadline", "must not be shorter than the latest start"),
+        ({"start_within": "31", "start_unit": "h", "deadline": "30"}, "deadline", "must not be shorter"),
         ({"start_within": ""}, "start_within", "Enter the latest start."),
         ({"start_within": "1000", "start_unit": "h"}, "start_within", "must be 1 minute to 30 days"),
         ({"deadline": "1000"}, "deadline", "must be 1 minute to 30 days"),
@@ -144,9 +144,9 @@ def test_the_preview_shows_the_next_dates_in_both_time_zones(operator: Client, t
     html = previewed(operator, typed)["html"]
     assert "At 22:00 every day (Europe/Berlin)" in html
     assert "Due (Asia/Tokyo)" in html
-    assert "There (Europe/Berlin)" in html
+    assert "Schedule time (Europe/Berlin)" in html
     assert html.count("<tr><td>") == 5
-    assert "There (" not in previewed(operator, typed | {"time_zone": "Asia/Tokyo"})["html"]
+    assert "Schedule time (" not in previewed(operator, typed | {"time_zone": "Asia/Tokyo"})["html"]
 
 
 def test_the_preview_says_how_each_rule_behaves(operator: Client, typed: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ def test_the_preview_says_what_the_window_does_to_each_date(operator: Client, ty
     window = {"windowed": "on", "window_opens": "23:00", "window_closes": "06:00", "window_days": ["0"]}
     html = previewed(operator, typed | window | {"start_within": "2", "start_unit": "h"})["html"]
     assert "23:00 to 06:00, Mon (Europe/Berlin)" in html
-    assert "Outside the window: starts when it opens" in html
+    assert "Outside the window: waits until it opens" in html
     assert "Missed: the window opens after the latest start." in html
     assert "A trial under way goes on to its end" in html.replace("\n", " ")
 
@@ -184,7 +184,7 @@ def test_the_preview_names_the_drives_that_would_be_overwritten(operator: Client
     assert "Its runs overwrite drives" in html
     assert drive.serial in html
     page = operator.post("/schedules/new/", typed | {"target": [str(drive.pk)]}, follow=True).content.decode()
-    assert "is saved and switched off: it overwrites drives." in page
+    assert "is saved, but switched off: it overwrites drives. Arm it, then switch it on." in page
     assert not Schedule.objects.get().enabled
 
 
@@ -194,7 +194,7 @@ def test_targets_of_a_host_that_is_away_are_offered(operator: Client, typed: dic
     factories.make_target(factories.make_host("gone", state="revoked"))
     page = operator.get("/schedules/new/").content.decode()
     assert "away/scratch" in page
-    assert "not there now" in page
+    assert "not present" in page
     assert "gone/scratch" not in page
 
 
@@ -264,7 +264,7 @@ def test_without_script_a_button_shows_the_preview(operator: Client, typed: dict
 
 def test_a_viewer_sees_the_form_and_its_preview_but_saves_nothing(viewer: Client, typed: dict[str, Any]) -> None:
     page = viewer.get("/schedules/new/").content.decode()
-    assert "Saving needs the role operator." in page
+    assert "Only operators can save schedules." in page
     assert previewed(viewer, typed)["problems"] == []
     assert viewer.post("/schedules/new/", typed).status_code == 403
     assert not Schedule.objects.exists()

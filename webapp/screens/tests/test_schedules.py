@@ -51,7 +51,7 @@ def ended(schedule: Schedule, days_ago: int, *, part: int = 0, label: str = "") 
     return run
 
 
-def missed(schedule: Schedule, hours_ago: int, reason: str = "storage1 was away.") -> Occurrence:
+def missed(schedule: Schedule, hours_ago: float, reason: str = "storage1 was away.") -> Occurrence:
     due = timezone.now() - timedelta(hours=hours_ago)
     return Occurrence.objects.create(
         schedule=schedule, due_at=due, state="missed", reason_code="latest_start_passed", reason=reason, over_at=due
@@ -136,7 +136,7 @@ def test_a_deleted_schedule_can_be_restored(operator: Client, nightly: Schedule)
     assert "Show deleted (1)" in page_of(operator, "/schedules/")
     assert ">nightly<" in page_of(operator, "/schedules/?show=deleted")
     assert operator.post(f"/schedules/{nightly.pk}/on/").status_code == 404
-    assert "is back, switched off" in posted(operator, nightly, "restore")
+    assert "was restored. It is switched off." in posted(operator, nightly, "restore")
     assert "is not deleted" in posted(operator, nightly, "restore")
 
 
@@ -156,7 +156,7 @@ def test_its_page_says_everything_about_it(operator: Client, nightly: Schedule) 
     page = page_of(operator, f"/schedules/{nightly.pk}/")
     assert "Runs First look, version 1, on storage1/scratch. At 22:00 every day (Europe/Berlin)." in page
     assert "It is missed if it cannot start within 1 h after the due time." in page
-    assert page.count("There (Europe/Berlin)") == 1
+    assert page.count("Schedule time (Europe/Berlin)") == 1
     assert "02:30 becomes 03:00" in page
     assert "The scheduler did not run." in page
     assert "owner olga (you)" in page
@@ -172,9 +172,9 @@ def test_due_times_are_shown_in_the_viewers_time_zone(operator: Client, nightly:
 
 
 def test_run_now_makes_it_due_and_skip_takes_that_back(operator: Client, nightly: Schedule) -> None:
-    assert "It is due now" in posted(operator, nightly, "run")
+    assert "The run starts within a few seconds." in posted(operator, nightly, "run")
     waiting = nightly.occurrences.get()
-    assert "It is skipped." in posted(operator, nightly, f"occurrences/{waiting.pk}/skip")
+    assert "The occurrence was skipped." in posted(operator, nightly, f"occurrences/{waiting.pk}/skip")
     assert "olga skipped it." in page_of(operator, f"/schedules/{nightly.pk}/")
     assert "The occurrence cannot be skipped: it is missed." in posted(
         operator, nightly, f"occurrences/{waiting.pk}/skip"

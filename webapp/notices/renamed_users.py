@@ -1,4 +1,4 @@
-"""What becomes of the subscriptions of a person who wants their name forgotten."""
+"""Deletes the subscriptions of a person whose name is removed."""
 
 from typing import Any
 
