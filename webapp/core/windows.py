@@ -79,7 +79,7 @@ def _moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> datetime:
 @cache
 def zone_names() -> frozenset[str]:
     """IANA names of all time zones. Kept: reading them from disk takes 50 ms."""
-    return frozenset(available_timezones())
+    return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def time_zone(name: str) -> ZoneInfo:
@@ -93,6 +93,8 @@ def weekly_window(days: Collection[int], opens: time, closes: time, zone: ZoneIn
     """A window with its days in order. Raises Refusal window_refused where it never opens."""
     if not set(days) <= set(EVERY_DAY):
         raise Refusal("window_refused", "A day of the window is a number from 0 (Monday) to 6 (Sunday).")
+    if opens.tzinfo or closes.tzinfo:
+        raise Refusal("window_refused", "The times of a window are local and have no offset: write 22:00.")
     if not days:
         raise Refusal("window_refused", "The window never opens: choose at least one day.")
     return WeeklyWindow(tuple(sorted(set(days))), opens, closes, zone)

@@ -178,7 +178,7 @@ class GroupMember(models.Model):
     """A host of a group, with the targets that are used there."""
 
     group = models.ForeignKey(HostGroup, on_delete=models.CASCADE, related_name="members")
-    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="memberships")
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="memberships")
     targets = models.ManyToManyField(Target, related_name="memberships")
     label = models.CharField(max_length=63)
     place = models.PositiveSmallIntegerField()  # in the order of the group, from 0

@@ -179,7 +179,7 @@ class OccurrenceOut(Schema):
     reason: str
     run: int | None
     late_at: datetime | None
-    over_at: datetime | None
+    finished_at: datetime | None
 
     @staticmethod
     def resolve_schedule(occurrence: Occurrence) -> int:

@@ -26,7 +26,7 @@ from webapp.schedules.models import Schedule
 from webapp.schedules.selectors import all_targets
 
 LONGEST_ARMING = timedelta(days=366)
-ARMING_COLUMNS = ("armed_serials", "armed_until", "armed_by")
+ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
 NOT_ARMED = "It overwrites drives and is not armed."
 
 
@@ -49,6 +49,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
     if not now < until <= now + LONGEST_ARMING:
         raise Refusal("arming_refused", "Choose an end of the arming within the next 366 days.")
     locked.armed_serials = [target.arming_serial for target in drives]
+    locked.armed_targets = [str(target.pk) for target in drives]
     locked.armed_until, locked.armed_by = until, by
     locked.save(update_fields=ARMING_COLUMNS)
     words = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in drives]
@@ -70,7 +71,8 @@ def disarm_schedule(*, schedule: Schedule, by: User) -> None:
 
 def end_arming(schedule: Schedule) -> None:
     """The caller saves ARMING_COLUMNS."""
-    schedule.armed_serials, schedule.armed_until, schedule.armed_by = [], None, None
+    schedule.armed_serials, schedule.armed_targets = [], []
+    schedule.armed_until, schedule.armed_by = None, None
 
 
 def drives_to_be_armed(schedule: Schedule) -> list[Target]:
@@ -89,7 +91,7 @@ def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[
 def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list[Target]:
     """Of these drives, those that the schedule is not armed to overwrite at this moment."""
     in_time = schedule.armed_until is not None and schedule.armed_until > now
-    return [target for target in drives if not in_time or target.arming_serial not in schedule.armed_serials]
+    return [target for target in drives if not in_time or str(target.pk) not in schedule.armed_targets]
 
 
 def refuse_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:

@@ -11,6 +11,7 @@ from itertools import takewhile
 from django.db import transaction
 from django.db.models import Exists, OuterRef
 
+from webapp.hosts.models import Host
 from webapp.runs.models import Run, RunState
 from webapp.schedules.each import each
 from webapp.schedules.models import (
@@ -25,7 +26,7 @@ from webapp.schedules.models import (
 from webapp.schedules.notify import local_time, notify_missed
 from webapp.schedules.timing import due_after, start_within
 
-MOST_MISSED = 100  # rows for one outage; the first of them counts the rest
+MOST_MISSED = 100  # rows for one outage of a schedule; the first of them counts the rest
 COUNTED_BACK = timedelta(days=35)  # due times before are not counted
 
 
@@ -58,25 +59,37 @@ def _dues(schedule: Schedule, first: datetime, now: datetime) -> list[datetime]:
 
 def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, down_since: datetime | None) -> None:
     """Due times that were followed by another one before the scheduler looked."""
-    kept = dues[-MOST_MISSED:]
-    reason = _was_down(schedule, down_since or dues[0], now) if dues else ""
-    for due in kept:
-        left_out = len(dues) - len(kept) if due is kept[0] else 0
-        more = (
-            f" At least {left_out:,} due times before this one were missed too; they are not listed."
-            if left_out
-            else ""
-        )
-        for one in make_occurrences(schedule, due):
-            _miss(one, "scheduler_down", f"{reason} Only the latest due time is started.{more}", now)
-    if kept:
-        notify_missed(
-            schedule, kept[-1], key=_notice_key(schedule, "scheduler_down", 0, now), count=len(dues), reason=reason
-        )
+    if not dues:
+        return
+    hosts = _hosts(schedule)
+    kept = dues[-max(1, MOST_MISSED // len(hosts)) :]
+    reason = f"{_was_down(schedule, down_since or dues[0], now)} Only the latest due time is started."
+    left_out = len(dues) - len(kept)
+    more = f" At least {left_out:,} due times before this one were missed too; they are not listed." if left_out else ""
+    Occurrence.objects.bulk_create(
+        (
+            Occurrence(
+                schedule=schedule, due_at=due, part=part, host=host, ready_at=due, state=OccurrenceState.MISSED,
+                reason_code="scheduler_down", reason=reason + (more if due is kept[0] else ""), finished_at=now,
+            )
+            for due in kept
+            for part, host in enumerate(hosts)
+        ),
+        ignore_conflicts=True,
+    )  # fmt: skip
+    key = _notice_key(schedule, "scheduler_down", now)
+    notify_missed(schedule, kept[-1], key=key, count=len(dues), reason=reason)
 
 
 def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
     return f"The scheduler did not run from {local_time(schedule, since)} to {local_time(schedule, now)}."
+
+
+def realign(now: datetime) -> None:
+    """Compute the next due times anew: the clock was ahead, and due times may lie too far in the future."""
+    for schedule in Schedule.objects.filter(enabled=True, next_due_at__isnull=False):
+        upcoming = next(due_after(schedule, now), None)
+        Schedule.objects.filter(pk=schedule.pk, next_due_at__gt=now).update(next_due_at=upcoming)
 
 
 @transaction.atomic
@@ -99,9 +112,15 @@ def _ended(run: Run) -> str:
     return "failed" if run.state == RunState.FAILED else "was cancelled"
 
 
+def _hosts(schedule: Schedule) -> Sequence[Host | None]:
+    """The hosts of its group in their order; one None where it has no group, or the group is empty."""
+    members = [] if schedule.group is None else schedule.group.members.select_related("host")
+    return [member.host for member in members] or [None]
+
+
 def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
     """One waiting occurrence, or one for each host of the group. Those that exist already are left alone."""
-    hosts = [None] if schedule.group is None else [one.host for one in schedule.group.members.select_related("host")]
+    hosts = _hosts(schedule)
     one_by_one = schedule.group_order == GroupOrder.ONE_BY_ONE
     made = []
     for part, host in enumerate(hosts):
@@ -125,21 +144,21 @@ def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: 
         _miss(one, code, reason, now)
     if occurrences:
         last = occurrences[-1]
-        key = _notice_key(last.schedule, code, last.part, now)
+        key = _notice_key(last.schedule, code, now)
         notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=reason)
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
             after_part(last.schedule, due_at, now=now)
 
 
-def _notice_key(schedule: Schedule, code: str, part: int, now: datetime) -> str:
-    """The same reason is told once an hour: a line for every minute must not fill a mailbox."""
-    return f"{schedule.pk}:{part}:{code}:{now:%Y-%m-%dT%H}"
+def _notice_key(schedule: Schedule, code: str, now: datetime) -> str:
+    """Each reason is told once in a clock hour: a line for every minute, or a large group, must not fill a mailbox."""
+    return f"{schedule.pk}:{code}:{now:%Y-%m-%dT%H}"
 
 
 def _miss(occurrence: Occurrence, code: str, reason: str, now: datetime) -> None:
-    occurrence.state, occurrence.over_at = OccurrenceState.MISSED, now
+    occurrence.state, occurrence.finished_at = OccurrenceState.MISSED, now
     occurrence.reason_code, occurrence.reason = code, reason
-    occurrence.save(update_fields=["state", "over_at", "reason_code", "reason"])
+    occurrence.save(update_fields=["state", "finished_at", "reason_code", "reason"])
 
 
 def after_part(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
@@ -155,7 +174,10 @@ def after_part(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
 def _follow(schedule: Schedule, parts: Sequence[Occurrence], now: datetime) -> None:
     followers = schedule.followers.select_for_update(no_key=True).filter(enabled=True, trigger=Trigger.AFTER_SCHEDULE)
     for follower in followers:
-        occurrences = make_occurrences(follower, now)
+        due_at = now
+        while follower.occurrences.filter(due_at=due_at).exists():  # two due times ended at the same moment
+            due_at += timedelta(microseconds=1)
+        occurrences = make_occurrences(follower, due_at)
         if why := _not_followed(follower, parts):
             miss_all(occurrences, "run_before_not_done", why, now=now)
 

@@ -66,7 +66,7 @@ class Schedule(models.Model):
     name = models.CharField(max_length=80)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="schedules")
     version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="schedules")
-    targets = models.ManyToManyField(Target, related_name="schedules")  # none where it has a group
+    targets = models.ManyToManyField(Target, through="ScheduleTarget", related_name="schedules")  # none with a group
     target_order = models.JSONField(default=list)  # their ids as chosen
     group = models.ForeignKey(HostGroup, on_delete=models.PROTECT, null=True, related_name="schedules")
     group_order = models.CharField(max_length=12, choices=GroupOrder.choices, default=GroupOrder.SIDE_BY_SIDE)
@@ -97,7 +97,10 @@ class Schedule(models.Model):
     deleted_at = models.DateTimeField(null=True)
 
     # A person's permission to overwrite drives. Ends when schedule, plan version or targets change.
-    armed_serials = models.JSONField(default=list)
+    armed_serials = models.JSONField(default=list)  # as typed
+    armed_targets = models.JSONField(
+        default=list
+    )  # ids of the targets with these serials: a serial alone may be shared
     armed_until = models.DateTimeField(null=True)
     armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
 
@@ -129,6 +132,16 @@ class Schedule(models.Model):
         return self.name
 
 
+class ScheduleTarget(models.Model):
+    """A target of a schedule. Protects it, and so its host, from being deleted."""
+
+    schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE)
+    target = models.ForeignKey(Target, on_delete=models.PROTECT)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["schedule", "target"], name="schedule_has_target_once")]
+
+
 class Occurrence(models.Model):
     """One due time of a schedule; for a group of hosts there is one for each host."""
 
@@ -144,9 +157,9 @@ class Occurrence(models.Model):
     reason_code = models.CharField(max_length=60, blank=True)  # why it was missed
     reason = models.TextField(blank=True)  # why it was missed, or what it waits for
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="occurrence")
-    held_at = models.DateTimeField(null=True)  # the scheduler paused its run: the window is closed since
+    paused_by_window_at = models.DateTimeField(null=True)  # the scheduler paused its run: the window is closed since
     late_at = models.DateTimeField(null=True)  # passed its deadline
-    over_at = models.DateTimeField(null=True)  # ended or missed
+    finished_at = models.DateTimeField(null=True)  # ended or missed
 
     class Meta:
         ordering = ["-due_at", "part"]

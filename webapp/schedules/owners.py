@@ -15,6 +15,8 @@ from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.core.people import lost_rights
 from webapp.core.services import audit
+from webapp.runs.arming import disarm_run
+from webapp.runs.models import Run
 from webapp.schedules.arming import ARMING_COLUMNS, end_arming
 from webapp.schedules.due import miss_waiting
 from webapp.schedules.models import Schedule
@@ -22,7 +24,10 @@ from webapp.schedules.models import Schedule
 
 @receiver(lost_rights)
 def hand_over(*, user: User, by: User, **_: Any) -> None:
-    """Give this person's schedules to an admin. Runs inside the caller's transaction."""
+    """Give this person's schedules to an admin; runs that they armed and that have not begun are disarmed too.
+
+    Runs inside the caller's transaction.
+    """
     for schedule in Schedule.objects.select_for_update().filter(Q(armed_by=user) | Q(owner=user)):
         _disarm(schedule)
     heir = by if by.is_administrator and by.is_active and by.pk != user.pk else _another_admin(user)
@@ -34,6 +39,8 @@ def hand_over(*, user: User, by: User, **_: Any) -> None:
         schedule.save(update_fields=["owner", "enabled", "next_due_at", "off_reason"])
         miss_waiting(schedule, "switched_off", schedule.off_reason, now=timezone.now())
         audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
+    for run in Run.objects.filter(armed_by=user, started_at=None, ended_at=None, occurrence__isnull=False):
+        disarm_run(run=run, by=by)
 
 
 @transaction.atomic

@@ -28,7 +28,7 @@ def keep_windows(*, now: datetime) -> None:
 
     Only at those two moments: a person who resumes a run outside its window, or pauses it within, is not overruled.
     """
-    _each(_going().exclude(schedule__window_days=[]), _keep_window, now)
+    _each(_going().exclude(schedule__window_days=[], paused_by_window_at=None), _keep_window, now)
 
 
 def keep_deadlines(*, now: datetime) -> None:
@@ -47,7 +47,7 @@ def _each(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], No
     @transaction.atomic
     def take(key: UUID) -> None:
         locked = Occurrence.objects.select_for_update(no_key=True, of=("self",), skip_locked=True)
-        occurrence = locked.select_related("schedule", "run").filter(pk=key, over_at=None).first()
+        occurrence = locked.select_related("schedule", "run").filter(pk=key, finished_at=None).first()
         if occurrence is not None:
             step(occurrence, now)
 
@@ -55,29 +55,28 @@ def _each(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], No
 
 
 def _end(occurrence: Occurrence, now: datetime) -> None:
-    occurrence.state, occurrence.over_at = OccurrenceState.ENDED, now
-    occurrence.save(update_fields=["state", "over_at"])
+    occurrence.state, occurrence.finished_at = OccurrenceState.ENDED, now
+    occurrence.save(update_fields=["state", "finished_at"])
     after_part(occurrence.schedule, occurrence.due_at, now=now)
 
 
 def _keep_window(occurrence: Occurrence, now: datetime) -> None:
     schedule, run = occurrence.schedule, _run(occurrence)
     window = window_of(schedule)
-    assert window is not None
-    is_open = window.span_at(now) is not None
-    if not is_open and occurrence.held_at is None:
+    is_open = window is None or window.span_at(now) is not None
+    if not is_open and occurrence.paused_by_window_at is None:
         if run.state != RunState.PAUSED:
             pause_run(run=run, by=None, reason=f"The window of its schedule is closed ({window}).")
         _hold(occurrence, now)
-    elif is_open and occurrence.held_at is not None:
+    elif is_open and occurrence.paused_by_window_at is not None:
         if run.state == RunState.PAUSED and run.pause_reason:
             resume_run(run=run, by=None)
         _hold(occurrence, None)
 
 
 def _hold(occurrence: Occurrence, at: datetime | None) -> None:
-    occurrence.held_at = at
-    occurrence.save(update_fields=["held_at"])
+    occurrence.paused_by_window_at = at
+    occurrence.save(update_fields=["paused_by_window_at"])
 
 
 def _keep_deadline(occurrence: Occurrence, now: datetime) -> None:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 
+from django.db import connection
+
 from webapp.core.errors import Refusal
 from webapp.core.windows import time_zone, weekly_window
 from webapp.hosts.models import HostGroup, Target
@@ -17,6 +19,7 @@ LONGEST_NAME = 80
 LONGEST_NOTE = 500
 LONGEST_LIMIT_S = 30 * 86400  # latest start and deadline
 MOST_TARGETS = 100
+_CHAIN_LOCK = 0x73_6368_6169
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,22 @@ def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedul
     schedule.group, schedule.group_order = spec.group, spec.group_order
     schedule.target_order = [str(target.pk) for target in spec.targets]
     schedule.time_zone = time_zone(spec.time_zone).key
+    kept_trigger = schedule.pk is not None and _trigger(schedule) == _trigger(spec)
     _set_trigger(schedule, spec)
     _set_window(schedule, spec)
     _set_limits(schedule, spec)
-    refuse_impossible(schedule, now)
+    refuse_impossible(schedule, now, kept_trigger=kept_trigger)
     return schedule
+
+
+def _trigger(one: Schedule | ScheduleSpec) -> tuple[object, ...]:
+    return one.trigger, one.once_at, one.after_run, one.after_schedule
 
 
 def checked_name(name: str, schedule: Schedule) -> str:
     name = " ".join(name.split())
-    if not 1 <= len(name) <= LONGEST_NAME:
-        raise Refusal("name_refused", f"A schedule needs a name of 1 to {LONGEST_NAME} characters.")
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Refusal("name_refused", f"A schedule needs a name of 1 to {LONGEST_NAME} printable characters.")
     others = Schedule.objects.filter(name=name, deleted_at=None).exclude(pk=schedule.pk)
     if others.exists():
         raise Refusal("name_refused", f"There is already a schedule named “{name}”. Choose another name.")
@@ -98,24 +106,26 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
     schedule.after_run = spec.after_run if spec.trigger == Trigger.AFTER_RUN else None
     if spec.trigger == Trigger.ONCE and spec.once_at is None:
         raise Refusal("trigger_refused", "Enter a date and a time.")
-    if spec.trigger == Trigger.AFTER_RUN and (spec.after_run is None or spec.after_run.ended_at):
-        raise Refusal("trigger_refused", "Choose a run that has not ended yet.")
+    if spec.trigger == Trigger.AFTER_RUN and spec.after_run is None:
+        raise Refusal("trigger_refused", "Choose a run that has not ended.")
     if spec.trigger == Trigger.AFTER_SCHEDULE:
         _refuse_circle(schedule, spec.after_schedule)
 
 
 def _refuse_circle(schedule: Schedule, before: Schedule | None) -> None:
-    if before is None or before.deleted_at:
+    """Call inside a transaction: until its end nobody else changes what follows what."""
+    if before is None:
         raise Refusal("trigger_refused", "Choose the schedule that it follows.")
-    names, step = [before.name], before
-    while True:
-        if step.pk == schedule.pk:
-            chain = " → ".join([*reversed(names), schedule.name])
-            raise Refusal("trigger_refused", f"These schedules would start each other forever: {chain}.")
-        if step.after_schedule is None:
-            return
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHAIN_LOCK])
+    chain = {before.pk: before.name}
+    step = Schedule.objects.get(pk=before.pk)  # as it is now that nobody changes it
+    while step.pk != schedule.pk and step.after_schedule is not None and step.after_schedule_id not in chain:
         step = step.after_schedule
-        names.append(step.name)
+        chain[step.pk] = step.name
+    if schedule.pk in chain:
+        names = " → ".join([*reversed(chain.values()), schedule.name])
+        raise Refusal("trigger_refused", f"These schedules would start each other forever: {names}.")
 
 
 def _set_window(schedule: Schedule, spec: ScheduleSpec) -> None:

@@ -5,15 +5,16 @@ still going (if the schedule says so), or the run of another host of its group m
 latest start. To start means that the run enters the queue of its hosts.
 """
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import takewhile
 from uuid import UUID
 
 from django.db import transaction
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import GroupMember, Target
-from webapp.hosts.selectors import drives_of
 from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
 from webapp.schedules.arming import drives_overwritten, listed, unarmed
@@ -31,6 +32,7 @@ from webapp.schedules.notify import local_time
 from webapp.schedules.selectors import all_targets
 from webapp.schedules.timing import deadline_of, start_within, window_of
 
+START_LIMIT_S = 20.0  # windows and deadlines are looked at between two ticks
 # Refusals of a start that pass by themselves: the occurrence waits until its latest start.
 PASSING = frozenset({"host_unavailable", "target_unavailable"})
 
@@ -44,17 +46,16 @@ class Missed(Exception):
 
 
 def start_waiting(*, now: datetime) -> None:
-    """Start what may start, in the order of priority and due time."""
+    """Start what may start, in the order of priority and due time, for START_LIMIT_S; the rest with the next tick."""
+    until = time.monotonic() + START_LIMIT_S
     waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
     keys = waiting.order_by("-schedule__priority", "due_at", "part").values_list("pk", flat=True)
-    each(keys, lambda key: _start_one(key, now))
+    each(takewhile(lambda _: time.monotonic() < until, keys), lambda key: _start_one(key, now))
 
 
 @transaction.atomic
 def _start_one(key: UUID, now: datetime) -> None:
-    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",), skip_locked=True)
-    found = locked.select_related("schedule__owner", "schedule__version__plan", "schedule__group", "host")
-    occurrence = found.filter(pk=key, state=OccurrenceState.WAITING).first()
+    occurrence = _locked(key)
     if occurrence is None:
         return
     try:
@@ -68,6 +69,18 @@ def _start_one(key: UUID, now: datetime) -> None:
             _note(occurrence, waits_for)
     except Missed as missed:
         miss_all([occurrence], missed.code, str(missed), now=now)
+
+
+def _locked(key: UUID) -> Occurrence | None:
+    """The occurrence and its schedule, locked in the order of everybody: nobody disarms or changes it meanwhile."""
+    schedules = Schedule.objects.select_for_update(no_key=True, of=("self",))
+    schedule = schedules.select_related("owner", "version__plan", "group").filter(occurrences=key).first()
+    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",)).select_related("host")
+    occurrence = locked.filter(pk=key, state=OccurrenceState.WAITING).first()
+    if schedule is None or occurrence is None:
+        return None
+    occurrence.schedule = schedule
+    return occurrence
 
 
 def _note(occurrence: Occurrence, waits_for: str) -> None:
@@ -94,6 +107,8 @@ def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
 def _waits_for(occurrence: Occurrence, now: datetime) -> str:
     """What keeps it from starting now, as a sentence; "" for nothing."""
     schedule = occurrence.schedule
+    if now < occurrence.due_at:
+        return f"It is due {local_time(schedule, occurrence.due_at)}."  # the clock was set back
     if occurrence.ready_at is None:
         return "The run of another host of the group must end first."
     if (earlier := _earlier_open(occurrence)) is not None:
@@ -157,11 +172,12 @@ def _start(occurrence: Occurrence, now: datetime) -> str:
 
 
 def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime) -> list[str]:
-    """Of the serials that a person typed for the schedule, those of drives that this run uses."""
-    if schedule.armed_until is None or schedule.armed_until <= now:
-        return []
-    used = {drive.arming_serial for target in targets for drive in (drives_of(target) or [target])}
-    return [serial for serial in schedule.armed_serials if serial in used]
+    """Of the drives that this run would overwrite, the serials of those that the schedule is armed for.
+
+    None where one of them is not: two targets may have one serial.
+    """
+    drives = drives_overwritten(schedule.version, targets)
+    return [] if unarmed(schedule, drives, now) else [target.arming_serial for target in drives]
 
 
 def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal, now: datetime) -> str:
@@ -176,6 +192,8 @@ def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal
 def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:
     """The targets in their order, and the label of the host in its group. Raises Missed where it left the group."""
     schedule = occurrence.schedule
+    if occurrence.host_id is None and schedule.group is not None:
+        raise Missed("group_empty", f"The host group “{schedule.group}” has no hosts.")
     if occurrence.host_id is None:
         return all_targets(schedule), ""
     member = GroupMember.objects.filter(group=schedule.group, host=occurrence.host_id).first()

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.celery import app
 from webapp.core import heartbeats
-from webapp.schedules.due import create_due
+from webapp.schedules.due import create_due, realign
 from webapp.schedules.models import SchedulerTick
 from webapp.schedules.running import end_finished, keep_deadlines, keep_windows
 from webapp.schedules.starting import start_waiting
@@ -33,19 +33,15 @@ def run_schedules(now: datetime) -> None:
     with _alone() as mine:
         if not mine:
             return
-        down_since = _last_tick(now)
+        last = SchedulerTick.objects.filter(pk=1).values_list("at", flat=True).first()
+        if last and now < last - OUTAGE_AFTER:
+            realign(now)
         end_finished(now=now)
-        create_due(now=now, down_since=down_since)
-        start_waiting(now=now)
         keep_windows(now=now)
         keep_deadlines(now=now)
-        SchedulerTick.objects.update_or_create(pk=1, defaults={"at": now})
-
-
-def _last_tick(now: datetime) -> datetime | None:
-    """When the scheduler last looked, where that is long ago."""
-    last = SchedulerTick.objects.filter(pk=1).values_list("at", flat=True).first()
-    return last if last and now - last > OUTAGE_AFTER else None
+        create_due(now=now, down_since=last if last and now - last > OUTAGE_AFTER else None)
+        start_waiting(now=now)
+        SchedulerTick.objects.update_or_create(pk=1, defaults={"at": timezone.now()})
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from webapp.schedules.models import Schedule, Trigger
 
 TRIED_OPENINGS = 1000  # of a window, when its due times are checked: nearly three years of a daily one
 FARTHEST = timedelta(days=3653)
+HORIZON = timedelta(days=30 * 365)  # every cron line that matches a date does so within 28 years
 
 
 def due_after(schedule: Schedule, after: datetime) -> Iterator[datetime]:
@@ -39,9 +40,13 @@ def deadline_of(schedule: Schedule, due_at: datetime) -> datetime | None:
     return None if schedule.deadline_s is None else due_at + timedelta(seconds=schedule.deadline_s)
 
 
-def refuse_impossible(schedule: Schedule, now: datetime) -> None:
-    """Raises Refusal where trigger, window and limits can never lead to a run."""
-    _refuse_past(schedule, now)
+def refuse_impossible(schedule: Schedule, now: datetime, *, kept_trigger: bool = False) -> None:
+    """Raises Refusal where trigger, window and limits can never lead to a run.
+
+    `kept_trigger`: it had this trigger before, so a time that has passed since is no mistake.
+    """
+    if not kept_trigger:
+        _refuse_past(schedule, now)
     if schedule.deadline_s is not None and schedule.deadline_s < schedule.start_within_s:
         words = (
             "The deadline must not be shorter than the latest start. Increase the deadline or reduce the latest start."
@@ -52,6 +57,10 @@ def refuse_impossible(schedule: Schedule, now: datetime) -> None:
 
 
 def _refuse_past(schedule: Schedule, now: datetime) -> None:
+    if schedule.trigger == Trigger.AFTER_RUN and schedule.after_run and schedule.after_run.ended_at:
+        raise Refusal("trigger_refused", f"Run {schedule.after_run.number} has ended. Choose a run that has not ended.")
+    if schedule.trigger == Trigger.AFTER_SCHEDULE and schedule.after_schedule and schedule.after_schedule.deleted_at:
+        raise Refusal("trigger_refused", f"Schedule “{schedule.after_schedule}”, which it follows, was deleted.")
     if schedule.trigger != Trigger.ONCE or schedule.once_at is None:
         return
     if schedule.once_at <= now:
@@ -63,7 +72,7 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:
     """Look at one due time for each opening of the window: those between cannot start either."""
     within, after, tried = start_within(schedule), now, 0
-    while tried < TRIED_OPENINGS and (due := next(due_after(schedule, after), None)) is not None:
+    while tried < TRIED_OPENINGS and (due := next(due_after(schedule, after), now + HORIZON)) < now + HORIZON:
         if opens_in_time(window, due, within):
             return
         span = window.next_span(due)

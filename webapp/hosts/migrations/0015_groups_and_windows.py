@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
                 (
                     "host",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="hosts.host"
+                        on_delete=django.db.models.deletion.PROTECT, related_name="memberships", to="hosts.host"
                     ),
                 ),
                 ("targets", models.ManyToManyField(related_name="memberships", to="hosts.target")),

@@ -109,7 +109,7 @@ def test_two_that_send_at_once_send_each_notice_once(hook: Receiver) -> None:
 def test_two_ticks_at_once_send_each_notice_once(hook: Receiver) -> None:
     for number in range(3):
         a_notice(f"{hook.url}&n={number}")
-    assert at_once(tasks.tick, tasks.tick) == [None, None]
+    assert at_once(tasks.tick.run, tasks.tick.run) == [None, None]
     assert len({request.headers["Sweetspot-Delivery"] for request in hook.requests}) == len(hook.requests)
     tasks.tick()
     assert set(Notice.objects.values_list("state", flat=True)) == {"sent"}

@@ -215,6 +215,68 @@ def test_a_person_who_pauses_a_run_that_the_window_paused_keeps_it_paused(at_noo
     assert run_of(latest_with(run)).state == RunState.PAUSED
 
 
+def test_a_run_goes_on_when_its_window_is_taken_away(at_noon: Clock, target: Target) -> None:
+    schedule, person = a_schedule(targets=[target], window=NIGHT), a_user()
+    at_noon.to(DUE)
+    at_noon.after(hours=8)
+    assert run_of(latest()).state == RunState.PAUSED
+    change_schedule(schedule=schedule, spec=a_spec(version=schedule.version, targets=[target]), by=person)
+    at_noon.after(seconds=5)
+    assert run_of(latest()).state != RunState.PAUSED
+
+
+def test_a_group_without_hosts_is_missed_with_its_reason(at_noon: Clock) -> None:
+    group = a_group(a_target())
+    a_schedule(group=group)
+    group.members.all().delete()
+    at_noon.to(DUE)
+    assert (latest().reason_code, latest().reason) == ("group_empty", "The host group “Group lab” has no hosts.")
+
+
+def test_targets_that_become_a_group_while_one_waits_start_no_run_on_all_hosts(at_noon: Clock, target: Target) -> None:
+    schedule, person = a_schedule(targets=[target]), a_user()
+    at_noon.away = {target.host.slug}
+    at_noon.to(DUE)
+    group = a_group(a_target(), a_target())
+    change_schedule(schedule=schedule, spec=a_spec(version=schedule.version, group=group), by=person)
+    at_noon.after(seconds=5)
+    assert latest().reason_code == "changed"
+    assert not Run.objects.exists()
+
+
+def test_a_clock_that_was_years_ahead_keeps_nothing_from_being_due(at_noon: Clock, target: Target) -> None:
+    schedule = a_schedule(targets=[target])
+    at_noon.to(NOON + timedelta(days=3650))
+    at_noon.to(NOON + timedelta(minutes=5))
+    schedule.refresh_from_db()
+    assert schedule.next_due_at == DUE
+
+
+def test_what_waits_does_not_start_before_its_time_when_the_clock_is_set_back(at_noon: Clock, target: Target) -> None:
+    a_schedule(targets=[target])
+    at_noon.away = {target.host.slug}
+    at_noon.to(DUE)
+    at_noon.away = set()
+    at_noon.to(DUE - timedelta(hours=6))
+    assert latest().state == OccurrenceState.WAITING
+    at_noon.to(DUE)
+    assert latest().state == OccurrenceState.STARTED
+
+
+def test_two_due_times_that_end_at_the_same_moment_are_followed_twice(at_noon: Clock, target: Target) -> None:
+    fill = a_schedule(targets=[target], name="fill", cron="0 * * * *", overlap=Overlap.WAIT)
+    a_schedule(targets=[target], name="read", trigger=Trigger.AFTER_SCHEDULE, after_schedule=fill, condition="any")
+    at_noon.after(hours=1)
+    at_noon.set(at_noon.now)
+    Occurrence.objects.create(
+        schedule=fill, due_at=NOON, state="started", run=start_run(version=fill.version, targets=[target], by=None)
+    )
+    for run in Run.objects.all():
+        finish(run)
+    at_noon.after(seconds=5)
+    assert Occurrence.objects.filter(schedule__name="read").count() == 2
+
+
 def test_a_due_time_outside_the_window_waits_for_it(at_noon: Clock, target: Target) -> None:
     a_schedule(targets=[target], cron="0 21 * * *", window=NIGHT, start_within_s=7200)
     at_noon.to(DUE - timedelta(hours=1))

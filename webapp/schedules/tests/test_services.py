@@ -1,6 +1,7 @@
 """What a schedule may be, who may change it, and what it may overwrite."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
@@ -12,11 +13,13 @@ from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, remove_user
 from webapp.core.tests.factories import DOCUMENT, a_drive, a_target, a_user, a_version
 from webapp.hosts.groups import delete_group
+from webapp.hosts.lifecycle import begin_maintenance, end_maintenance, remove_host
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.document import Part
 from webapp.plans.models import PlanVersion
 from webapp.runs.actions import arm_run, pause_run, resume_run
 from webapp.runs.arming import is_armed
+from webapp.runs.models import Run
 from webapp.runs.services import start_run
 from webapp.schedules.arming import arm_schedule, disarm_schedule
 from webapp.schedules.models import Occurrence, Schedule, Trigger
@@ -68,7 +71,7 @@ def refusal_of_another(**changes: Any) -> Refusal:
     ("changes", "code", "words"),
     [
         ({"name": "  "}, "name_refused", "needs a name"),
-        ({"name": "x" * 81}, "name_refused", "1 to 80 characters"),
+        ({"name": "x" * 81}, "name_refused", "1 to 80 printable characters"),
         ({"cron": "0 0 30 2 *"}, "cron_refused", "day-of-month is not valid"),
         ({"time_zone": "Berlin"}, "time_zone_refused", "is not a time zone"),
         ({"trigger": Trigger.ONCE}, "trigger_refused", "Enter a date"),
@@ -96,6 +99,49 @@ def test_a_line_for_every_minute_fits_a_window_that_opens_once_a_week() -> None:
     assert a_schedule(cron="* * * * *", window=sunday, start_within_s=60).next_due_at is not None
     refused = refusal_of_another(cron="0 5 * * *", window=sunday)
     assert refused.code == "window_refused"
+
+
+def test_a_line_that_matches_once_in_four_years_is_checked_against_its_window_too() -> None:
+    refused = refusal_of_another(cron="0 5 29 2 *", window=Window((6,), time(3), time(4)))
+    assert refused.code == "window_refused"
+
+
+def test_times_of_a_window_have_no_offset() -> None:
+    aware = time(22, tzinfo=UTC)
+    assert refusal_of_another(window=Window((6,), aware, time(4))).code == "window_refused"
+
+
+def test_a_once_that_waits_can_still_be_changed(at_noon: Clock) -> None:
+    schedule, person = a_schedule(trigger=Trigger.ONCE, once_at=DUE), a_user()
+    at_noon.away = {target.host.slug for target in schedule.targets.all()}
+    at_noon.to(DUE)
+    spec = a_spec(
+        version=schedule.version, targets=list(schedule.targets.all()), trigger=Trigger.ONCE, once_at=DUE,
+        start_within_s=7200,
+    )  # fmt: skip
+    change_schedule(schedule=schedule, spec=spec, by=person)
+    at_noon.after(hours=1, minutes=30)
+    assert Occurrence.objects.get().state == "waiting"
+    with pytest.raises(Refusal, match="has passed"):
+        change_schedule(schedule=schedule, spec=replace(spec, once_at=NOON), by=person)
+
+
+def test_a_host_with_schedules_is_archived_and_not_deleted() -> None:
+    target = a_target()
+    a_schedule(targets=[target])
+    assert not remove_host(host=target.host, typed=target.host.slug, by=None)
+    member = a_target()
+    a_group(member)
+    assert not remove_host(host=member.host, typed=member.host.slug, by=None)
+    assert Schedule.objects.get().targets.count() == 1
+
+
+def test_a_circle_that_exists_hangs_nobody() -> None:
+    first = a_schedule(name="first")
+    second = a_schedule(name="second", trigger=Trigger.AFTER_SCHEDULE, after_schedule=first)
+    Schedule.objects.filter(pk=first.pk).update(trigger="after_schedule", after_schedule=second)
+    first.refresh_from_db()
+    assert a_schedule(name="third", trigger=Trigger.AFTER_SCHEDULE, after_schedule=first).pk
 
 
 def test_it_needs_targets_or_a_group_with_hosts() -> None:
@@ -310,6 +356,36 @@ def test_a_host_that_joined_the_group_after_the_arming_is_not_overwritten(at_noo
     at_noon.to(DUE)
     by_host = dict(Occurrence.objects.values_list("host__slug", "reason_code"))
     assert by_host == {drive.host.slug: "", other.host.slug: "not_armed"}
+
+
+def test_a_target_with_the_serial_of_an_armed_one_is_not_overwritten(at_noon: Clock, drive: Target) -> None:
+    """A second namespace of the drive, or a file at the same path of another host."""
+    person, group = a_user(), a_group(drive)
+    schedule = a_schedule(person, name="fill", version=a_writing_version(), group=group)
+    armed(schedule, drive, person)
+    twin = a_drive(drive.host, serial=drive.serial)
+    group.members.get().targets.set([twin])
+    elsewhere = a_drive(serial=drive.serial)
+    group.members.create(host=elsewhere.host, label="Z", place=9).targets.set([elsewhere])
+    at_noon.to(DUE)
+    assert set(Occurrence.objects.values_list("reason_code", flat=True)) == {"not_armed"}
+
+
+def test_a_run_that_has_not_begun_is_disarmed_with_the_rights_of_who_armed_it(at_noon: Clock, drive: Target) -> None:
+    admin, person = a_user("ada", Role.ADMIN), a_user("olga")
+    schedule = a_writing_schedule(drive, admin)
+    arm_schedule(schedule=schedule, serials=[drive.serial], until=NOON + timedelta(days=9), by=person)
+    switch_on(schedule=schedule, by=admin)
+    begin_maintenance(host=drive.host, note="", by=None)
+    at_noon.to(DUE)
+    end_maintenance(host=drive.host, by=None)
+    at_noon.after(seconds=5)
+    run = Occurrence.objects.get().run
+    assert run is not None
+    Run.objects.filter(pk=run.pk).update(started_at=None)  # it waits in the queue
+    change_role(user=person, role=Role.VIEWER, by=admin)
+    run.refresh_from_db()
+    assert not is_armed(run)
 
 
 def test_arming_what_overwrites_nothing_is_refused() -> None:

@@ -30,6 +30,11 @@ class ArmingCard:
     latest_day: date
     usual_day: date
 
+    @property
+    def holds(self) -> bool:
+        """Armed now, for all of its drives."""
+        return not self.unarmed
+
 
 def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
     """None where it overwrites nothing."""

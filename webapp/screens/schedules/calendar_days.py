@@ -129,14 +129,13 @@ def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: t
     """Due times that lie ahead; of one day at most COUNTED_A_DAY."""
     start, end = bounds
     counted: dict[date, int] = defaultdict(int)
-    after = start - timedelta(microseconds=1)
-    while (due := next((found for found in due_after(schedule, after)), None)) is not None and due < end:
+    dues = due_after(schedule, start - timedelta(microseconds=1))
+    while (due := next(dues, None)) is not None and due < end:
         date_there = due.astimezone(zone).date()
         counted[date_there] += 1
-        after = due
         if counted[date_there] > COUNTED_A_DAY:
             days[date_there].uncounted = True
-            after = _midnight(date_there + timedelta(days=1), zone) - timedelta(microseconds=1)
+            dues = due_after(schedule, _midnight(date_there + timedelta(days=1), zone) - timedelta(microseconds=1))
         else:
             days[date_there].entries.append(Entry(due, schedule))
 

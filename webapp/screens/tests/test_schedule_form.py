@@ -155,7 +155,7 @@ def test_the_preview_says_how_each_rule_behaves(operator: Client, typed: dict[st
     assert "The new run starts after it ends, if that is before the latest start." in html
     assert "02:30 becomes 03:00" in html
     assert "only the latest is started" in html
-    assert "priority high" in html
+    assert "before waiting runs of normal and low priority" in html
     html = previewed(operator, typed | {"time_zone": "UTC"})["html"]
     assert "02:30" not in html  # its clocks are never changed
     html = previewed(operator, typed | {"trigger": "once", "once_date": "2027-05-01", "once_time": "10:00"})["html"]

@@ -47,14 +47,14 @@ def ended(schedule: Schedule, days_ago: int, *, part: int = 0, label: str = "") 
     target = schedule.targets.first() or factories.make_target(factories.make_host(f"storage{uuid4().hex[:6]}"))
     run = factories.make_run(schedule.version, [target], by=schedule.owner, repeats=1, started_at=due, label=label)
     factories.finish_run(run)
-    Occurrence.objects.create(schedule=schedule, due_at=due, part=part, state="ended", run=run, over_at=due)
+    Occurrence.objects.create(schedule=schedule, due_at=due, part=part, state="ended", run=run, finished_at=due)
     return run
 
 
 def missed(schedule: Schedule, hours_ago: float, reason: str = "storage1 was away.") -> Occurrence:
     due = timezone.now() - timedelta(hours=hours_ago)
     return Occurrence.objects.create(
-        schedule=schedule, due_at=due, state="missed", reason_code="latest_start_passed", reason=reason, over_at=due
+        schedule=schedule, due_at=due, state="missed", reason_code="latest_start_passed", reason=reason, finished_at=due
     )
 
 
