@@ -36,8 +36,8 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
 def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Schedule:
     """Replace everything that `spec` says. Raises Refusal as `create_schedule` does.
 
-    Occurrences that have started go on, within the new window and deadline. Where the plan version or the targets change, the arming ends, and occurrences
-    that wait are missed.
+    Occurrences that have started go on, within the new window and deadline. Where the plan version or the targets
+    change, the arming ends, and occurrences that wait are missed.
     """
     locked = _locked_present(schedule)
     _make_occurrences_due(locked)
