@@ -35,7 +35,8 @@ def reserve_address(state: State) -> socket.socket | None:
 
 def environment(state: State) -> dict[str, str]:
     """The environment of every process of this stack, on top of the caller's own."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith("SWEETSPOT_")}
+    passed = ("SWEETSPOT_SMTP_URL", "SWEETSPOT_MAIL_FROM", "SWEETSPOT_WEBHOOK_NETWORKS")
+    own = {name: value for name, value in os.environ.items() if name in passed or not name.startswith("SWEETSPOT_")}
     return {
         **own,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.base",

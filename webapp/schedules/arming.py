@@ -17,11 +17,12 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.plans.destruction import destroyed
 from webapp.plans.document import read
-from webapp.plans.expand import expand
+from webapp.plans.expand import Expansion, expand
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import PREVIEW_SEED
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import refuse_untyped
+from webapp.schedules.due import miss_waiting
 from webapp.schedules.models import Schedule
 from webapp.schedules.selectors import all_targets
 
@@ -59,14 +60,23 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
 
 @transaction.atomic
 def disarm_schedule(*, schedule: Schedule, by: User) -> None:
-    """Its later runs overwrite nothing. A run that has started keeps its arming: disarm that run itself."""
+    """Switch it off until it is armed again. A run that has started keeps its arming: disarm that run itself."""
     locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
     if locked.armed_until is None:
         return
     serials = locked.armed_serials
     end_arming(locked)
     locked.save(update_fields=ARMING_COLUMNS)
+    if locked.enabled:
+        switch_off_unarmed(locked)
     audit(by=by, action="schedule.disarm", subject=str(locked), detail={"serials": serials})
+
+
+def switch_off_unarmed(schedule: Schedule) -> None:
+    """A schedule that overwrites drives is off until it is armed; what waits is missed."""
+    schedule.enabled, schedule.next_due_at, schedule.off_reason = False, None, NOT_ARMED
+    schedule.save(update_fields=["enabled", "next_due_at", "off_reason"])
+    miss_waiting(schedule, "not_armed", NOT_ARMED, now=timezone.now())
 
 
 def end_arming(schedule: Schedule) -> None:
@@ -82,10 +92,19 @@ def drives_to_be_armed(schedule: Schedule) -> list[Target]:
 
 def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[Target]:
     """Devices and files that a run would overwrite: to be armed by their serials."""
-    if not targets:
-        return []
-    expansion = expand(read(version.document), [facts_of(target) for target in targets], seed=PREVIEW_SEED)
-    return destroyed(expansion.trials, targets)
+    return destroyed(_expanded(version, targets).trials, targets) if targets else []
+
+
+def refuse_nothing_to_run(version: PlanVersion, targets: Sequence[Target]) -> None:
+    """Raises Refusal targets_refused where no part of the plan runs on these targets."""
+    expansion = _expanded(version, targets)
+    if not expansion.trials:
+        why = " ".join([*expansion.problems, *expansion.skipped])
+        raise Refusal("targets_refused", f"No part of the plan runs on these targets. {why}".strip()[:1000])
+
+
+def _expanded(version: PlanVersion, targets: Sequence[Target]) -> Expansion:
+    return expand(read(version.document), [facts_of(target) for target in targets], seed=PREVIEW_SEED)
 
 
 def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list[Target]:

@@ -63,7 +63,7 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
         return
     hosts = _hosts(schedule)
     kept = dues[-max(1, MOST_MISSED // len(hosts)) :]
-    reason = f"{_was_down(schedule, down_since or dues[0], now)} Only the latest due time is started."
+    reason = f"{_was_down(schedule, down_since or dues[0], now)} Only the latest due time can still start."
     left_out = len(dues) - len(kept)
     more = f" At least {left_out:,} due times before this one were missed too; they are not listed." if left_out else ""
     Occurrence.objects.bulk_create(

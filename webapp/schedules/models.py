@@ -151,6 +151,8 @@ class Occurrence(models.Model):
     due_at = models.DateTimeField()
     part = models.PositiveSmallIntegerField(default=0)  # place of its host in the group, from 0
     host = models.ForeignKey(Host, on_delete=models.PROTECT, null=True, related_name="+")  # of a group
+    # Who made it due, where it was no due time of the schedule; this person then starts the run.
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     # Since when it may start, if nothing is in the way: null while the host before it in the group has its turn.
     ready_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)

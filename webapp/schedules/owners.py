@@ -17,7 +17,7 @@ from webapp.core.people import lost_rights
 from webapp.core.services import audit
 from webapp.runs.arming import disarm_run
 from webapp.runs.models import Run
-from webapp.schedules.arming import ARMING_COLUMNS, end_arming
+from webapp.schedules.arming import ARMING_COLUMNS, drives_to_be_armed, end_arming, switch_off_unarmed
 from webapp.schedules.due import miss_waiting
 from webapp.schedules.models import Schedule
 
@@ -54,6 +54,8 @@ def take_over(*, schedule: Schedule, by: User) -> None:
     before, locked.owner = locked.owner, by
     locked.save(update_fields=["owner"])
     _disarm(locked)
+    if locked.enabled and drives_to_be_armed(locked):
+        switch_off_unarmed(locked)
     audit(by=by, action="schedule.owner", subject=str(locked), detail=_moved(before, by))
 
 

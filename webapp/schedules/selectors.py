@@ -77,7 +77,15 @@ def next_due(count: int) -> Sequence[NextDue]:
     return sorted(found, key=lambda due: due.at)[:count]
 
 
+def occurrences_waiting() -> QuerySet[Occurrence]:
+    """Occurrences that have not started yet, the one that is due longest first."""
+    return (
+        Occurrence.objects.filter(state=OccurrenceState.WAITING).select_related("schedule", "host").order_by("due_at")
+    )
+
+
 def missed_since(at: datetime) -> QuerySet[Occurrence]:
-    """Due times after a moment that were missed, latest first."""
+    """Due times after a moment that were missed, latest first, without those that a person skipped or switched off."""
     missed = Occurrence.objects.filter(state=OccurrenceState.MISSED, due_at__gte=at)
+    missed = missed.exclude(reason_code__in=("skipped", "switched_off", "changed"))
     return missed.select_related("schedule__version__plan", "host")

@@ -7,7 +7,14 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
-from webapp.schedules.arming import NOT_ARMED, drives_overwritten, drives_to_be_armed, end_arming, refuse_unarmed
+from webapp.schedules.arming import (
+    NOT_ARMED,
+    drives_overwritten,
+    drives_to_be_armed,
+    end_arming,
+    refuse_nothing_to_run,
+    refuse_unarmed,
+)
 from webapp.schedules.due import make_occurrences, miss_all, miss_waiting
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.selectors import all_targets, group_targets
@@ -23,6 +30,7 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     window_refused, deadline_refused, limit_refused, plan_deleted.
     """
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
+    refuse_nothing_to_run(spec.version, _targets(spec))
     schedule.enabled = not overwritten_by(spec)
     schedule.off_reason = "" if schedule.enabled else NOT_ARMED
     _set_next(schedule)
@@ -43,6 +51,7 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     _make_occurrences_due(locked)
     before = (locked.version_id, locked.group_id, [str(pk) for pk in locked.target_order])
     drafted(spec, locked, now=timezone.now())
+    refuse_nothing_to_run(spec.version, _targets(spec))
     if before != (locked.version_id, locked.group_id, locked.target_order):
         end_arming(locked)
         words = f"{by.username} changed the plan or the targets of the schedule."
@@ -62,8 +71,9 @@ def _make_occurrences_due(schedule: Schedule) -> None:
 
 
 def _keep_off_unarmed(schedule: Schedule, spec: ScheduleSpec) -> None:
+    drives = overwritten_by(spec)
     try:
-        refuse_unarmed(schedule, overwritten_by(spec))
+        refuse_unarmed(schedule, drives)
     except Refusal:
         schedule.enabled, schedule.off_reason = False, NOT_ARMED
     else:
@@ -138,11 +148,18 @@ def restore_schedule(*, schedule: Schedule, by: User) -> None:
 
 @transaction.atomic
 def make_due(*, schedule: Schedule, by: User) -> None:
-    """Make it due now, besides its own times. Raises Refusal schedule_off."""
+    """Make it due now, besides its own times; the run is started by this person.
+
+    Raises Refusal schedule_off, or not_armed where it overwrites drives and another person armed it.
+    """
     locked = _locked_present(schedule)
     if not locked.enabled:
         raise Refusal("schedule_off", "The schedule is switched off. Switch it on first.")
-    make_occurrences(locked, timezone.now())
+    if drives_to_be_armed(locked) and locked.armed_by_id != by.pk:
+        words = "This schedule overwrites drives. Only the person who armed it can run it now: arm it yourself first."
+        raise Refusal("not_armed", words)
+    made = [one.pk for one in make_occurrences(locked, timezone.now())]
+    locked.occurrences.filter(pk__in=made).update(requested_by=by)
     audit(by=by, action="schedule.due", subject=str(locked))
 
 
@@ -159,8 +176,11 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
 
 def overwritten_by(spec: ScheduleSpec) -> list[Target]:
     """Drives and files that a schedule would overwrite if it were made so."""
-    targets = list(spec.targets) if spec.group is None else group_targets(spec.group)
-    return drives_overwritten(spec.version, targets)
+    return drives_overwritten(spec.version, _targets(spec))
+
+
+def _targets(spec: ScheduleSpec) -> list[Target]:
+    return list(spec.targets) if spec.group is None else group_targets(spec.group)
 
 
 def _locked(schedule: Schedule) -> Schedule:

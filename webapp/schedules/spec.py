@@ -89,8 +89,10 @@ def checked_name(name: str, schedule: Schedule) -> str:
 
 
 def _refuse_targets(spec: ScheduleSpec) -> None:
-    if bool(spec.targets) == (spec.group is not None):
+    if spec.targets and spec.group is not None:
         raise Refusal("targets_refused", "Choose targets or a host group, and not both.")
+    if not spec.targets and spec.group is None:
+        raise Refusal("targets_refused", "Choose at least one target, or a host group.")
     if len(spec.targets) > MOST_TARGETS:
         raise Refusal("targets_refused", f"A schedule takes at most {MOST_TARGETS} targets.")
     if spec.group is not None and not spec.group.members.exists():

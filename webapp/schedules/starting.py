@@ -75,7 +75,7 @@ def _locked(key: UUID) -> Occurrence | None:
     """The occurrence and its schedule, locked in the order of everybody: nobody disarms or changes it meanwhile."""
     schedules = Schedule.objects.select_for_update(no_key=True, of=("self",))
     schedule = schedules.select_related("owner", "version__plan", "group").filter(occurrences=key).first()
-    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",)).select_related("host")
+    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",)).select_related("host", "requested_by")
     occurrence = locked.filter(pk=key, state=OccurrenceState.WAITING).first()
     if schedule is None or occurrence is None:
         return None
@@ -101,7 +101,7 @@ def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
         raise Missed("deadline_passed", f"Its deadline, {local_time(schedule, limit)}, passed before it could start.")
     earlier = _earlier_open(occurrence) if schedule.overlap == Overlap.SKIP else None
     if earlier is not None:
-        raise Missed("still_going", f"{_name(earlier)} was still going.")
+        raise Missed("still_going", f"{_name(earlier)} {'had not ended' if earlier.run else 'was still waiting'}.")
 
 
 def _waits_for(occurrence: Occurrence, now: datetime) -> str:
@@ -112,7 +112,7 @@ def _waits_for(occurrence: Occurrence, now: datetime) -> str:
     if occurrence.ready_at is None:
         return "The run of another host of the group must end first."
     if (earlier := _earlier_open(occurrence)) is not None:
-        return f"{_name(earlier)} is still going."
+        return f"{_name(earlier)} {'has not ended' if earlier.run else 'is still waiting'}."
     window = window_of(schedule)
     if window is None or window.span_at(now):
         return ""
@@ -159,7 +159,8 @@ def _start(occurrence: Occurrence, now: datetime) -> str:
     )
     try:
         run = start_run(
-            version=schedule.version, targets=targets, by=schedule.owner, armed=_armed_serials(schedule, targets, now),
+            version=schedule.version, targets=targets, by=occurrence.requested_by or schedule.owner,
+            armed=_armed_serials(schedule, targets, now),
             note=schedule.note, options=options,
         )  # fmt: skip
     except Refusal as refusal:

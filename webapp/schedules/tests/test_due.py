@@ -127,7 +127,7 @@ def test_of_the_due_times_in_an_outage_only_the_latest_is_made_up_for(at_noon: C
     assert states() == ["missed"] * 4 + ["started"]
     first = Occurrence.objects.earliest("due_at")
     assert first.reason_code == "scheduler_down"
-    assert first.reason.endswith("Only the latest due time is started.")
+    assert first.reason.endswith("Only the latest due time can still start.")
 
 
 def test_an_outage_of_weeks_keeps_a_bounded_number_of_rows(at_noon: Clock, target: Target) -> None:
@@ -152,7 +152,7 @@ def test_a_run_still_going_skips_the_next(at_noon: Clock, target: Target) -> Non
     at_noon.after(hours=1)
     missed = latest()
     assert (missed.state, missed.reason_code) == (OccurrenceState.MISSED, "still_going")
-    assert missed.reason == f"Run {number} of this schedule was still going."
+    assert missed.reason == f"Run {number} of this schedule had not ended."
 
 
 def test_a_run_still_going_is_waited_for_if_the_schedule_says_so(at_noon: Clock, target: Target) -> None:
@@ -160,7 +160,7 @@ def test_a_run_still_going_is_waited_for_if_the_schedule_says_so(at_noon: Clock,
     at_noon.after(hours=1)
     first = run_of(latest())
     at_noon.after(hours=1)
-    assert latest().reason == f"Run {first.number} of this schedule is still going."
+    assert latest().reason == f"Run {first.number} of this schedule has not ended."
     at_noon.after(minutes=20)
     finish(first)
     at_noon.after(seconds=5)

@@ -144,6 +144,12 @@ def test_a_circle_that_exists_hangs_nobody() -> None:
     assert a_schedule(name="third", trigger=Trigger.AFTER_SCHEDULE, after_schedule=first).pk
 
 
+def test_a_plan_that_runs_nothing_on_these_targets_is_refused() -> None:
+    with pytest.raises(Refusal, match="No part of the plan runs on these targets") as refused:
+        a_schedule(targets=[a_target(kind="slot")])
+    assert refused.value.code == "targets_refused"
+
+
 def test_it_needs_targets_or_a_group_with_hosts() -> None:
     version = a_version()
     empty = HostGroup.objects.create(slug="empty", title="Empty")
@@ -335,7 +341,7 @@ def test_another_drive_another_version_or_another_owner_ends_the_arming(drive: T
     armed(schedule, other, person)
     take_over(schedule=schedule, by=a_user())
     schedule.refresh_from_db()
-    assert schedule.armed_until is None
+    assert (schedule.enabled, schedule.armed_until) == (False, None)
 
 
 def test_a_disarmed_schedule_overwrites_nothing(at_noon: Clock, drive: Target) -> None:
@@ -344,7 +350,22 @@ def test_a_disarmed_schedule_overwrites_nothing(at_noon: Clock, drive: Target) -
     armed(schedule, drive, person)
     disarm_schedule(schedule=schedule, by=person)
     at_noon.to(DUE)
-    assert Occurrence.objects.get().reason_code == "not_armed"
+    schedule.refresh_from_db()
+    assert (schedule.enabled, schedule.off_reason) == (False, "It overwrites drives and is not armed.")
+    assert not Run.objects.exists()
+
+
+def test_only_who_armed_it_may_run_it_now_and_starts_the_run(at_noon: Clock, drive: Target) -> None:
+    owner, other = a_user("olga"), a_user("otto")
+    schedule = a_writing_schedule(drive, owner)
+    armed(schedule, drive, owner)
+    with pytest.raises(Refusal, match="Only the person who armed it"):
+        make_due(schedule=schedule, by=other)
+    harmless = a_schedule(owner, name="read")
+    make_due(schedule=harmless, by=other)
+    at_noon.after(seconds=5)
+    assert Run.objects.get().created_by == other
+    make_due(schedule=schedule, by=owner)
 
 
 def test_a_host_that_joined_the_group_after_the_arming_is_not_overwritten(at_noon: Clock, drive: Target) -> None:

@@ -15,7 +15,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 from webapp.runs.selectors import count_of_trials
 from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.schedules.models import Schedule
-from webapp.schedules.selectors import missed_since, next_due
+from webapp.schedules.selectors import missed_since, next_due, occurrences_waiting
 from webapp.screens.access import page
 from webapp.screens.hosts.presence import phase_words
 from webapp.screens.hosts.views import active_attempts
@@ -73,6 +73,7 @@ def _schedules() -> dict[str, object]:
     missed = missed_since(timezone.now() - MISSED_WITHIN)
     return {
         "due_next": [(due, on_in_words(due.schedule)) for due in next_due(DUE_NEXT)],
+        "occurrences_waiting": occurrences_waiting()[:DUE_NEXT],
         "missed": missed[:MISSED_SHOWN],
         "more_missed": max(0, missed.count() - MISSED_SHOWN),
         "has_schedules": Schedule.objects.filter(deleted_at=None).exists(),

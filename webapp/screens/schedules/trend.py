@@ -1,15 +1,16 @@
 """One number for each run of a schedule, over time, as a small line."""
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypedDict
+from statistics import geometric_mean
+from typing import Any, Literal, TypedDict
 from uuid import UUID
 
-from django.db.models import Avg, BigIntegerField, Count, FloatField, Func, Max
+from django.db.models import BigIntegerField, Max, Sum
 from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast, Exp, Ln
+from django.db.models.functions import Cast
 
 from webapp.core import formatting
 from webapp.results.models import Result
@@ -52,11 +53,11 @@ class Trend:
 
 
 def trend(schedule: Schedule) -> Trend | None:
-    """Of the latest MOST_RUNS runs of the schedule's plan version that have ended; None without any value. Two queries.
+    """Of the latest MOST_RUNS ended runs of the schedule's plan version; None without any value. Two queries.
 
-    A run's value is the geometric mean over its results: of IOPS where every block is smaller than 128 KiB,
-    else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no value: a mean over
-    other points cannot be held against the others.
+    A run's value is the geometric mean over its trials, each the sum of its directions: of IOPS where every block is
+    smaller than 128 KiB, else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no
+    value: a mean over other points cannot be compared with the others.
     """
     found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
     found = found.select_related("run", "host").order_by("-due_at", "part")[:MOST_RUNS]
@@ -91,15 +92,22 @@ def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
     """By run."""
     results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
     block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
-    rows = results.values("run").annotate(
-        iops=_mean("iops"), rate=_mean("bytes_per_s"), largest=Max(block), trials=Count("trial", distinct=True)
+    trials = results.values("run", "trial").annotate(iops=Sum("iops"), rate=Sum("bytes_per_s"), largest=Max(block))
+    by_run: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
+    for row in trials:
+        by_run[row["run"]].append(row)
+    return {run: _mean(run, rows) for run, rows in by_run.items()}
+
+
+def _mean(run: UUID, rows: Sequence[Mapping[str, Any]]) -> Means:
+    blocks = [row["largest"] for row in rows if row["largest"] is not None]
+    return Means(
+        run=run,
+        trials=len(rows),
+        iops=geometric_mean(row["iops"] for row in rows),
+        rate=geometric_mean(row["rate"] for row in rows),
+        largest=max(blocks, default=None),
     )
-    return {row["run"]: Means(**row) for row in rows}
-
-
-def _mean(field: str) -> Func:
-    """The geometric mean."""
-    return Exp(Avg(Ln(field)), output_field=FloatField())
 
 
 def _line(label: str, values: Sequence[Value]) -> Line | None:

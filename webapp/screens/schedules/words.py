@@ -73,6 +73,9 @@ def sentence(schedule: Schedule, on: str) -> str:
     said.append(
         f"It is missed if it cannot start within {limit_in_words(schedule.start_within_s)} {_counted(schedule)}."
     )
+    if schedule.deadline_s is not None:
+        end = "cancelled" if schedule.at_deadline == AtDeadline.CANCEL else "late"
+        said.append(f"It is {end} if it has not ended {limit_in_words(schedule.deadline_s)} after the due time.")
     return " ".join(said)
 
 
