@@ -93,7 +93,7 @@ def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
     results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
     block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
     trials = results.values("run", "trial").annotate(iops=Sum("iops"), rate=Sum("bytes_per_s"), largest=Max(block))
-    by_run: dict[UUID, list[dict[str, Any]]] = defaultdict(list)
+    by_run: dict[UUID, list[Mapping[str, Any]]] = defaultdict(list)
     for row in trials:
         by_run[row["run"]].append(row)
     return {run: _mean(run, rows) for run, rows in by_run.items()}
