@@ -22,9 +22,9 @@ from webapp.plans.models import PlanVersion
 from webapp.plans.preview import PREVIEW_SEED
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import refuse_untyped
-from webapp.schedules.due import miss_waiting
+from webapp.schedules.due import turn_off
 from webapp.schedules.models import Schedule
-from webapp.schedules.selectors import all_targets
+from webapp.schedules.selectors import all_targets, locked_present, locked_row
 
 LONGEST_ARMING = timedelta(days=366)
 ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
@@ -37,9 +37,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
 
     Raises Refusal nothing_to_arm, not_destroyable, not_armed or arming_refused.
     """
-    locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
-    if locked.deleted_at:
-        raise Refusal("schedule_deleted", f"The schedule “{locked}” was deleted. Restore it first.")
+    locked = locked_present(schedule)
     drives = drives_to_be_armed(locked)
     if not drives:
         raise Refusal("nothing_to_arm", "This schedule overwrites no drive.")
@@ -61,7 +59,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
 @transaction.atomic
 def disarm_schedule(*, schedule: Schedule, by: User) -> None:
     """Switch it off until it is armed again. A run that has started keeps its arming: disarm that run itself."""
-    locked = Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
+    locked = locked_row(schedule)
     if locked.armed_until is None:
         return
     serials = locked.armed_serials
@@ -74,9 +72,9 @@ def disarm_schedule(*, schedule: Schedule, by: User) -> None:
 
 def switch_off_unarmed(schedule: Schedule) -> None:
     """A schedule that overwrites drives is off until it is armed; what waits is missed."""
-    schedule.enabled, schedule.next_due_at, schedule.off_reason = False, None, NOT_ARMED
+    turn_off(schedule, "not_armed", NOT_ARMED, now=timezone.now())
+    schedule.off_reason = NOT_ARMED
     schedule.save(update_fields=["enabled", "next_due_at", "off_reason"])
-    miss_waiting(schedule, "not_armed", NOT_ARMED, now=timezone.now())
 
 
 def end_arming(schedule: Schedule) -> None:
@@ -95,12 +93,13 @@ def drives_overwritten(version: PlanVersion, targets: Sequence[Target]) -> list[
     return destroyed(_expanded(version, targets).trials, targets) if targets else []
 
 
-def refuse_nothing_to_run(version: PlanVersion, targets: Sequence[Target]) -> None:
-    """Raises Refusal targets_refused where no part of the plan runs on these targets."""
+def checked_drives(version: PlanVersion, targets: Sequence[Target]) -> list[Target]:
+    """The same. Raises Refusal targets_refused where no part of the plan runs on these targets."""
     expansion = _expanded(version, targets)
     if not expansion.trials:
         why = " ".join([*expansion.problems, *expansion.skipped])
         raise Refusal("targets_refused", f"No part of the plan runs on these targets. {why}".strip()[:1000])
+    return destroyed(expansion.trials, targets)
 
 
 def _expanded(version: PlanVersion, targets: Sequence[Target]) -> Expansion:

@@ -132,6 +132,19 @@ def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
     return made
 
 
+def make_occurrences_due(schedule: Schedule, now: datetime) -> None:
+    """A due time that has come since the last tick is not forgotten by a change."""
+    if schedule.enabled and schedule.next_due_at and schedule.next_due_at <= now:
+        make_occurrences(schedule, schedule.next_due_at)
+
+
+def turn_off(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
+    """It is not due any more, and what waits is missed; the caller saves `enabled` and `next_due_at`."""
+    make_occurrences_due(schedule, now)
+    schedule.enabled, schedule.next_due_at = False, None
+    miss_waiting(schedule, code, reason, now=now)
+
+
 def miss_waiting(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
     """Everything of a schedule that has not started is missed. Inside the caller's transaction."""
     waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "part")

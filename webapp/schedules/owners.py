@@ -18,7 +18,7 @@ from webapp.core.services import audit
 from webapp.runs.arming import disarm_run
 from webapp.runs.models import Run
 from webapp.schedules.arming import ARMING_COLUMNS, drives_to_be_armed, end_arming, switch_off_unarmed
-from webapp.schedules.due import miss_waiting
+from webapp.schedules.due import turn_off
 from webapp.schedules.models import Schedule
 
 
@@ -32,12 +32,11 @@ def hand_over(*, user: User, by: User, **_: Any) -> None:
         _disarm(schedule)
     heir = by if by.is_administrator and by.is_active and by.pk != user.pk else _another_admin(user)
     for schedule in Schedule.objects.select_for_update().filter(owner=user):
-        was_on = schedule.enabled
         schedule.owner = heir
-        schedule.enabled, schedule.next_due_at = False, None
-        schedule.off_reason = f"Its owner {user.username} may no longer run it." if was_on else schedule.off_reason
+        if schedule.enabled:
+            schedule.off_reason = f"Its owner {user.username} may no longer run it."
+            turn_off(schedule, "switched_off", schedule.off_reason, now=timezone.now())
         schedule.save(update_fields=["owner", "enabled", "next_due_at", "off_reason"])
-        miss_waiting(schedule, "switched_off", schedule.off_reason, now=timezone.now())
         audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
     for run in Run.objects.filter(armed_by=user, started_at=None, ended_at=None, occurrence__isnull=False):
         disarm_run(run=run, by=by)

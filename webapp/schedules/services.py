@@ -1,5 +1,7 @@
 """Making, changing, switching and deleting schedules."""
 
+from collections.abc import Sequence
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -9,15 +11,16 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.schedules.arming import (
     NOT_ARMED,
+    checked_drives,
     drives_overwritten,
     drives_to_be_armed,
     end_arming,
-    refuse_nothing_to_run,
     refuse_unarmed,
+    unarmed,
 )
-from webapp.schedules.due import make_occurrences, miss_all, miss_waiting
+from webapp.schedules.due import make_occurrences, make_occurrences_due, miss_all, miss_waiting, turn_off
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
-from webapp.schedules.selectors import all_targets, group_targets
+from webapp.schedules.selectors import all_targets, group_targets, locked_present, locked_row
 from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
 from webapp.schedules.timing import due_after, refuse_impossible
 
@@ -30,8 +33,7 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     window_refused, deadline_refused, limit_refused, plan_deleted.
     """
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
-    refuse_nothing_to_run(spec.version, _targets(spec))
-    schedule.enabled = not overwritten_by(spec)
+    schedule.enabled = not checked_drives(spec.version, _targets(spec))
     schedule.off_reason = "" if schedule.enabled else NOT_ARMED
     _set_next(schedule)
     schedule.save()
@@ -47,16 +49,16 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     Occurrences that have started go on, within the new window and deadline. Where the plan version or the targets
     change, the arming ends, and occurrences that wait are missed.
     """
-    locked = _locked_present(schedule)
-    _make_occurrences_due(locked)
+    locked = locked_present(schedule)
+    make_occurrences_due(locked, timezone.now())
     before = (locked.version_id, locked.group_id, [str(pk) for pk in locked.target_order])
     drafted(spec, locked, now=timezone.now())
-    refuse_nothing_to_run(spec.version, _targets(spec))
+    drives = checked_drives(spec.version, _targets(spec))
     if before != (locked.version_id, locked.group_id, locked.target_order):
         end_arming(locked)
         words = f"{by.username} changed the plan or the targets of the schedule."
         miss_waiting(locked, "changed", words, now=timezone.now())
-    _keep_off_unarmed(locked, spec)
+    _keep_off_unarmed(locked, drives)
     _set_next(locked)
     locked.save()
     locked.targets.set(spec.targets)
@@ -64,20 +66,11 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     return locked
 
 
-def _make_occurrences_due(schedule: Schedule) -> None:
-    """A due time that has come since the last tick is not forgotten."""
-    if schedule.enabled and schedule.next_due_at and schedule.next_due_at <= timezone.now():
-        make_occurrences(schedule, schedule.next_due_at)
-
-
-def _keep_off_unarmed(schedule: Schedule, spec: ScheduleSpec) -> None:
-    drives = overwritten_by(spec)
-    try:
-        refuse_unarmed(schedule, drives)
-    except Refusal:
+def _keep_off_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:
+    if unarmed(schedule, drives, timezone.now()):
         schedule.enabled, schedule.off_reason = False, NOT_ARMED
-    else:
-        schedule.off_reason = "" if schedule.off_reason == NOT_ARMED else schedule.off_reason
+    elif schedule.off_reason == NOT_ARMED:
+        schedule.off_reason = ""
 
 
 def _set_next(schedule: Schedule) -> None:
@@ -87,7 +80,7 @@ def _set_next(schedule: Schedule) -> None:
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
     """Let it be due again, from now on. Raises Refusal not_armed, targets_refused, or for a time that has passed."""
-    locked = _locked_present(schedule)
+    locked = locked_present(schedule)
     if locked.enabled:
         return
     if not all_targets(locked):
@@ -103,31 +96,25 @@ def switch_on(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def switch_off(*, schedule: Schedule, by: User) -> None:
     """It is not due any more. What waits is missed; what has started goes on."""
-    locked = _locked(schedule)
+    locked = locked_row(schedule)
     if not locked.enabled:
         return
-    _switch_off(locked, f"{by.username} switched the schedule off.")
+    turn_off(locked, "switched_off", f"{by.username} switched the schedule off.", now=timezone.now())
     locked.save(update_fields=["enabled", "next_due_at"])
     audit(by=by, action="schedule.off", subject=str(locked))
-
-
-def _switch_off(locked: Schedule, reason: str) -> None:
-    _make_occurrences_due(locked)
-    locked.enabled, locked.next_due_at = False, None
-    miss_waiting(locked, "switched_off", reason, now=timezone.now())
 
 
 @transaction.atomic
 def delete_schedule(*, schedule: Schedule, by: User) -> None:
     """Take it off the lists. Its history stays, and it can be restored. Raises Refusal schedule_followed."""
-    locked = _locked(schedule)
+    locked = locked_row(schedule)
     if locked.deleted_at:
         return
     followers = [one.name for one in locked.followers.filter(deleted_at=None)]
     if followers:
         words = f"Other schedules follow this one: {', '.join(followers)}. Change or delete them first."
         raise Refusal("schedule_followed", words)
-    _switch_off(locked, f"{by.username} deleted the schedule.")
+    turn_off(locked, "switched_off", f"{by.username} deleted the schedule.", now=timezone.now())
     end_arming(locked)
     locked.deleted_at = timezone.now()
     locked.save()
@@ -137,7 +124,7 @@ def delete_schedule(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def restore_schedule(*, schedule: Schedule, by: User) -> None:
     """Undo a deletion; the schedule stays switched off. Raises Refusal name_refused."""
-    locked = _locked(schedule)
+    locked = locked_row(schedule)
     if locked.deleted_at is None:
         return
     checked_name(locked.name, locked)
@@ -152,7 +139,7 @@ def make_due(*, schedule: Schedule, by: User) -> None:
 
     Raises Refusal schedule_off, or not_armed where it overwrites drives and another person armed it.
     """
-    locked = _locked_present(schedule)
+    locked = locked_present(schedule)
     if not locked.enabled:
         raise Refusal("schedule_off", "The schedule is switched off. Switch it on first.")
     if drives_to_be_armed(locked) and locked.armed_by_id != by.pk:
@@ -181,18 +168,6 @@ def overwritten_by(spec: ScheduleSpec) -> list[Target]:
 
 def _targets(spec: ScheduleSpec) -> list[Target]:
     return list(spec.targets) if spec.group is None else group_targets(spec.group)
-
-
-def _locked(schedule: Schedule) -> Schedule:
-    return Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
-
-
-def _locked_present(schedule: Schedule) -> Schedule:
-    """Raises Refusal schedule_deleted."""
-    locked = _locked(schedule)
-    if locked.deleted_at:
-        raise Refusal("schedule_deleted", f"The schedule “{locked}” was deleted. Restore it first.")
-    return locked
 
 
 def _detail(schedule: Schedule, spec: ScheduleSpec) -> dict[str, object]:

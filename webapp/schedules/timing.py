@@ -1,4 +1,4 @@
-"""When a schedule is due: its due times, its window and its time limits, and whether they can fit together. Pure."""
+"""When a schedule is due: its due times, its window and its time limits, and whether they can fit together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from itertools import islice
 from webapp.core.errors import Refusal
 from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
 from webapp.schedules import cron
-from webapp.schedules.models import Schedule, Trigger
+from webapp.schedules.models import Condition, Schedule, Trigger
 
 TRIED_OPENINGS = 1000  # of a window, when its due times are checked: nearly three years of a daily one
 FARTHEST = timedelta(days=3653)
@@ -107,13 +107,12 @@ def outlook(schedule: Schedule, now: datetime, *, count: int = 5) -> Outlook:
 
 def trigger_in_words(schedule: Schedule) -> str:
     """“At 22:00 every day (Europe/Berlin)”, “After each run of schedule fill”."""
+    how = " if it is done" if schedule.condition == Condition.DONE else ", with any result"
     match schedule.trigger:
         case Trigger.CRON:
             return f"{cron.in_words(schedule.cron)} ({schedule.time_zone})"
         case Trigger.AFTER_SCHEDULE:
-            how = " if it is done" if schedule.condition == "done" else ", with any result"
             return f"After each run of schedule “{schedule.after_schedule}”{how}"
         case Trigger.AFTER_RUN:
-            how = " if it is done" if schedule.condition == "done" else ", with any result"
             return f"Once, after run {schedule.after_run.number if schedule.after_run else ''}{how}"
     return "Once"
