@@ -14,7 +14,7 @@ import msgspec
 from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import pack
-from worker.engines.fio.stream import Dump, Flow, Latency
+from worker.engines.fio.output import Dump, Flow, Latency
 
 RAMP_LEAST_MS = 500  # the first sample after a ramp holds at least this much: see Differ
 

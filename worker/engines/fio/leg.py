@@ -15,7 +15,7 @@ from worker.contract.workload import Engine, Leg
 from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
-from worker.engines.fio.stream import Dump
+from worker.engines.fio.output import Dump
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import Ended, Limits, watch
 from worker.engines.probe import check_features

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from worker.contract.workload import Leg
 from worker.engines.errors import LegFailed
 from worker.engines.fio.leg import final_dump, recipe_at
-from worker.engines.fio.stream import Dump
+from worker.engines.fio.output import Dump
 from worker.engines.fio.watch import Limits, watch
 from worker.place import Place
 from worker.process import Scope

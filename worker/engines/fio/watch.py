@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from worker.engines.errors import LegFailed, last_words
-from worker.engines.fio.stream import BadOutput, Dump, Stream
+from worker.engines.fio.output import BadOutput, Dump, OutputReader
 from worker.process import WARDEN_DIED, Child, Scope
 
 LOOK_S = 0.25  # how often the cancel event and the limits are looked at; output wakes us at once
@@ -33,13 +33,13 @@ class Ended(msgspec.Struct, frozen=True):
 
 def watch(child: Child, scope: Scope, limits: Limits, on_dump: Callable[[Dump], None]) -> Ended:
     """Follow it to its end; `on_dump` gets every dump as it comes. Raises LegFailed after killing the scope."""
-    stream = Stream()
+    reader = OutputReader()
     last: Dump | None = None
     try:
-        for dump in _dumps(child, stream, limits):
+        for dump in _dumps(child, reader, limits):
             last = dump
             on_dump(dump)
-        return Ended(_exit_code(child), last, stream.text, child.stderr())
+        return Ended(_exit_code(child), last, reader.text, child.stderr())
     except LegFailed as failed:
         scope.kill()
         failed.stderr = child.stderr()
@@ -50,22 +50,22 @@ def watch(child: Child, scope: Scope, limits: Limits, on_dump: Callable[[Dump], 
         raise
 
 
-def _dumps(child: Child, stream: Stream, limits: Limits) -> Iterator[Dump]:
+def _dumps(child: Child, reader: OutputReader, limits: Limits) -> Iterator[Dump]:
     started = heard = time.monotonic()
     while True:
         _check(limits, started, heard)
         data = child.read(LOOK_S)
         if data == b"":
             return
-        dumps = _feed(stream, data) if data else []
+        dumps = _feed(reader, data) if data else []
         if dumps:
             heard = time.monotonic()
         yield from dumps
 
 
-def _feed(stream: Stream, data: bytes) -> list[Dump]:
+def _feed(reader: OutputReader, data: bytes) -> list[Dump]:
     try:
-        return stream.feed(data)
+        return reader.feed(data)
     except BadOutput as error:
         raise LegFailed("fio_output_bad", str(error)) from error
 

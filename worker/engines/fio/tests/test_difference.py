@@ -7,7 +7,7 @@ from worker.contract.histogram import merge
 from worker.contract.items import LatencyKind
 from worker.contract.packing import unpack
 from worker.engines.fio.difference import Differ, Interval, results_of
-from worker.engines.fio.stream import Dump, Flow, Job, Latency
+from worker.engines.fio.output import Dump, Flow, Job, Latency
 
 
 def dump(at_ms: int, runtime_ms: int, bins: dict[int, int], io_bytes: int | None = None) -> Dump:

@@ -83,7 +83,7 @@ class _Body(msgspec.Struct, frozen=True):
     jobs: tuple[Job, ...] = ()
 
 
-class Stream:
+class OutputReader:
     """`feed` it whatever arrives; it returns the dumps that have become complete."""
 
     def __init__(self) -> None:
