@@ -1,6 +1,6 @@
 """The layout of a trial: kept from the trial before, or built after what stands in its way was taken down.
 
-    order's drives ─► guard ─► stands already? ──────────────────────────────► still armed? ─► read back ─► legs
+    order's drives ─► guard ─► stands already? ──────────────────────────────► still armed? ─► read back ─► streams
                                    └── no ─► others taken down ─► built ──────────┘
 
 Settings of what is taken down go back first: an array's own vanish with it.
@@ -16,7 +16,7 @@ import msgspec
 from worker import guard, layouts
 from worker.contract.items import Item, SettingRecord, SettingRestored
 from worker.contract.orders import LayoutWish, TrialOrder
-from worker.contract.workload import Leg, TargetKind
+from worker.contract.workload import Stream, TargetKind
 from worker.journal import Journal
 from worker.layouts import Built, LayoutFailed
 from worker.policy import Policy, PolicyEntry
@@ -72,9 +72,9 @@ class Assembly:
         return msgspec.structs.replace(built, members=members or built.members)
 
     def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
-        pools = {leg.target.stable_id: leg.target for leg in self._order.legs}
+        pools = {stream.target.stable_id: stream.target for stream in self._order.streams}
         if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
-            raise LayoutFailed("layout_refused", "The order's legs and drives do not fit its layout.")
+            raise LayoutFailed("layout_refused", "The order's streams and drives do not fit its layout.")
         return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
 
     def _standing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
@@ -123,8 +123,8 @@ class Assembly:
             raise LayoutFailed("layout_clamped", f"{asked} came out otherwise: {'; '.join(found.wrong)}.")
 
 
-def placed(leg: Leg, built: Built) -> Leg:
-    """The leg at what was built: a directory where there is a file system, else a block device."""
+def placed(stream: Stream, built: Built) -> Stream:
+    """The stream at what was built: a directory where there is a file system, else a block device."""
     kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
-    target = msgspec.structs.replace(leg.target, kind=kind, path=built.mount_point or built.device)
-    return msgspec.structs.replace(leg, target=target)
+    target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)
+    return msgspec.structs.replace(stream, target=target)

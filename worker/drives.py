@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from worker.contract.inventory import DriveHealth
-from worker.contract.workload import Leg, TargetKind, Workload
+from worker.contract.workload import Stream, TargetKind, Workload
 from worker.drive_state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
@@ -80,7 +80,7 @@ class Writing:
 
 
 def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
-    """Of all legs at one drive together."""
+    """Of all streams at one drive together."""
     manners = {_manner(work, size_bytes) for work in workloads if work.pattern.writes}
     return manners.pop() if len(manners) == 1 else Manner.OTHER
 
@@ -99,28 +99,32 @@ class Watch:
 
     def __init__(self, drives: Drives) -> None:
         self._drives = drives
-        self._written: list[tuple[Writing, list[Leg]]] = []
+        self._written: list[tuple[Writing, list[Stream]]] = []
 
-    def begin(self, legs: Iterable[Leg], places: Mapping[int, Place]) -> dict[str, str]:
+    def begin(self, streams: Iterable[Stream], places: Mapping[int, Place]) -> dict[str, str]:
         """Facts for the trial's configuration; drives that are written are followed from here on."""
-        legs_on: dict[str, list[Leg]] = {}
-        for leg in legs:
-            if leg.target.kind is TargetKind.BLOCK and places[leg.number].device:
-                legs_on.setdefault(places[leg.number].device, []).append(leg)
-        states = {device: self._state(device, found) for device, found in legs_on.items()}
-        return {f"leg.{leg.number}.drive_state": states[on].value for on, found in legs_on.items() for leg in found}
+        streams_on: dict[str, list[Stream]] = {}
+        for stream in streams:
+            if stream.target.kind is TargetKind.BLOCK and places[stream.number].device:
+                streams_on.setdefault(places[stream.number].device, []).append(stream)
+        states = {device: self._state(device, found) for device, found in streams_on.items()}
+        return {
+            f"stream.{stream.number}.drive_state": states[on].value
+            for on, found in streams_on.items()
+            for stream in found
+        }
 
-    def _state(self, device: str, legs: list[Leg]) -> DriveState:
-        if not any(leg.workload.pattern.writes for leg in legs):
+    def _state(self, device: str, streams: list[Stream]) -> DriveState:
+        if not any(stream.workload.pattern.writes for stream in streams):
             return self._drives.state(device)
         writing = self._drives.begin_writing(device)
-        self._written.append((writing, legs))
+        self._written.append((writing, streams))
         return writing.state
 
     def end(self, told: Mapping[str, DriveHealth]) -> None:
         """After the devices were closed, which writes back what the kernel still held. `told` by drives since then."""
-        for writing, legs in self._written:
-            writing.end((leg.workload for leg in legs), told.get(writing.name))
+        for writing, streams in self._written:
+            writing.end((stream.workload for stream in streams), told.get(writing.name))
 
 
 def look(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> Look:

@@ -1,6 +1,6 @@
 """The trial thread: works on the journal's orders one at a time.
 
-    received ──► begun ──► (guard, settings, legs …) ──► last item on disk ──► closed
+    received ──► begun ──► (guard, settings, streams …) ──► last item on disk ──► closed
         │           └── the worker died: the next start says worker_died
         ├── cannot be read: order_unreadable, and its text is set aside in the journal
         └── expired: order_expired

@@ -113,7 +113,7 @@ class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
     line: str
     drives: tuple[LayoutDrive, ...]
     mount_point: str  # "" for a raw layout
-    virtual_drives: tuple[MadeDrive, ...] = ()  # one a leg, as far as they were made
+    virtual_drives: tuple[MadeDrive, ...] = ()  # one a stream, as far as they were made
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Where a leg does its I/O, as the guard found and holds it."""
+"""Where a stream does its I/O, as the guard found and holds it."""
 
 import msgspec
 

@@ -1,6 +1,6 @@
 """One trial, from the guard to the results.
 
-    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all legs at once) ─► done
+    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all streams at once) ─► done
       └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
 
 Nothing here talks to a server: everything that happens is an item given to `emit`, so the
@@ -22,21 +22,21 @@ import msgspec
 from worker import engines, guard, inventory, layouts, policy, process, recipes
 from worker.assembly import Assembly, placed
 from worker.beside import Beside, KernelWatch, every_source, kernel_names
-from worker.contract.items import Finished, Item, KernelLog, LegResult, Observed, Outcome, Phase, Sample
+from worker.contract.items import Finished, Item, KernelLog, Observed, Outcome, Phase, Sample, StreamResult
 from worker.contract.orders import TrialOrder
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.control import Control
 from worker.drives import Drives, Watch
 from worker.ends import finished
 from worker.files import CompleteFiles
 from worker.journal import Journal
 from worker.layouts import Built
-from worker.legs import amount, by_target, strictest
 from worker.place import Place
 from worker.purge import PurgeFailed
 from worker.purging import purge_target
 from worker.settings import caches, session
 from worker.settings.observed import settings_facts
+from worker.streams import amount, by_target, strictest
 from worker.wear import Wear
 from worker.write_limit import WriteLimit
 
@@ -87,7 +87,7 @@ class Trial:
         self._watch = Watch(bench.drives)
         self._wear = Wear(bench.state, order.run, emit)
         self._limit = WriteLimit(self._wear)
-        self._legs = order.legs  # at what was built, once there is a layout
+        self._streams = order.streams  # at what was built, once there is a layout
         self._built: Built | None = None
 
     def run(self) -> Finished:
@@ -125,23 +125,23 @@ class Trial:
         places = self._admit(allowed, armed, held)
         self._kernel.about(kernel_names(places.values()))
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
-        states = self._watch.begin(self._legs, places) if self._built is None else {}
-        writes = any(leg.workload.pattern.writes or recipes.render_prefill(leg) for leg in self._legs)
+        states = self._watch.begin(self._streams, places) if self._built is None else {}
+        writes = any(stream.workload.pattern.writes or recipes.render_prefill(stream) for stream in self._streams)
         if writes:
-            self._limit.begin(allowed, self._legs, places, self._order.layout, self._order.settings)
+            self._limit.begin(allowed, self._streams, places, self._order.layout, self._order.settings)
         self._enter("settings")
         self._settle(allowed, places)
         if writes:  # settings of an earlier trial that are back now may have kept the kernel from counting
             self._wear.begin(name for place in places.values() for name in (*place.devices, *place.members))
             self._limit.check()
             held.enter_context(self._limit.watching(self._control))
-        for leg in self._legs:
-            self._prefill(leg, places[leg.number])
+        for stream in self._streams:
+            self._prefill(stream, places[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
         self._observe(places, states)
         self._enter("run")
-        self._run_legs(places)
+        self._run_streams(places)
 
     def _enter(self, phase: str, detail: str = "") -> None:
         if self._control.stopped.is_set():
@@ -151,10 +151,10 @@ class Trial:
     def _put_together(self, assembly: Assembly, allowed: policy.Policy) -> None:
         self._built = assembly.put_together(allowed)
         if self._built is not None:
-            self._legs = tuple(placed(leg, self._built) for leg in self._legs)
+            self._streams = tuple(placed(stream, self._built) for stream in self._streams)
 
     def _destroys(self) -> bool:
-        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.legs)
+        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.streams)
 
     def _purge(self, assembly: Assembly, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
         """Of the targets; under a layout of all its drives, from which it is taken down first."""
@@ -163,7 +163,7 @@ class Trial:
         wish = self._order.layout
         if wish is not None:
             assembly.clear()
-        targets = wish.drives if wish else [leg.target for leg in self._order.legs]
+        targets = wish.drives if wish else [stream.target for stream in self._order.streams]
         for target in dict.fromkeys(targets):
             self._enter("purge", f"{self._order.purge} of {target.path}")
             purge_target(
@@ -172,17 +172,17 @@ class Trial:
             )  # fmt: skip
 
     def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, Place]:
-        """Every leg's place. Legs at the same target share one: a device can be held only once."""
+        """Every stream's place. Streams at the same target share one: a device can be held only once."""
         places: dict[int, Place] = {}
-        for legs in by_target(self._legs):
-            place = held.enter_context(self._hold(strictest(legs), allowed, armed))
-            places.update((leg.number, place) for leg in legs)
+        for streams in by_target(self._streams):
+            place = held.enter_context(self._hold(strictest(streams), allowed, armed))
+            places.update((stream.number, place) for stream in streams)
         return places
 
-    def _hold(self, leg: Leg, allowed: policy.Policy, armed: tuple[str, ...]) -> AbstractContextManager[Place]:
+    def _hold(self, stream: Stream, allowed: policy.Policy, armed: tuple[str, ...]) -> AbstractContextManager[Place]:
         if self._built is not None:
-            return guard.admit_layout(leg, self._built)
-        return guard.admit(leg, allowed, armed)
+            return guard.admit_layout(stream, self._built)
+        return guard.admit(stream, allowed, armed)
 
     def _settle(self, allowed: policy.Policy, places: Mapping[int, Place]) -> None:
         try:
@@ -196,8 +196,8 @@ class Trial:
 
     def _observe(self, places: Mapping[int, Place], states: Mapping[str, str]) -> None:
         facts: dict[str, str] = dict(states)
-        for leg in self._legs:
-            facts.update(inventory.observed_facts(places[leg.number], leg))
+        for stream in self._streams:
+            facts.update(inventory.observed_facts(places[stream.number], stream))
         facts.update(settings_facts({name for place in places.values() for name in (*place.devices, *place.members)}))
         if self._built is not None:
             facts["layout"] = self._built.record.line
@@ -205,36 +205,36 @@ class Trial:
 
     # ---- prefill
 
-    def _prefill(self, leg: Leg, place: Place) -> None:
-        work = leg.workload
-        names = recipes.render(leg).files
+    def _prefill(self, stream: Stream, place: Place) -> None:
+        work = stream.workload
+        names = recipes.render(stream).files
         if place.cwd_fd is not None and work.pattern.writes:
             for name in names:
                 self._bench.files.forget_other_content(place.cwd_fd, name, work.buffers)
-        if recipes.render_prefill(leg) is None or self._is_filled(leg, place, names):
+        if recipes.render_prefill(stream) is None or self._is_filled(stream, place, names):
             return
-        self._enter("prefill", f"leg {leg.number}: writing {amount(leg)}")
-        with self._remembering(leg, place, names), self._scope(f"{leg.number}.prefill") as scope:
+        self._enter("prefill", f"stream {stream.number}: writing {amount(stream)}")
+        with self._remembering(stream, place, names), self._scope(f"{stream.number}.prefill") as scope:
             engines.prefill(
-                leg,
+                stream,
                 place,
                 scope=scope,
                 cancelled=self._control.stopped,
                 silence_limit_s=self._order.silence_limit_s,
                 total_limit_s=self._order.total_limit_s,
-                on_progress=self._prefill_progress(leg),
+                on_progress=self._prefill_progress(stream),
             )
 
-    def _is_filled(self, leg: Leg, place: Place, names: tuple[str, ...]) -> bool:
-        fd, size = place.cwd_fd, leg.workload.size_bytes
+    def _is_filled(self, stream: Stream, place: Place, names: tuple[str, ...]) -> bool:
+        fd, size = place.cwd_fd, stream.workload.size_bytes
         if fd is None or size is None or not names:
             return False
-        return all(self._bench.files.holds(fd, name, size=size, content=leg.workload.buffers) for name in names)
+        return all(self._bench.files.holds(fd, name, size=size, content=stream.workload.buffers) for name in names)
 
     @contextmanager
-    def _remembering(self, leg: Leg, place: Place, names: tuple[str, ...]) -> Iterator[None]:
+    def _remembering(self, stream: Stream, place: Place, names: tuple[str, ...]) -> Iterator[None]:
         """Complete files are remembered as such only if what is inside ends well."""
-        fd, size = place.cwd_fd, leg.workload.size_bytes
+        fd, size = place.cwd_fd, stream.workload.size_bytes
         if fd is None or size is None:
             yield
             return
@@ -242,57 +242,59 @@ class Trial:
             self._bench.files.forget(fd, name)
         yield
         for name in names:
-            self._bench.files.add(fd, name, size=size, content=leg.workload.buffers)
+            self._bench.files.add(fd, name, size=size, content=stream.workload.buffers)
 
-    def _prefill_progress(self, leg: Leg) -> Callable[[float], None]:
+    def _prefill_progress(self, stream: Stream) -> Callable[[float], None]:
         said_at = time.monotonic()
 
         def say(percent: float) -> None:
             nonlocal said_at
             if time.monotonic() - said_at >= PREFILL_SAYS_EVERY_S:
                 said_at = time.monotonic()
-                words = f"leg {leg.number}: writing {amount(leg)}"
+                words = f"stream {stream.number}: writing {amount(stream)}"
                 self._emit(Phase(at=time.time(), name="prefill", detail=words, percent=min(100.0, percent)))
 
         return say
 
     # ---- the measured part
 
-    def _run_legs(self, places: Mapping[int, Place]) -> None:
-        """All legs at once, a thread each but for the first, which reads the sensors too. One that fails stops all."""
-        first, *rest = self._legs
+    def _run_streams(self, places: Mapping[int, Place]) -> None:
+        """Run all streams at once: the first in this thread, which also reads the sensors. One failure stops all."""
+        first, *rest = self._streams
         with Beside(every_source(places.values()), self._kernel) as beside:
             others = [
-                threading.Thread(target=contextvars.copy_context().run, args=(self._run_leg, leg, places[leg.number]))
-                for leg in rest
+                threading.Thread(
+                    target=contextvars.copy_context().run, args=(self._run_stream, stream, places[stream.number])
+                )
+                for stream in rest
             ]
             for thread in others:
                 thread.start()
-            self._run_leg(first, places[first.number], beside)
+            self._run_stream(first, places[first.number], beside)
             for thread in others:
                 thread.join()
         if self._control.reason:
             raise _Stopped
 
-    def _run_leg(self, leg: Leg, place: Place, beside: Beside | None = None) -> None:
+    def _run_stream(self, stream: Stream, place: Place, beside: Beside | None = None) -> None:
         """Never raises: what goes wrong becomes the reason why the whole trial stops."""
         try:
-            self._emit(self._measure(leg, place, beside))
+            self._emit(self._measure(stream, place, beside))
         except EXPECTED as error:
-            self._control.fail(error.code, self._leg_words(leg, in_words(error)))
+            self._control.fail(error.code, self._stream_words(stream, in_words(error)))
         except Exception as error:
-            log.exception("Leg %d met a fault of the worker.", leg.number)
-            self._control.fail("internal_error", self._leg_words(leg, in_words(error)))
+            log.exception("Stream %d met a fault of the worker.", stream.number)
+            self._control.fail("internal_error", self._stream_words(stream, in_words(error)))
 
-    def _measure(self, leg: Leg, place: Place, beside: Beside | None) -> LegResult:
+    def _measure(self, stream: Stream, place: Place, beside: Beside | None) -> StreamResult:
         def on_sample(sample: Sample) -> None:
             self._emit(sample)
             if beside:
                 self._tell_kernel_log()
 
-        with self._scope(str(leg.number)) as scope:
-            return engines.run_leg(
-                leg,
+        with self._scope(str(stream.number)) as scope:
+            return engines.run_stream(
+                stream,
                 place,
                 scope=scope,
                 cancelled=self._control.stopped,
@@ -307,8 +309,8 @@ class Trial:
         if lines := self._kernel.lines():
             self._emit(KernelLog(lines=lines))
 
-    def _leg_words(self, leg: Leg, words: str) -> str:
-        return words if len(self._legs) == 1 else f"Leg {leg.number}: {words}"
+    def _stream_words(self, stream: Stream, words: str) -> str:
+        return words if len(self._streams) == 1 else f"Stream {stream.number}: {words}"
 
     @contextmanager
     def _scope(self, name: str) -> Iterator[process.Scope]:
@@ -322,7 +324,7 @@ class Trial:
 EXPECTED = (
     TrialFailed,
     recipes.RecipeError,
-    engines.LegFailed,
+    engines.StreamFailed,
     guard.GuardRefused,
     session.SettingFailed,
     layouts.LayoutFailed,

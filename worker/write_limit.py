@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from worker.contract.orders import LayoutWish, SettingWish
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.control import Control
 from worker.guard import GuardRefused
 from worker.place import Place
@@ -35,28 +35,28 @@ class WriteLimit:
     def begin(
         self,
         allowed: Policy,
-        legs: Sequence[Leg],
+        streams: Sequence[Stream],
         places: Mapping[int, Place],
         wish: LayoutWish | None,
         settings: Iterable[SettingWish] = (),
     ) -> None:
         """Before settings are made. Raises GuardRefused where one of them would stop the counting."""
-        for leg in legs:
-            place = places[leg.number]
+        for stream in streams:
+            place = places[stream.number]
             if wish is None:
-                self._add(allowed.entry(leg.target.id), place.devices)
+                self._add(allowed.entry(stream.target.id), place.devices)
             for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
         for setting in settings:
-            self._refuse_uncounted(setting, places.get(setting.leg))
+            self._refuse_uncounted(setting, places.get(setting.stream))
         if self._limits and wish is None:
-            for leg in legs:
-                self._will_write(leg, places[leg.number])
+            for stream in streams:
+                self._will_write(stream, places[stream.number])
 
-    def _will_write(self, leg: Leg, place: Place) -> None:
-        """All legs at a drive count together, those of other entries of the policy too."""
+    def _will_write(self, stream: Stream, place: Place) -> None:
+        """All streams at a drive count together, those of other entries of the policy too."""
         for name in self._wear.drives_under(place.devices):
-            self._coming[name] = self._coming.get(name, 0) + _sure(leg)
+            self._coming[name] = self._coming.get(name, 0) + _sure(stream)
 
     def _refuse_uncounted(self, setting: SettingWish, place: Place | None) -> None:
         if place is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
@@ -122,9 +122,9 @@ class WriteLimit:
                 raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))
 
 
-def _sure(leg: Leg) -> int:
-    """Bytes that the leg is known to write."""
-    work = leg.workload
+def _sure(stream: Stream) -> int:
+    """Bytes that the stream is known to write."""
+    work = stream.workload
     if not work.pattern.writes or work.amount_bytes is None:
         return 0
     return round(work.amount_bytes * (1 - (work.read_percent or 0) / 100))

@@ -8,7 +8,7 @@ function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
     host: "storage1",
     trial: 0,
     attempt: 1,
-    leg: 0,
+    stream: 0,
     second,
     at_s: second + 1,
     direction: "read",
@@ -118,16 +118,16 @@ test("a sensor is found by its name, though another trial has it at another plac
 
 test("targets at once have a line each, and a device's line too", () => {
   const store = new SampleStore();
-  store.add([sample(0), sample(0, { leg: 1, at_s: 1.2 }), sample(1), sample(1, { leg: 1, at_s: 2.2, iops: 7 })]);
-  expect(store.legs("storage1")).toEqual([0, 1]);
+  store.add([sample(0), sample(0, { stream: 1, at_s: 1.2 }), sample(1), sample(1, { stream: 1, at_s: 2.2, iops: 7 })]);
+  expect(store.streams("storage1")).toEqual([0, 1]);
   expect(store.directions("storage1")).toEqual(["read"]);
   expect(points(store.line("storage1", "read", 1), "iops", 0).map((point) => point.y)).toEqual([1000, 7]);
   expect(store.line("storage1", "read").map((each) => each.at_s)).toEqual([1, 2]);
   expect(store.deviceLine("storage1", 1).map((each) => each.at_s)).toEqual([1.2, 2.2]);
-  expect(store.at(1.1).map((each) => each.leg)).toEqual([0, 1]);
+  expect(store.at(1.1).map((each) => each.stream)).toEqual([0, 1]);
   expect(store.everything("storage1").length).toBe(4);
 });
 
-test("rates of legs add up like those of directions", () => {
-  expect(bySecond([sample(0), sample(0, { leg: 1 })]).map((each) => each.iops)).toEqual([2000]);
+test("rates of streams add up like those of directions", () => {
+  expect(bySecond([sample(0), sample(0, { stream: 1 })]).map((each) => each.iops)).toEqual([2000]);
 });

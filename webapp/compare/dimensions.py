@@ -41,7 +41,7 @@ class Row(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def drive_state(self) -> str:
-        """What the drive held before the leg began, as its worker knew."""
+        """What the drive held before the stream began, as its worker knew."""
         return self.facts.get("drive_state", "")
 
 

@@ -9,7 +9,7 @@ from webapp.plans.setting_rows import SETTING_ROWS, scheduler_needed
 
 _BELOW = re.compile(r"device\.[^.]+\.(below)\..+")
 _OF_A_DEVICE = re.compile(r"device\.[^.]+\.(.+)")
-_OF_A_LEG = re.compile(r"leg\.[0-9]+\.(.+)")
+_OF_A_STREAM = re.compile(r"stream\.[0-9]+\.(.+)")
 
 # Which target or device it is, rather than how it is set up: not worth saying where targets or hosts are compared.
 IDENTITY = frozenset(
@@ -41,9 +41,9 @@ EFFECTS: Mapping[str, frozenset[str]] = {
 
 
 def normalised(facts: Mapping[str, str]) -> dict[str, str]:
-    """Without the names of devices and numbers of legs, so that facts of different devices can be held together.
+    """Without the names of devices and numbers of streams, so that facts of different devices can be held together.
 
-    `device.nvme0n1.scheduler` is `device.scheduler`; what several devices or legs have alike is said once, else all.
+    `device.nvme0n1.scheduler` is `device.scheduler`; what several devices or streams have alike is said once, else all.
     """
     made: dict[str, list[str]] = {}
     for name, text in sorted(facts.items()):
@@ -54,8 +54,8 @@ def normalised(facts: Mapping[str, str]) -> dict[str, str]:
 def _plain_name(name: str) -> str:
     if device := _BELOW.fullmatch(name) or _OF_A_DEVICE.fullmatch(name):
         return f"device.{device[1]}"
-    leg = _OF_A_LEG.fullmatch(name)
-    return leg[1] if leg else name
+    stream = _OF_A_STREAM.fullmatch(name)
+    return stream[1] if stream else name
 
 
 def setting_of(fact: str) -> str:

@@ -29,8 +29,8 @@ MOST_RESULTS = 20_000
 SPOTS_LOOKED_AT = 5_000
 # a text is looked up more quickly than a UUID
 _COLUMNS = (
-    "id", "point_key", Cast("run_id", TextField()), Cast("target_id", TextField()), "leg_run__configuration_id",
-    "direction", "trial__repeat", "trial__index", "leg_run__fio_version", "invalid", "trial__invalid_reason",
+    "id", "point_key", Cast("run_id", TextField()), Cast("target_id", TextField()), "stream_run__configuration_id",
+    "direction", "trial__repeat", "trial__index", "stream_run__fio_version", "invalid", "trial__invalid_reason",
 )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """Trials laid over one another second by second, from the first second that was measured (a ramp is not).
 
-Where a trial used several targets at once, a second of it is that of all its legs, each counted from its own start:
+Where a trial used several targets at once, a second of it is that of all its streams, each counted from its own start:
 rates are added up, and percentiles are those of all I/Os of the second. Rates of a mix's directions are added up too.
 """
 
@@ -65,7 +65,7 @@ _OF_METRIC = {
 
 
 def time_lines(place: PlaceRows, metric: str) -> TimeLines:
-    """Two queries, and for percentiles one for each trial of several legs.
+    """Two queries, and for percentiles one for each trial of several streams.
 
     Raises CompareRefused where there are too many seconds to be drawn.
     """
@@ -97,20 +97,20 @@ def _how(bin_s: int, quantity: _Quantity) -> str:
 
 def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
     """Id of a row -> a value for each second from the first on."""
-    columns = ("leg_run__attempt_id", "direction", "id")
+    columns = ("stream_run__attempt_id", "direction", "id")
     row_of = {id_: row.id for each in place.series.values() for row in each for id_ in (row.id, *row.further)}
     results = {tuple(key): row_of[id_] for *key, id_ in Result.objects.filter(id__in=row_of).values_list(*columns)}
     found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("second")
-    names = ("attempt_id", "leg", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
+    names = ("attempt_id", "stream", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
     rows = list(found.values_list(*names)[: MOST_SAMPLES + 1])
     if len(rows) > MOST_SAMPLES:
         raise CompareRefused(
             "compare_too_many", f"More than {MOST_SAMPLES:,} seconds: choose fewer repeats, runs or lines."
         )
     values: dict[int, dict[int, float | None]] = defaultdict(dict)
-    for attempt, leg, direction, second, interval_ms, runtime_ms, value in rows:
+    for attempt, stream, direction, second, interval_ms, runtime_ms, value in rows:
         id_, lasted_ms = results.get((attempt, direction)), runtime_ms or interval_ms
-        if id_ is not None and (leg == 0 or quantity.is_rate):
+        if id_ is not None and (stream == 0 or quantity.is_rate):
             rate = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
             values[id_][second] = (values[id_].get(second) or 0.0) + rate if quantity.is_rate else value
     if not quantity.is_rate:
@@ -122,7 +122,7 @@ def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
 
 
 def _percentiles(attempt: UUID, direction: str, quantity: _Quantity) -> dict[int, float | None]:
-    """Of all legs of each second, from their whole histograms."""
+    """Of all streams of each second, from their whole histograms."""
     histograms: dict[int, list[Histogram]] = defaultdict(list)
     found = Sample.objects.filter(attempt=attempt, direction=direction)
     for second, packed in found.values_list("second", "latency"):

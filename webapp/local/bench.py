@@ -127,13 +127,13 @@ def _overhead(pairs: int, seconds: int, state: State) -> list[Figure]:
 
 def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, str, float]:
     """fio's own final IOPS, the job text, and the worker's CPU in % of a core from the trial's order to its close."""
-    from webapp.results.models import LegRun
+    from webapp.results.models import StreamRun
 
     cpu_before, begun = _worker_cpu_s(state), time.monotonic()
     run = _run(f"overhead {depth}", {"iodepth": str(depth), "runtime": f"{seconds}s"})
     share = 100 * (_worker_cpu_s(state) - cpu_before) / (time.monotonic() - begun)
-    leg = LegRun.objects.get(attempt__run=run)
-    return leg.results.get().iops, leg.job_text, share
+    stream = StreamRun.objects.get(attempt__run=run)
+    return stream.results.get().iops, stream.job_text, share
 
 
 def _worker_cpu_s(state: State) -> float:
@@ -158,11 +158,11 @@ def _by_hand(job_text: str) -> float:
 
 
 def _turnover(trials: int) -> Figure:
-    from webapp.results.models import LegRun
+    from webapp.results.models import StreamRun
 
     with step(f"turnover over {trials} trials of 1 s"):
         run = _run("turnover", {"iodepth": "1", "runtime": "1s"}, repeats=trials)
-    times = LegRun.objects.filter(attempt__run=run).order_by("started_at").values_list("started_at", "ended_at")
+    times = StreamRun.objects.filter(attempt__run=run).order_by("started_at").values_list("started_at", "ended_at")
     gaps_ms = [
         1000 * (begins - ended).total_seconds() for (_, ended), (begins, _) in pairwise(times) if ended is not None
     ]

@@ -22,7 +22,7 @@ from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
-from webapp.results.models import Configuration, LegRun, Result
+from webapp.results.models import Configuration, Result, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
@@ -152,9 +152,9 @@ def _fill_run(
     Trial.objects.bulk_create(trials)
     Attempt.objects.bulk_create(attempts)
     Move.objects.bulk_create(move for pair in zip(trials, attempts, strict=True) for move in _moves(*pair))
-    legs = LegRun.objects.bulk_create(_leg(attempt, run, configuration) for attempt in attempts)
-    pairs = zip(trials, legs, strict=True)
-    Result.objects.bulk_create(_result(trial, leg, chance, histograms) for trial, leg in pairs)
+    streams = StreamRun.objects.bulk_create(_stream(attempt, run, configuration) for attempt in attempts)
+    pairs = zip(trials, streams, strict=True)
+    Result.objects.bulk_create(_result(trial, stream, chance, histograms) for trial, stream in pairs)
 
 
 def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
@@ -170,23 +170,23 @@ def _moves(trial: Trial, attempt: Attempt) -> Iterator[Move]:
         yield Move(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=after)
 
 
-def _leg(attempt: Attempt, run: Run, configuration: Configuration) -> LegRun:
-    return LegRun(
-        attempt=attempt, leg=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version="fio-3.33",
+def _stream(attempt: Attempt, run: Run, configuration: Configuration) -> StreamRun:
+    return StreamRun(
+        attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version="fio-3.33",
         configuration=configuration, started_at=run.started_at or BEGAN,
     )  # fmt: skip
 
 
-def _result(trial: Trial, leg: LegRun, chance: random.Random, histograms: Sequence[bytes]) -> Result:
+def _result(trial: Trial, stream: StreamRun, chance: random.Random, histograms: Sequence[bytes]) -> Result:
     point = trial.point
     direction = "read" if "read" in point["pattern"] else "write"
     depth, size = point["iodepth"], point["block_size"]
     iops = min(700_000, 12_000 * depth**0.9) * (4096 / size) ** 0.6 * chance.gauss(1, 0.02)
     latency_ns = depth * 1e9 / iops
     return Result(
-        trial=trial, leg_run=leg, direction=direction, run_id=trial.run_id, host_id=trial.host_id,
+        trial=trial, stream_run=stream, direction=direction, run_id=trial.run_id, host_id=trial.host_id,
         target_id=trial.target_id, point=point, point_key=trial.point_key,
-        measured_at=leg.started_at + timedelta(seconds=TRIAL_S * trial.index), ios=int(iops * 10),
+        measured_at=stream.started_at + timedelta(seconds=TRIAL_S * trial.index), ios=int(iops * 10),
         bytes=int(iops * 10 * size), runtime_ms=10_000, iops=iops, bytes_per_s=iops * size, latency_kind="lat",
         latency_min_ns=latency_ns * 0.6, latency_mean_ns=latency_ns, latency_max_ns=latency_ns * 40,
         latency_stddev_ns=latency_ns * 0.2, p50_ns=int(latency_ns * 0.95), p95_ns=int(latency_ns * 1.5),
@@ -201,21 +201,21 @@ def _copy_run(original: Run, run: Run, target: Target, configuration: Configurat
     def new(id_: str) -> str:
         return f"md5('{run.number}' || {id_})::uuid"
 
-    of_run, legs = f"run_id = '{original.pk}'", _table(LegRun)
+    of_run, streams = f"run_id = '{original.pk}'", _table(StreamRun)
     of_attempts = f"attempt_id IN (SELECT id FROM {_table(Attempt)} WHERE {of_run})"  # noqa: S608 - all of it is ours
-    its_attempt = new(f"(SELECT attempt_id FROM {legs} WHERE id = leg_run_id)")  # noqa: S608
+    its_attempt = new(f"(SELECT attempt_id FROM {streams} WHERE id = stream_run_id)")  # noqa: S608
     later = f" + interval '{2 * (run.number - original.number)} hours'"
     places = {"run_id": f"'{run.pk}'", "host_id": f"'{target.host_id}'", "target_id": f"'{target.pk}'"}
     ids = {name: new(name) for name in ("trial_id", "attempt_id")}
-    leg = {"configuration_id": f"'{configuration.pk}'", "started_at": f"started_at{later}"}
+    stream = {"configuration_id": f"'{configuration.pk}'", "started_at": f"started_at{later}"}
     result = {
-        "leg_run_id": f"(SELECT id FROM {legs} WHERE attempt_id = {its_attempt})",  # noqa: S608
+        "stream_run_id": f"(SELECT id FROM {streams} WHERE attempt_id = {its_attempt})",  # noqa: S608
         "measured_at": f"measured_at{later}", "invalid": "random() < 0.001",
     }  # fmt: skip
     _copy(Trial, of_run, {"id": new("id")} | places)
     _copy(Attempt, of_run, {"id": new("id")} | places | ids)
     _copy(Move, of_run, places | ids)
-    _copy(LegRun, of_attempts, ids | leg)
+    _copy(StreamRun, of_attempts, ids | stream)
     _copy(Result, of_run, places | ids | result | NOISY)
 
 

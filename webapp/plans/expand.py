@@ -16,7 +16,7 @@ then the factors of the plan's `sequence`, then the others in the same order of 
 its levels as they are written.
 
 Where a part names `at_once`, its targets on each host are taken as they were chosen, those of a kind together, in
-groups of so many: each group is a trial, one leg a target. What is left over at the end is left out at that level.
+groups of so many: each group is a trial, one stream a target. What is left over at the end is left out at that level.
 
 fio's random offsets are seeded with the number of the repeat: equal repeats of different points meet the same
 offsets, different repeats others; and the job text does not depend on the seed of the order.
@@ -43,7 +43,7 @@ from worker.contract.workload import TargetKind, Workload
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
 MOST_TRIALS = 10_000
-MOST_SETTINGS = 200  # that an order can wish for, over all its legs
+MOST_SETTINGS = 200  # that an order can wish for, over all its streams
 _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
 
 
@@ -70,7 +70,7 @@ class PlannedTrial:
 
     @property
     def target_ids(self) -> tuple[str, ...]:
-        """A leg each, in their order."""
+        """A stream each, in their order."""
         return (self.target_id, *self.further_ids)
 
 

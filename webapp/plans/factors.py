@@ -189,7 +189,7 @@ _LAYOUT = Factor(
     kind=FactorKind.LAYOUT,
     cost=200,
     help="drives of a pool put together and formatted; what is on them is destroyed. Several in one line: "
-    "raid0 x1..8 chunk 64k · raid5 x4 chunk 8k..2M *2 / xfs|ext4 · 2 legs of raid0 x4 chunk 64k / lvm stripe 256k · "
+    "raid0 x1..8 chunk 64k · raid5 x4 chunk 8k..2M *2 / xfs|ext4 · 2 arrays of raid0 x4 chunk 64k / lvm stripe 256k · "
     "vd raid5 x4 strip 8k..1M *2 wb|wt",
 )
 _SETTINGS = tuple(

@@ -25,7 +25,7 @@ Group = tuple[TargetFacts, ...]  # used at once, in the order in which they were
 @dataclass(frozen=True)
 class Places:
     """Of one part on the chosen targets. A group has targets of one host and one kind, so that a workload means the
-    same in each of its legs."""
+    same in each of its streams."""
 
     grid: PartGrid
     targets: Sequence[TargetFacts]

@@ -12,7 +12,7 @@ from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.estimate import Estimate, Experience, estimate
 from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.layouts import KEY, LayoutPlan, layout_plan
-from webapp.plans.selectors import facts_of, leg_at
+from webapp.plans.selectors import facts_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
@@ -32,8 +32,8 @@ class Preview:
 
 
 @dataclass(frozen=True)
-class LegJob:
-    """One leg of a trial as fio would get it; `prefill` is None where nothing is to be written first."""
+class StreamJob:
+    """One stream of a trial as fio would get it; `prefill` is None where nothing is to be written first."""
 
     target: Target
     recipe: Recipe
@@ -85,8 +85,8 @@ def _node(trial: PlannedTrial, target: Target) -> str:
     return top_path(trial.layout, drives, Names(KEY))
 
 
-def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[LegJob, ...]:
-    """The text the worker would give to fio for each leg: for a device behind a link, with the node that its host last
+def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJob, ...]:
+    """The text the worker would give to fio for each stream: for a device behind a link, with the node its host last
     reported. `targets` by id.
 
     Raises worker.recipes.RecipeError for a path that fio cannot be given.
@@ -94,6 +94,6 @@ def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[LegJob,
     return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
 
 
-def _job(trial: PlannedTrial, number: int, target: Target) -> LegJob:
-    leg = opening(leg_at(target, trial.workload, trial.layout, number), _node(trial, target))
-    return LegJob(target=target, recipe=render(leg), prefill=render_prefill(leg))
+def _job(trial: PlannedTrial, number: int, target: Target) -> StreamJob:
+    stream = opening(stream_at(target, trial.workload, trial.layout, number), _node(trial, target))
+    return StreamJob(target=target, recipe=render(stream), prefill=render_prefill(stream))

@@ -15,8 +15,7 @@ from ninja.pagination import paginate
 from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 from webapp.results.filters import read_filter
-from webapp.results.legs import LegFigures, legs_of
-from webapp.results.models import KernelLine, LegRun, Result, Sample
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.results.selectors import (
     configuration_of,
     current_attempt,
@@ -27,6 +26,7 @@ from webapp.results.selectors import (
     series,
     trial_with,
 )
+from webapp.results.streams import StreamFigures, streams_of
 from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.api import RunOut, TrialOut, run_with
 from webapp.runs.models import Attempt, Run, SettingChange, Trial
@@ -149,10 +149,10 @@ class KernelLineOut(Schema):
     elsewhere: bool
 
 
-class LegOut(Schema):
-    """One direction of one leg. Times are seconds after the first leg's start."""
+class StreamOut(Schema):
+    """One direction of one stream. Times are seconds after the first stream's start."""
 
-    leg: int
+    stream: int
     target: str
     device: str
     direction: str
@@ -168,7 +168,7 @@ class LegOut(Schema):
 class TrialDetail(TrialOut):
     """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there.
 
-    `legs`: what each measured that `results` are the sums of, where targets were used at once; else nothing.
+    `streams`: what each measured that `results` are the sums of, where targets were used at once; else nothing.
     """
 
     workload: dict[str, Any]
@@ -176,7 +176,7 @@ class TrialDetail(TrialOut):
     settings: list[SettingOut]
     configuration: dict[str, str]
     results: list[ResultOut]
-    legs: list[LegOut]
+    streams: list[StreamOut]
     kernel_log: list[KernelLineOut]
 
     @staticmethod
@@ -200,15 +200,15 @@ class TrialDetail(TrialOut):
         return list(results_of(trial))
 
     @staticmethod
-    def resolve_legs(trial: Trial) -> list[LegFigures]:
-        table = legs_of(trial, list(results_of(trial)))
+    def resolve_streams(trial: Trial) -> list[StreamFigures]:
+        table = streams_of(trial, list(results_of(trial)))
         return list(table.rows) if table else []
 
 
 class SampleOut(Schema):
     """One second of one direction."""
 
-    leg: int
+    stream: int
     second: int
     direction: str
     at: datetime
@@ -242,9 +242,9 @@ class SeriesOut(Schema):
 
 
 class JobOut(Schema):
-    """What fio got and what it said, of each leg."""
+    """What fio got and what it said, of each stream."""
 
-    leg: int
+    stream: int
     job_text: str
     command: list[str]
     fio_version: str
@@ -313,7 +313,7 @@ def samples(
     after: Annotated[int, Field(ge=-1)] = -1,
     limit: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 3600,
 ) -> dict[str, object]:
-    """The seconds of the newest try, in whole: a second's directions and legs are never torn apart."""
+    """The seconds of the newest try, in whole: a second's directions and streams are never torn apart."""
     attempt = current_attempt(trial_with(str(trial_id)))
     if attempt is None:
         return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
@@ -339,8 +339,8 @@ def job(request: HttpRequest, trial_id: UUID) -> list[dict[str, object]]:
     """The exact job text and fio's own JSON, of the newest try. Raises 404 before fio was started."""
     found: Trial = trial_with(str(trial_id))
     attempt = current_attempt(found)
-    legs = list(LegRun.objects.filter(attempt=attempt).order_by("leg")) if attempt else []
-    if not legs:
+    streams = list(StreamRun.objects.filter(attempt=attempt).order_by("stream")) if attempt else []
+    if not streams:
         raise Refusal("job_unknown", f"fio has not been started for trial {trial_id}.")
     names = [name for name in JobOut.model_fields if name != "fio_json"]
-    return [{name: getattr(leg, name) for name in names} | {"fio_json": fio_json(leg)} for leg in legs]
+    return [{name: getattr(stream, name) for name in names} | {"fio_json": fio_json(stream)} for stream in streams]

@@ -12,7 +12,7 @@ from webapp.hosts.selectors import known_targets
 from webapp.plans.document import read
 from webapp.plans.endurance import EnduranceUse
 from webapp.plans.layouts import LayoutPlan
-from webapp.plans.preview import LegJob, jobs_of, preview
+from webapp.plans.preview import StreamJob, jobs_of, preview
 from webapp.plans.selectors import version_of
 from webapp.results.speeds import expected_writes
 from webapp.runs.experience import experience_of
@@ -37,14 +37,14 @@ class EstimateOut(Schema):
     settings_changed: list[str]
 
 
-class PreviewLeg(Schema):
+class PreviewStream(Schema):
     target: str
     job_text: str
     prefill_job_text: str | None
 
 
 class PreviewTrial(Schema):
-    """`legs` start together, one a target; `target` and the job texts beside it are of the first."""
+    """`streams` start together, one a target; `target` and the job texts beside it are of the first."""
 
     number: int  # in the order of execution, from 1
     repeat: int
@@ -55,7 +55,7 @@ class PreviewTrial(Schema):
     drop_caches: bool
     job_text: str
     prefill_job_text: str | None
-    legs: list[PreviewLeg]
+    streams: list[PreviewStream]
 
 
 class AlignmentOut(Schema):
@@ -184,17 +184,17 @@ def plan_preview(
         "layouts": [_layout(each) for each in made.layouts],
         "trials": [
             {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
-            | _legs([_leg(job) for job in jobs_of(trial, names)])
+            | _streams([_stream(job) for job in jobs_of(trial, names)])
             for trial in shown
         ],
     }
 
 
-def _legs(legs: list[dict[str, object]]) -> dict[str, object]:
-    return legs[0] | {"legs": legs}
+def _streams(streams: list[dict[str, object]]) -> dict[str, object]:
+    return streams[0] | {"streams": streams}
 
 
-def _leg(job: LegJob) -> dict[str, object]:
+def _stream(job: StreamJob) -> dict[str, object]:
     return {
         "target": str(job.target),
         "job_text": job.recipe.job_text,

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 
 from webapp.results.clock import offset_ms
-from webapp.results.intake import Intake, started_legs, write
+from webapp.results.intake import Intake, started_streams, write
 from webapp.results.items import take_item
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import renewed
@@ -33,8 +33,8 @@ def take_batches(said: Mapping[Attempt, Sequence[Batch]]) -> list[Intake]:
 
     In a transaction, which must end where this raises: BadItem, IllegalMove, StaleMove, or Django's database errors.
     """
-    later, legs = Later(), started_legs(said)
-    intakes = [Intake(attempt, later, legs[attempt.pk]) for attempt in said]
+    later, streams = Later(), started_streams(said)
+    intakes = [Intake(attempt, later, streams[attempt.pk]) for attempt in said]
     for intake in intakes:
         _gather(intake, said[intake.attempt])
     write(intakes, later)

@@ -11,7 +11,7 @@ import msgspec
 from webapp.results.bad_item import BadItem
 from webapp.results.clock import moment
 from webapp.results.intake import Intake
-from webapp.results.models import Configuration, DriveReading, KernelLine, LegRun
+from webapp.results.models import Configuration, DriveReading, KernelLine, StreamRun
 from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
@@ -20,8 +20,6 @@ from worker.contract.items import (
     Finished,
     Item,
     KernelLog,
-    LegResult,
-    LegStarted,
     Observed,
     Outcome,
     Phase,
@@ -29,6 +27,8 @@ from worker.contract.items import (
     Sample,
     SettingRecord,
     SettingRestored,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.items import DriveReading as ReadingItem
 
@@ -88,20 +88,20 @@ def _observed(intake: Intake, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
     intake.configurations.append(Configuration(digest=digest, facts=item.facts))
-    for leg in intake.legs.values():
-        intake.change_leg(leg, configuration_id=digest)
+    for stream in intake.streams.values():
+        intake.change_stream(stream, configuration_id=digest)
     intake.later.change(intake.attempt, configuration_digest=digest)
 
 
-def _leg_started(intake: Intake, item: LegStarted) -> None:
+def _stream_started(intake: Intake, item: StreamStarted) -> None:
     trial = intake.attempt.trial
-    if trial is None or item.leg >= trial.leg_count:
-        raise BadItem(f"Leg {item.leg} is not in the order of this attempt.")
-    if item.leg in intake.legs:
-        raise BadItem(f"Leg {item.leg} has started before.")
-    intake.legs[item.leg] = LegRun(
+    if trial is None or item.stream >= trial.stream_count:
+        raise BadItem(f"Stream {item.stream} is not in the order of this attempt.")
+    if item.stream in intake.streams:
+        raise BadItem(f"Stream {item.stream} has started before.")
+    intake.streams[item.stream] = StreamRun(
         attempt_id=intake.attempt.pk,
-        leg=item.leg,
+        stream=item.stream,
         job_text=item.job_text,
         command=list(item.command),
         sensors=[(sensor.kind.value, sensor.name) for sensor in item.sensors],
@@ -114,7 +114,7 @@ def _leg_started(intake: Intake, item: LegStarted) -> None:
 
 
 def _sample(intake: Intake, item: Sample) -> None:
-    intake.leg(item.leg, "sample")
+    intake.stream(item.stream, "sample")
     intake.samples.append(item)
 
 
@@ -148,13 +148,13 @@ _TOLD = (
 )  # fmt: skip
 
 
-def _leg_result(intake: Intake, item: LegResult) -> None:
-    leg = intake.leg(item.leg, "result")
-    if leg.ended_at is not None:
-        raise BadItem(f"A second result of leg {item.leg}.")
+def _stream_result(intake: Intake, item: StreamResult) -> None:
+    stream = intake.stream(item.stream, "result")
+    if stream.ended_at is not None:
+        raise BadItem(f"A second result of stream {item.stream}.")
     intake.histograms += [direction.latency for direction in item.directions]
-    intake.change_leg(
-        leg,
+    intake.change_stream(
+        stream,
         started_at=moment(item.started_at),
         ended_at=moment(item.ended_at),
         fio_version=item.fio_version[:40],
@@ -176,9 +176,9 @@ def _finished(intake: Intake, item: Finished) -> None:
     if item.outcome is Outcome.DONE and intake.attempt.kind == AttemptKind.TRIAL:
         if intake.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done without having run.")
-        intake.results = results_of(intake.attempt, intake.legs)
-        if len(intake.legs) == 1:  # of several the results are sums, and these are what each leg measured
-            intake.change_leg(intake.legs[0], directions=b"")
+        intake.results = results_of(intake.attempt, intake.streams)
+        if len(intake.streams) == 1:  # of several the results are sums, and these are what each stream measured
+            intake.change_stream(intake.streams[0], directions=b"")
     intake.finished = item
 
 
@@ -195,10 +195,10 @@ _HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
     SettingRecord: _setting,
     SettingRestored: _restored,
     Observed: _observed,
-    LegStarted: _leg_started,
+    StreamStarted: _stream_started,
     Sample: _sample,
     KernelLog: _kernel_log,
     ReadingItem: _drive_reading,
-    LegResult: _leg_result,
+    StreamResult: _stream_result,
     Finished: _finished,
 }

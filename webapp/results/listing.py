@@ -56,14 +56,14 @@ class Listed:
     target: str  # of several at once first + second; so are model and serial
     model: str  # of the drive, "" where none is known
     serial: str
-    drive_state: str  # what the worker knew the drive to hold before its leg began; "" where nobody said
+    drive_state: str  # what the worker knew the drive to hold before its stream began; "" where nobody said
     why_invalid: str  # what a person wrote when marking it; "" where it is to be trusted
 
 
 _NUMBERS = [*itertools.takewhile(lambda name: name != "trial", Listed.__dataclass_fields__)]
 _COLUMNS = (
     *_NUMBERS, "trial__index", "trial__repeat", "trial__invalid_reason", "point_key", "run_id", "target_id",
-    "leg_run__configuration_id",
+    "stream_run__configuration_id",
 )  # fmt: skip
 
 
@@ -100,10 +100,10 @@ def _listed(
 
 
 def further_of(results: Iterable[int]) -> dict[int, list[Named]]:
-    """Of results (ids) of targets at once, those beside the first one, in the order of legs. One query, or none."""
+    """Of results (ids) of targets at once, those beside the first one, in the order of streams. One query, or none."""
     wanted, found = list(results), dict[int, list[Named]]()
     columns = ("trial__results__id", "target__slug", "target__model", "target__serial")
-    known = FurtherTarget.objects.filter(trial__results__in=wanted).order_by("leg") if wanted else None
+    known = FurtherTarget.objects.filter(trial__results__in=wanted).order_by("stream") if wanted else None
     for id_, *named in known.values_list(*columns) if known is not None else ():
         found.setdefault(id_, []).append((named[0], named[1], named[2]))
     return found
@@ -127,17 +127,19 @@ def by_key(found: QuerySet[Any], *columns: str) -> dict[UUID, tuple[Any, ...]]:
 
 
 def _drive_states(digests: set[str | None]) -> dict[str | None, str]:
-    state = KeyTextTransform("leg.0.drive_state", "facts")
+    state = KeyTextTransform("stream.0.drive_state", "facts")
     found = Configuration.objects.filter(pk__in=digests - {None}).values_list("pk", state)
     return {digest: text or "" for digest, text in found}
 
 
 def _states_of_all(digests: set[str | None]) -> dict[str | None, str]:
-    """The same of every leg, each state once."""
+    """The same of every stream, each state once."""
     found = Configuration.objects.filter(pk__in=digests - {None}).values_list("pk", "facts") if digests else ()
     return {digest: _each_once(drive_states(facts)) for digest, facts in found}
 
 
 def drive_states(facts: Mapping[str, str]) -> list[str]:
-    """What the worker knew each leg's drive to hold before, in the order of the legs."""
-    return [text for name, text in sorted(facts.items()) if name.startswith("leg.") and name.endswith(".drive_state")]
+    """What the worker knew each stream's drive to hold before, in the order of the streams."""
+    return [
+        text for name, text in sorted(facts.items()) if name.startswith("stream.") and name.endswith(".drive_state")
+    ]

@@ -20,45 +20,45 @@ class Real(models.FloatField):  # type: ignore[type-arg]
 
 
 class Configuration(models.Model):
-    """What was really there while a leg ran, content-addressed."""
+    """What was really there while a stream ran, content-addressed."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
     facts = models.JSONField()  # flat: name -> text
 
 
-class LegRun(models.Model):
-    """One leg of one attempt: what was started and what fio said at the end."""
+class StreamRun(models.Model):
+    """One stream of one attempt: what was started and what fio said at the end."""
 
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="legs")
-    leg = models.PositiveSmallIntegerField()
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
+    stream = models.PositiveSmallIntegerField()
     job_text = models.TextField()
     command = models.JSONField()
-    configuration = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="legs", null=True)
+    configuration = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="streams", null=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
     fio_version = models.CharField(max_length=40, blank=True)
     exit_code = models.IntegerField(null=True)
     fio_json = models.BinaryField(default=b"")  # zlib of fio's last dump
     stderr = models.TextField(blank=True)
-    # JSON of its DirectionResults; emptied when the attempt is done where it is the only leg: its results say the same
+    # JSON of its DirectionResults; emptied when the attempt is done if it is the only stream: its results say the same
     directions = models.BinaryField(default=b"")
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
-    device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole leg
+    device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole stream
     samples_sent = models.PositiveIntegerField(default=0)
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `beside`
     kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["attempt", "leg"], name="legrun_once")]
+        constraints = [models.UniqueConstraint(fields=["attempt", "stream"], name="streamrun_once")]
 
 
 class Sample(models.Model):
-    """One direction of one second of a leg."""
+    """One direction of one second of a stream."""
 
-    pk = models.CompositePrimaryKey("attempt_id", "leg", "second", "direction")
+    pk = models.CompositePrimaryKey("attempt_id", "stream", "second", "direction")
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="samples")
-    leg = models.PositiveSmallIntegerField()
+    stream = models.PositiveSmallIntegerField()
     second = models.PositiveIntegerField()
     direction = models.CharField(max_length=5)
     at = models.DateTimeField()  # end of the interval
@@ -72,7 +72,7 @@ class Sample(models.Model):
     latency = models.BinaryField()  # contract.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
-    beside = ArrayField(Real(null=True), null=True)  # in the order of the leg's sensors, with its first direction
+    beside = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, with its first direction
 
 
 class KernelLine(models.Model):
@@ -120,13 +120,13 @@ class DriveReading(models.Model):
 
 
 class Result(models.Model):
-    """What a finished trial measured in one direction: its one leg, or all its legs together (`results.sums`).
+    """What a finished trial measured in one direction: its one stream, or all its streams together (`results.sums`).
 
-    `target` and `leg_run` are of the first leg.
+    `target` and `stream_run` are of the first stream.
     """
 
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="results")
-    leg_run = models.ForeignKey(LegRun, on_delete=models.CASCADE, related_name="results")
+    stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="results")
     direction = models.CharField(max_length=5)
     # Copied for filtering without joins; they never change once a trial has ended.
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="results", db_index=False)
@@ -168,7 +168,7 @@ class Result(models.Model):
     class Meta:
         ordering = ["-measured_at", "-id"]
         constraints = [
-            models.UniqueConstraint(fields=["leg_run", "direction"], name="result_once"),
+            models.UniqueConstraint(fields=["stream_run", "direction"], name="result_once"),
             models.CheckConstraint(condition=Q(direction__in=["read", "write", "trim"]), name="result_direction_known"),
             models.CheckConstraint(condition=Q(iops__gte=0, bytes_per_s__gte=0), name="result_not_negative"),
             models.CheckConstraint(

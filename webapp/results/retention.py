@@ -17,7 +17,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
-from webapp.results.models import Configuration, LegRun, Sample
+from webapp.results.models import Configuration, Sample, StreamRun
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 
 log = logging.getLogger(__name__)
@@ -66,8 +66,8 @@ def delete_run(*, run: Run, by: User | None) -> None:
 
 
 def delete_orphans() -> int:
-    """Configurations that no leg leads to any more; how many there were."""
-    used = LegRun.objects.filter(configuration=OuterRef("pk"))
+    """Configurations that no stream leads to any more; how many there were."""
+    used = StreamRun.objects.filter(configuration=OuterRef("pk"))
     observed = Attempt.objects.filter(configuration_digest=OuterRef("digest"))
     gone, _ = Configuration.objects.filter(~Exists(used), ~Exists(observed)).delete()
     return gone

@@ -24,7 +24,9 @@ _FAR_S = 2**37  # before the year 9999, where dates end
 _OID_OF_REAL = 700
 
 _NULL = Struct(">i").pack(-1)
-_TO_RUNTIME = ">hi16sihiii{}siqiiiqiqii"  # number of columns; attempt, leg, second, direction; at, interval, ios, ...
+_TO_RUNTIME = (
+    ">hi16sihiii{}siqiiiqiqii"  # number of columns; attempt, stream, second, direction; at, interval, ios, ...
+)
 _LENGTHS_OF_NAMES = {len(each) for each in Direction}
 _HEADS = {length: Struct(_TO_RUNTIME.format(length)) for length in _LENGTHS_OF_NAMES}
 _WHOLE_HEADS = {length: Struct(_TO_RUNTIME.format(length) + 3 * "iq" + "i") for length in _LENGTHS_OF_NAMES}
@@ -56,7 +58,7 @@ def _rows(attempt: bytes, sample: Sample) -> bytes:
             parts += (_head(attempt, at, sample, each), each.latency, _tail(sample.device, beside))
             beside = ()
     except (error, OverflowError) as wrong:
-        raise BadItem(f"A number of second {sample.second} of leg {sample.leg} is out of range.") from wrong
+        raise BadItem(f"A number of second {sample.second} of stream {sample.stream} is out of range.") from wrong
     return b"".join(parts)
 
 
@@ -70,7 +72,7 @@ def _head(attempt: bytes, at: int, sample: Sample, measured: DirectionSample) ->
     """From the number of columns to the length of the histogram."""
     name = measured.direction.encode()
     told = (
-        NUMBER_OF_COLUMNS, 16, attempt, 2, sample.leg, 4, sample.second, len(name), name,
+        NUMBER_OF_COLUMNS, 16, attempt, 2, sample.stream, 4, sample.second, len(name), name,
         8, at, 4, sample.interval_ms, 8, measured.ios, 8, measured.bytes, 4, measured.runtime_ms,
     )  # fmt: skip
     p50, p99, p999 = measured.p50_ns, measured.p99_ns, measured.p999_ns

@@ -14,7 +14,8 @@ from worker.contract.items import DirectionSample, Sample
 
 # Of a row: column and PostgreSQL's type.
 _TYPES = {
-    "leg": "int2", "second": "int4", "direction": "varchar", "at": "timestamptz", "interval_ms": "int4", "ios": "int8",
+    "stream": "int2", "second": "int4", "direction": "varchar", "at": "timestamptz", "interval_ms": "int4",
+    "ios": "int8",
     "bytes": "int8", "runtime_ms": "int4", "p50_ns": "int8", "p99_ns": "int8", "p999_ns": "int8", "latency": "bytea",
     "utilisation_percent": "float8", "queue_depth": "float8", "beside": "float4[]",
 }  # fmt: skip
@@ -48,7 +49,7 @@ def _row(sample: Sample, measured: DirectionSample) -> Row:
     """In the order of _TYPES."""
     device = sample.device
     return (
-        sample.leg,
+        sample.stream,
         sample.second,
         measured.direction.value,
         moment(sample.at),

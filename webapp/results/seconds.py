@@ -1,7 +1,7 @@
 """The ordinary second in one statement: samples of a running trial, in order, with the lease renewed beside them.
 
 Nearly all reports are that. The statement takes the batch only if everything is as it is expected to be: right
-host and no new token due, attempt running, next number, legs started, nobody wants it to be stopped. If not, it
+host and no new token due, attempt running, next number, streams started, nobody wants it to be stopped. If not, it
 changes nothing, and the report goes the long way of `ingest`, which knows what to say. It is atomic and waits for
 the attempt's row like the long way does, so the two may meet.
 
@@ -32,7 +32,7 @@ with taken as (
       and a.id = %(attempt)s and a.host_id = h.id and a.kind = 'trial' and a.state = 'running'
       and a.confirmed_seq = %(first)s::int - 1 and r.id = a.run_id and r.cancel_requested_at is null
       and t.id = a.trial_id and t.skip_requested_at is null
-      and %(legs)s::int[] <@ array(select l.leg::int from results_legrun l where l.attempt_id = a.id)
+      and %(streams)s::int[] <@ array(select l.stream::int from results_streamrun l where l.attempt_id = a.id)
     returning a.id, h.id as host_id, h.last_seen_at, h.spool_bytes, a.lease_until
 ), kept as (
     insert into results_sample (attempt_id, {COLUMNS}) select taken.id, {VALUES} from taken, {ROWS}
@@ -76,7 +76,7 @@ def _parameters(token_hash: str, attempt: UUID, batches: Sequence[Batch]) -> dic
         "attempt": attempt,
         "first": str(batches[0].seq),  # as texts: psycopg's type for a whole number depends on how large it is
         "last": str(batches[-1].seq),
-        "legs": f"{{{','.join({str(sample.leg) for sample in samples})}}}",
+        "streams": f"{{{','.join({str(sample.stream) for sample in samples})}}}",
         "lease": lease,
         "whole_from": whole_from(lease),
         **columns(samples),

@@ -15,7 +15,7 @@ from webapp.hosts.models import Target
 from webapp.hosts.names import NO_LABEL, parted
 from webapp.hosts.selectors import hosts_called
 from webapp.results.filters import NOT_SET, Absence, Level, ResultFilter
-from webapp.results.models import KernelLine, LegRun, Result, Sample
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, Run, Trial
 
@@ -35,13 +35,13 @@ def with_places(results: QuerySet[Result]) -> QuerySet[Result]:
     those are read once each. Of all of them only what a list shows.
 
     `further_slugs` are of the targets that its trial used beside the first one.
-    `drive_state` is what the worker knew the drive to hold before its leg began; None where nobody said.
+    `drive_state` is what the worker knew the drive to hold before its stream began; None where nobody said.
     """
     runs = Run.objects.select_related("version__plan").only(*_OF_RUNS)
     targets = Target.objects.select_related("host").only(*_OF_TARGETS)
-    state = KeyTextTransform("leg.0.drive_state", "leg_run__configuration__facts")
+    state = KeyTextTransform("stream.0.drive_state", "stream_run__configuration__facts")
     with_trial = results.select_related("trial").only(*_OF_RESULTS, *_OF_TRIALS).annotate(drive_state=state)
-    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("leg").values("target__slug")
+    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("stream").values("target__slug")
     together = with_trial.annotate(further_slugs=ArraySubquery(further))
     return together.prefetch_related(Prefetch("run", runs), Prefetch("target", targets))
 
@@ -63,7 +63,7 @@ def conditions(asked: ResultFilter) -> Q:
     named = {"direction__in": asked.directions, "trial__repeat__in": asked.repeats}
     condition &= Q(**{lookup: values for lookup, values in named.items() if values})
     if asked.configurations:
-        condition &= _any(Q(leg_run__configuration__digest__startswith=digest) for digest in asked.configurations)
+        condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)
     # one look at a point for all factors of which one level is asked for
     alone = {name: levels[0] for name, levels in asked.factors.items() if len(levels) == 1 and levels[0] is not NOT_SET}
     if alone:
@@ -141,21 +141,21 @@ def results_of(trial: Trial) -> QuerySet[Result]:
 
 
 def configuration_of(trial: Trial) -> dict[str, str]:
-    """The facts that the newest try observed, of its first leg that has any."""
-    legs = LegRun.objects.filter(attempt=current_attempt(trial), configuration__isnull=False)
-    facts: dict[str, str] | None = legs.order_by("leg").values_list("configuration__facts", flat=True).first()
+    """The facts that the newest try observed, of its first stream that has any."""
+    streams = StreamRun.objects.filter(attempt=current_attempt(trial), configuration__isnull=False)
+    facts: dict[str, str] | None = streams.order_by("stream").values_list("configuration__facts", flat=True).first()
     return facts or {}
 
 
 def series(attempt: Attempt, *, after: int = -1) -> QuerySet[Sample]:
     """Seconds of an attempt that come after second `after`, in order; histograms are left in the database."""
     samples = Sample.objects.filter(attempt=attempt, second__gt=after).defer("latency")
-    return samples.order_by("second", "leg", "direction")
+    return samples.order_by("second", "stream", "direction")
 
 
 def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
     """Kind and name of what was read beside the I/O, in the order of the values of its samples."""
-    found = LegRun.objects.filter(attempt=attempt).exclude(sensors=[]).values_list("sensors", flat=True).first()
+    found = StreamRun.objects.filter(attempt=attempt).exclude(sensors=[]).values_list("sensors", flat=True).first()
     return [(kind, name) for kind, name in found or []]
 
 
@@ -166,6 +166,6 @@ def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUI
     return {trial: lines for trial, lines in counted if trial is not None}
 
 
-def fio_json(leg: LegRun) -> str:
-    """fio's last dump of a leg, as printed; "" where there is none."""
-    return zlib.decompress(bytes(leg.fio_json)).decode() if leg.fio_json else ""
+def fio_json(stream: StreamRun) -> str:
+    """fio's last dump of a stream, as printed; "" where there is none."""
+    return zlib.decompress(bytes(stream.fio_json)).decode() if stream.fio_json else ""

@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from webapp.results.bad_item import BadItem
-from webapp.results.models import LegRun, Result
+from webapp.results.models import Result, StreamRun
 from webapp.results.sums import summed
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
@@ -14,19 +14,19 @@ from worker.contract.items import DirectionResult
 from worker.contract.packing import BadPacking, unpack
 
 
-def results_of(attempt: Attempt, legs: Mapping[int, LegRun]) -> list[Result]:
-    """The result rows of an attempt that is done, from what its legs (by number) said: sums where there are several.
+def results_of(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
+    """The result rows of an attempt that is done, from what its streams (by number) said: sums where there are several.
 
-    Raises BadItem if a leg of the order said nothing, or a histogram is none.
+    Raises BadItem if a stream of the order said nothing, or a histogram is none.
     """
     assert attempt.trial is not None
-    for number in range(attempt.trial.leg_count):
-        if number not in legs or legs[number].ended_at is None:
-            raise BadItem(f"The attempt is done, but there is no result of leg {number}.")
-    ended_at = max(leg.ended_at for leg in legs.values() if leg.ended_at is not None)
+    for number in range(attempt.trial.stream_count):
+        if number not in streams or streams[number].ended_at is None:
+            raise BadItem(f"The attempt is done, but there is no result of stream {number}.")
+    ended_at = max(stream.ended_at for stream in streams.values() if stream.ended_at is not None)
     try:
-        measured = summed([directions_of(legs[number]) for number in sorted(legs)])
-        rows = [_result(attempt, legs[0], direction, ended_at) for direction in measured]
+        measured = summed([directions_of(streams[number]) for number in sorted(streams)])
+        rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
     if not rows:
@@ -34,18 +34,18 @@ def results_of(attempt: Attempt, legs: Mapping[int, LegRun]) -> list[Result]:
     return rows
 
 
-def directions_of(leg: LegRun) -> tuple[DirectionResult, ...]:
-    """What a leg measured; () of the only leg of a trial that is done, whose results say it."""
-    kept = bytes(leg.directions)
+def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
+    """What a stream measured; () of the only stream of a trial that is done, whose results say it."""
+    kept = bytes(stream.directions)
     return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
 
 
-def _result(attempt: Attempt, leg: LegRun, measured: DirectionResult, ended_at: datetime) -> Result:
+def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ended_at: datetime) -> Result:
     trial, latency = attempt.trial, unpack(measured.latency)
     assert trial is not None
     return Result(
         trial_id=trial.pk,
-        leg_run=leg,
+        stream_run=stream,
         direction=measured.direction.value,
         run_id=trial.run_id,
         host_id=trial.host_id,

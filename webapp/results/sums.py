@@ -1,10 +1,10 @@
-"""What several legs of one trial measured together. Pure.
+"""What several streams of one trial measured together. Pure.
 
-    ios, bytes, IOPS, bytes/s    sums; each leg's rates are over its own time
+    ios, bytes, IOPS, bytes/s    sums; each stream's rates are over its own time
     runtime                      the longest
-    latency histogram            of all I/Os: fio's buckets are the same in every leg, so merging them is exact
-    least and largest latency    of all legs
-    mean                         m = sum(n_i m_i) / N, of legs with n_i I/Os, N in all
+    latency histogram            of all I/Os: fio's buckets are the same in every stream, so merging them is exact
+    least and largest latency    of all streams
+    mean                         m = sum(n_i m_i) / N, of streams with n_i I/Os, N in all
     standard deviation           s^2 = sum((n_i - 1) s_i^2 + n_i (m_i - m)^2) / (N - 1)
 
 The last is how fio itself puts its jobs together (stat.c, __sum_stat), after T. Chan, G. Golub and R. LeVeque,
@@ -19,16 +19,16 @@ from worker.contract.histogram import merge
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import pack, unpack
 
-Measured = tuple[DirectionResult, ...]  # of one leg, by direction
+Measured = tuple[DirectionResult, ...]  # of one stream, by direction
 
 
-def summed(legs: Sequence[Measured]) -> Measured:
-    """Of each direction that any leg has, in the order in which they are first said; as it is where one leg has it.
+def summed(streams: Sequence[Measured]) -> Measured:
+    """The sum of each direction that any stream has, in order of first appearance; a single one is returned unchanged.
 
-    Raises BadItem where legs told latencies of two kinds.
+    Raises BadItem where streams told latencies of two kinds.
     """
     by_direction: dict[Direction, list[DirectionResult]] = {}
-    for measured in (each for leg in legs for each in leg):
+    for measured in (each for stream in streams for each in stream):
         by_direction.setdefault(measured.direction, []).append(measured)
     return tuple(_sum(found) for found in by_direction.values())
 
@@ -37,7 +37,7 @@ def _sum(found: Sequence[DirectionResult]) -> DirectionResult:
     if len(found) == 1:
         return found[0]
     if len({each.latency_kind for each in found}) > 1:
-        raise BadItem("Legs of one trial tell latencies of two kinds, which cannot be put together.")
+        raise BadItem("Streams of one trial tell latencies of two kinds, which cannot be put together.")
     timed = [each for each in found if each.ios] or found
     return DirectionResult(
         direction=found[0].direction,

@@ -111,7 +111,7 @@ def wear_of_trial(trial: Trial) -> list[DriveWear]:
     starts = list(earlier.order_by("drive", "-pk").distinct("drive"))
     for start in starts:
         start.attempt, start.moment = attempt, ReadingMoment.BEFORE
-    return _wears([*starts, *own], Result.objects.filter(leg_run__attempt=attempt))
+    return _wears([*starts, *own], Result.objects.filter(stream_run__attempt=attempt))
 
 
 def _readings() -> QuerySet[DriveReading]:

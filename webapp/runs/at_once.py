@@ -1,4 +1,4 @@
-"""Trials that use several targets of a host at the same time, a leg of the order each."""
+"""Trials that use several targets of a host at the same time, a stream of the order each."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,17 +19,17 @@ class FurtherTarget(models.Model):
     """A target that a trial uses at the same time as its first one, which is `Trial.target`."""
 
     trial = models.ForeignKey("runs.Trial", on_delete=models.CASCADE, related_name="further", db_index=False)
-    leg = models.PositiveSmallIntegerField()  # its number in the order, from 1
+    stream = models.PositiveSmallIntegerField()  # its number in the order, from 1
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+")
 
     objects = _WithTarget()
 
     class Meta:
-        ordering = ["leg"]
+        ordering = ["stream"]
         constraints = [
-            models.UniqueConstraint(fields=["trial", "leg"], name="further_target_once_per_leg"),
+            models.UniqueConstraint(fields=["trial", "stream"], name="further_target_once_per_stream"),
             models.UniqueConstraint(fields=["trial", "target"], name="further_target_once_per_trial"),
-            models.CheckConstraint(condition=Q(leg__gte=1), name="further_target_after_the_first"),
+            models.CheckConstraint(condition=Q(stream__gte=1), name="further_target_after_the_first"),
         ]
 
 
@@ -42,14 +42,14 @@ class UsesTargets:
         further: Any
 
     @property
-    def leg_count(self) -> int:
-        """A leg for each target that it uses at once."""
+    def stream_count(self) -> int:
+        """A stream for each target that it uses at once."""
         return at_once(self.point)
 
     @property
     def all_targets(self) -> list[Target]:
-        """In the order of its legs; without a query for a trial of one."""
-        further = self.further.all() if self.leg_count > 1 else ()
+        """In the order of its streams; without a query for a trial of one."""
+        further = self.further.all() if self.stream_count > 1 else ()
         return [self.target, *(each.target for each in further)]
 
     @property

@@ -84,7 +84,7 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
         started_at__isnull=False,
     )
     built = SettingChange.objects.filter(attempt=OuterRef("pk"), name="layout", restoring=False)
-    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("leg")
+    further = FurtherTarget.objects.filter(trial=OuterRef("trial_id")).order_by("stream")
     attempts = attempts.annotate(
         layout=Subquery(built.values("asked")[:1]), took_s=Subquery(built.values("took_s")[:1]),
         further=ArraySubquery(further.values("target_id")),

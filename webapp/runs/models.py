@@ -144,7 +144,7 @@ class Trial(Numbered, UsesTargets, models.Model):
     repeat = models.PositiveIntegerField()  # from 1
     part = models.CharField(max_length=100)  # name of the plan's part it belongs to
     host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
-    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of leg 0
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of stream 0
     # Every level of this point, fixed ones too: factor name -> level, e.g. {"block_size": 4096, "scheduler": "none"}.
     # Keys and units are those of plans.factors; filters on any factor go through its GIN index.
     point = models.JSONField()

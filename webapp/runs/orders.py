@@ -18,7 +18,7 @@ from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.points import layout_of
-from webapp.plans.selectors import leg_at, reference_of
+from webapp.plans.selectors import reference_of, stream_at
 from webapp.runs.arming import arming_of
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
@@ -38,7 +38,7 @@ from worker.contract.orders import (
 )
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
-from worker.contract.workload import Leg, Workload
+from worker.contract.workload import Stream, Workload
 
 log = logging.getLogger(__name__)
 
@@ -97,17 +97,17 @@ def order_for(attempt: Attempt) -> AnyOrder:
     trial, run = attempt.trial, attempt.run
     assert trial is not None
     assert run is not None
-    legs = legs_of(trial)
+    streams = streams_of(trial)
     return TrialOrder(
         run=str(run.pk),
         trial=str(trial.pk),
-        legs=legs,
+        streams=streams,
         settings=tuple(_wishes(trial)),
         layout=_wish(trial),
         drop_caches=trial.drop_caches,
         purge=PurgeMethod(trial.purge) if trial.purge else None,
         arming=arming_of(run),
-        total_limit_s=total_limit_s(legs[0].workload, len(legs)),
+        total_limit_s=total_limit_s(streams[0].workload, len(streams)),
         **head,  # type: ignore[arg-type]
     )
 
@@ -133,17 +133,17 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
     )
 
 
-def legs_of(trial: Trial) -> tuple[Leg, ...]:
+def streams_of(trial: Trial) -> tuple[Stream, ...]:
     """One at each of its targets, all with the same workload."""
     work, layout = msgspec.convert(trial.workload, Workload), layout_of(trial.point)
-    return tuple(leg_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
+    return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
 
 
 def _wishes(trial: Trial) -> Iterator[SettingWish]:
-    """Of the host once, of what lies under a target for each leg."""
+    """Of the host once, of what lies under a target for each stream."""
     for name, value in trial.settings.items():
-        for leg in range(1 if name in HOST_WIDE else trial.leg_count):
-            yield SettingWish(name=name, value=value, leg=leg)
+        for stream in range(1 if name in HOST_WIDE else trial.stream_count):
+            yield SettingWish(name=name, value=value, stream=stream)
 
 
 def _wish(trial: Trial) -> LayoutWish | None:
@@ -155,9 +155,9 @@ def _wish(trial: Trial) -> LayoutWish | None:
     return LayoutWish(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
 
 
-def total_limit_s(workload: Workload, legs: int = 1) -> int:
-    """How long a leg may take in all before the worker ends it. Legs may share the drive that is so slow."""
-    slowest = _SLOWEST_BYTES_PER_S / legs
+def total_limit_s(workload: Workload, streams: int = 1) -> int:
+    """How long a stream may take in all before the worker ends it. Streams may share the drive that is so slow."""
+    slowest = _SLOWEST_BYTES_PER_S / streams
     measured = workload.ramp_s + (workload.runtime_s or 0) + (workload.amount_bytes or 0) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
     return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)

@@ -68,7 +68,7 @@ def count_of_trials(wanted: Q) -> Coalesce:
 
 def read_further(trials: Iterable[Trial]) -> None:
     """The targets that are used beside the first ones, for all of these trials. One query, or none."""
-    prefetch_related_objects([trial for trial in trials if trial.leg_count > 1], "further")
+    prefetch_related_objects([trial for trial in trials if trial.stream_count > 1], "further")
 
 
 def progress(run: Run) -> RunProgress:

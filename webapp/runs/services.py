@@ -137,9 +137,9 @@ def _create_run(
     trials = [_trial(run, planned, by_id[planned.target_id], document.retries) for planned in expansion.trials]
     Trial.objects.bulk_create(trials)
     FurtherTarget.objects.bulk_create(
-        FurtherTarget(trial=trial, leg=leg, target_id=target_id)
+        FurtherTarget(trial=trial, stream=stream, target_id=target_id)
         for trial, planned in zip(trials, expansion.trials, strict=True)
-        for leg, target_id in enumerate(planned.further_ids, start=1)
+        for stream, target_id in enumerate(planned.further_ids, start=1)
     )
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
     audit(by=by, action="run.start", subject=str(run), detail=detail)

@@ -25,12 +25,12 @@ class Marks(Payload, frozen=True, kw_only=True):
 
 
 class LiveSample(Payload, frozen=True, kw_only=True):
-    """One direction of one second of a leg."""
+    """One direction of one second of a stream."""
 
     host: str
     trial: int  # number in the run
     attempt: int
-    leg: int
+    stream: int
     second: int
     at_s: float  # end of the interval, since the run began
     direction: str

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from webapp.plans.document import Order, Part, PlanDocument
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.selectors import fio_json
 from webapp.runs.models import RunState, TargetLock, Trial
 from webapp.tests.drives import MIB, loop_device
@@ -52,9 +52,9 @@ def pair(system: System) -> Iterator[StorageHost]:
             host.stop()
 
 
-def said(leg: LegRun) -> dict[str, Any]:
+def said(stream: StreamRun) -> dict[str, Any]:
     """What fio's own JSON says of all its jobs' reads."""
-    jobs = [job["read"] for job in json.loads(fio_json(leg))["jobs"]]
+    jobs = [job["read"] for job in json.loads(fio_json(stream))["jobs"]]
     return {name: sum(job[name] for job in jobs) for name in ("total_ios", "io_bytes", "iops")}
 
 
@@ -69,17 +69,19 @@ def test_two_drives_alone_and_together(system: System, pair: StorageHost) -> Non
     alone, other, together = run.trials.order_by("index")
     assert [each.target_names for each in (alone, other, together)] == ["two", "one", "two + one"]
 
-    legs = list(LegRun.objects.filter(attempt__trial=together).order_by("leg"))
-    assert [leg.job_text.count(f"filename={drive.path}") for leg, drive in zip(legs, (two, one), strict=True)] == [1, 1]
-    result, told = Result.objects.get(trial=together), [said(leg) for leg in legs]
+    streams = list(StreamRun.objects.filter(attempt__trial=together).order_by("stream"))
+    assert [
+        stream.job_text.count(f"filename={drive.path}") for stream, drive in zip(streams, (two, one), strict=True)
+    ] == [1, 1]
+    result, told = Result.objects.get(trial=together), [said(stream) for stream in streams]
     assert result.ios == sum(each["total_ios"] for each in told)
     assert result.bytes == sum(each["io_bytes"] for each in told)
     assert result.iops == pytest.approx(sum(each["iops"] for each in told), rel=0.01)
-    for number, leg in enumerate(legs):
-        seconds = Sample.objects.filter(attempt__trial=together, leg=number)
+    for number, stream in enumerate(streams):
+        seconds = Sample.objects.filter(attempt__trial=together, stream=number)
         assert sum(second.ios for second in seconds) == told[number]["total_ios"]
-        assert {second.second for second in seconds} == set(range(leg.samples_sent))
-    assert Result.objects.get(trial=alone).ios == said(LegRun.objects.get(attempt__trial=alone))["total_ios"]
+        assert {second.second for second in seconds} == set(range(stream.samples_sent))
+    assert Result.objects.get(trial=alone).ios == said(StreamRun.objects.get(attempt__trial=alone))["total_ios"]
     changed = Trial.objects.get(pk=together.pk).attempts.get().setting_changes
     assert set(changed.values_list("device", flat=True)) <= {one.device, two.device}
 
@@ -87,5 +89,5 @@ def test_two_drives_alone_and_together(system: System, pair: StorageHost) -> Non
     client.force_login(operator())
     page = client.get(f"/runs/{run.number}/trials/{together.number}/").content.decode()
     assert f"{pair.slug}/two + one" in page
-    assert "The last leg started" in page
+    assert "The last stream started" in page
     assert not TargetLock.objects.exists()

@@ -10,7 +10,7 @@ from webapp.hosts.lifecycle import begin_maintenance, end_maintenance, rename_ho
 from webapp.hosts.models import Host, WorkerLogLine
 from webapp.hosts.tokens import request_rotation
 from webapp.plans.document import Part, PlanDocument
-from webapp.results.models import LegRun, Sample
+from webapp.results.models import Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, TrialState
 from webapp.tests.system import StorageHost, System
 
@@ -55,11 +55,11 @@ def test_it_changes_token_and_password_while_a_trial_streams_and_loses_nothing(
     assert storage.host.next_token_hash is None
     assert token_on_disk(system, storage.slug) != before
     assert system.until_ended(run, limit_s=60).state == RunState.DONE
-    legs = list(LegRun.objects.filter(attempt__run=run))
-    assert len(legs) == 2
-    for leg in legs:
-        seconds = Sample.objects.filter(attempt=leg.attempt).order_by("second").values_list("second", flat=True)
-        assert list(seconds) == list(range(leg.samples_sent)), "a second is missing"
+    streams = list(StreamRun.objects.filter(attempt__run=run))
+    assert len(streams) == 2
+    for stream in streams:
+        seconds = Sample.objects.filter(attempt=stream.attempt).order_by("second").values_list("second", flat=True)
+        assert list(seconds) == list(range(stream.samples_sent)), "a second is missing"
     storage.stop()
     storage.start()  # with the token from its disk
     assert before not in storage.log

@@ -76,7 +76,7 @@ def put_back(run: Run) -> list[bool]:
 def test_it_measures_on_each_layout_and_leaves_blank_drives(
     system: System, racked: StorageHost, drives: list[tuple[str, Path]]
 ) -> None:
-    lines = ["single share 80%", "single / xfs noatime nodiratime", "single / ext4", "2 legs of single / btrfs raid1"]
+    lines = ["single share 80%", "single / xfs noatime nodiratime", "single / ext4", "2 drives / btrfs raid1"]
     document = plan(", ".join(lines), iodepth="1", pattern="randread, randwrite", scheduler="none")
     run = system.start_run(document, racked.target("rack"), armed=serials(drives))
     system.until_ended(run, limit_s=120)
@@ -90,13 +90,15 @@ def test_it_measures_on_each_layout_and_leaves_blank_drives(
     assert sorted(asked for asked, _ in built(run)) == sorted(lines)
     assert all(asked == observed for asked, observed in built(run))
     assert put_back(run) == [True] * 4
-    results = Result.objects.filter(run=run).select_related("leg_run__configuration")
+    results = Result.objects.filter(run=run).select_related("stream_run__configuration")
     assert {result.point["layout"] for result in results} == set(lines)
     seen = {
-        facts["layout"]: facts for r in results if (facts := r.leg_run.configuration and r.leg_run.configuration.facts)
+        facts["layout"]: facts
+        for r in results
+        if (facts := r.stream_run.configuration and r.stream_run.configuration.facts)
     }
-    assert "noatime,nodiratime" in seen["single / xfs noatime nodiratime"]["leg.0.file_system.options"]
-    assert seen["2 legs of single / btrfs raid1"]["leg.0.file_system"] == "btrfs"
+    assert "noatime,nodiratime" in seen["single / xfs noatime nodiratime"]["stream.0.file_system.options"]
+    assert seen["2 drives / btrfs raid1"]["stream.0.file_system"] == "btrfs"
     assert_blank(drives)
 
 
@@ -106,10 +108,10 @@ def test_it_starts_nothing_before_every_drive_of_a_layout_is_armed(
     from webapp.runs.services import StartRefused
 
     with pytest.raises(StartRefused, match=r"loop:.*drive1\.img for racked\d+/d1") as refused:
-        system.start_run(plan("2 legs of single / btrfs"), racked.target("rack"), armed=serials(drives)[:1])
+        system.start_run(plan("2 drives / btrfs"), racked.target("rack"), armed=serials(drives)[:1])
     assert refused.value.code == "not_armed"
     with pytest.raises(StartRefused, match=r"takes 3 drives; the pool racked\d+/rack has 2"):
-        system.start_run(plan("3 legs of single / btrfs"), racked.target("rack"), armed=serials(drives))
+        system.start_run(plan("3 drives / btrfs"), racked.target("rack"), armed=serials(drives))
 
 
 def test_a_cancelled_run_leaves_blank_drives(

@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from webapp.core.services import create_api_token
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, SettingChange, TargetLock, Trial
 from webapp.tests.people import operator
 from webapp.tests.system import StorageHost, System
@@ -45,13 +45,13 @@ def scratch(storage: StorageHost) -> Target:
 def assert_whole(run: Run) -> None:
     """Every trial has exactly one result a direction, and its samples add up to it."""
     for trial in run.trials.all():
-        legs = LegRun.objects.filter(attempt__trial=trial, attempt__state="done")
-        assert legs.count() == 1, trial
-        leg = legs.get()
-        samples = Sample.objects.filter(attempt=leg.attempt).order_by("second")
+        streams = StreamRun.objects.filter(attempt__trial=trial, attempt__state="done")
+        assert streams.count() == 1, trial
+        stream = streams.get()
+        samples = Sample.objects.filter(attempt=stream.attempt).order_by("second")
         seconds = sorted({sample.second for sample in samples})
-        assert seconds == list(range(leg.samples_sent)), "a second is missing or doubled"
-        for result in Result.objects.filter(leg_run=leg):
+        assert seconds == list(range(stream.samples_sent)), "a second is missing or doubled"
+        for result in Result.objects.filter(stream_run=stream):
             assert sum(s.ios for s in samples if s.direction == result.direction) == result.ios
             assert sum(s.bytes for s in samples if s.direction == result.direction) == result.bytes
 
@@ -101,13 +101,13 @@ def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> N
         assert result.p50_ns is not None
         assert 0 < result.latency_min_ns <= result.p50_ns <= result.latency_max_ns * 1.01
         assert result.latency_kind == "lat"
-    leg = LegRun.objects.filter(attempt__run=run).first()
-    assert leg is not None
-    final = json.loads(zlib.decompress(leg.fio_json))
-    assert final["fio version"] == leg.fio_version
-    assert "ioengine=io_uring" in leg.job_text
-    assert leg.configuration is not None
-    assert leg.configuration.facts
+    stream = StreamRun.objects.filter(attempt__run=run).first()
+    assert stream is not None
+    final = json.loads(zlib.decompress(stream.fio_json))
+    assert final["fio version"] == stream.fio_version
+    assert "ioengine=io_uring" in stream.job_text
+    assert stream.configuration is not None
+    assert stream.configuration.facts
     assert not TargetLock.objects.exists()
     assert run.attempts.get(kind=AttemptKind.CLOSE_RUN).state == "done"
 

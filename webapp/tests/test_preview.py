@@ -9,7 +9,7 @@ import pytest
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.preview import jobs_of, preview
-from webapp.results.models import LegRun
+from webapp.results.models import StreamRun
 from webapp.tests.drives import loop_device
 from webapp.tests.system import StorageHost, System
 
@@ -44,12 +44,12 @@ def assert_shown_is_run(system: System, target: Target, *, pattern: str) -> str:
     factors = {"pattern": pattern, "block_size": "4k", "iodepth": "4", "runtime": "1s", "size": "16M"}
     document = PlanDocument(title="Shown", parts=(Part(name="main", factors=factors),), repeats=1)
     (planned,) = preview(document, [target]).expansion.trials
-    (leg,) = jobs_of(planned, {str(target.pk): target})
-    shown = leg.recipe.job_text
+    (stream,) = jobs_of(planned, {str(target.pk): target})
+    shown = stream.recipe.job_text
     run = system.start_run(document, target, armed=[target.arming_serial])
     system.until_ended(run, limit_s=60)
     assert [trial.reason for trial in run.trials.all()] == [""]
-    assert LegRun.objects.get(attempt__run=run).job_text == shown
+    assert StreamRun.objects.get(attempt__run=run).job_text == shown
     return shown
 
 

@@ -37,7 +37,7 @@ def every_source(places: Iterable[Place], *, sys: Path = SYS, proc: Path = PROC,
 class Beside:
     """Readings of one attempt: `sensors` are named once, `take` gives their values in the same order.
 
-    Not for several threads: the leg that comes first takes them.
+    Not for several threads: the stream that comes first takes them.
     """
 
     def __init__(self, sources: Sequence[Source], kernel: KernelWatch) -> None:

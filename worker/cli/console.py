@@ -9,40 +9,40 @@ from worker.contract.items import (
     Finished,
     Item,
     KernelLog,
-    LegResult,
-    LegStarted,
     Outcome,
     Phase,
     Purged,
     Sample,
     SettingRecord,
     SettingRestored,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.orders import TrialOrder
 from worker.contract.packing import unpack
 
-HEAD = ("leg", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
+HEAD = ("stream", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
 
 
 class Console:
     """`show` every item as it comes; the table comes with the last."""
 
     def __init__(self, order: TrialOrder) -> None:
-        self._targets = {leg.number: leg.target.path for leg in order.legs}
-        self._results: list[LegResult] = []
+        self._targets = {stream.number: stream.target.path for stream in order.streams}
+        self._results: list[StreamResult] = []
         self._kinds: dict[type, Callable[..., str]] = {
             Phase: _phase,
             SettingRecord: _setting,
             SettingRestored: commands.restored_line,
             Purged: lambda item: f"{item.device} was purged by {item.method} in {item.seconds:.1f} s",
-            LegStarted: lambda item: f"leg {item.leg}: fio runs at {self._targets.get(item.leg, '?')}",
+            StreamStarted: lambda item: f"stream {item.stream}: fio runs at {self._targets.get(item.stream, '?')}",
             Sample: _sample,
             KernelLog: lambda item: "\n".join(f"kernel: {line.text}" for line in item.lines),
             Finished: self._finished,
         }
 
     def show(self, item: Item) -> None:
-        if isinstance(item, LegResult):
+        if isinstance(item, StreamResult):
             self._results.append(item)
         elif (form_of := self._kinds.get(type(item))) is not None:
             print(form_of(item), flush=True)
@@ -65,7 +65,7 @@ def _setting(item: SettingRecord) -> str:
 
 
 def _sample(item: Sample) -> str:
-    parts = [f"leg {item.leg} {item.second + 1:4} s"]
+    parts = [f"stream {item.stream} {item.second + 1:4} s"]
     for one in item.directions:
         seconds = max(one.runtime_ms, 1) / 1000
         parts.append(
@@ -78,11 +78,11 @@ def _sample(item: Sample) -> str:
     return " | ".join(parts)
 
 
-def _row(result: LegResult, part: DirectionResult) -> tuple[str, ...]:
+def _row(result: StreamResult, part: DirectionResult) -> tuple[str, ...]:
     histogram = unpack(part.latency)
     percentiles = (form.latency(histogram.percentile(percent)) for percent in (50.0, 99.0, 99.9))
     return (
-        str(result.leg),
+        str(result.stream),
         part.direction.value,
         form.rate(part.iops),
         f"{form.size(part.bytes_per_s)}/s",

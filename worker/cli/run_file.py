@@ -35,7 +35,7 @@ ARMED_S = 3600.0
 
 def add_to(commands_of: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands_of.add_parser("run", help="run a trial from a file, without any server")
-    parser.add_argument("file", type=Path, help="JSON: legs, settings, drop_caches … (README.md shows one)")
+    parser.add_argument("file", type=Path, help="JSON: streams, settings, drop_caches … (README.md shows one)")
     parser.add_argument("--dry-run", action="store_true", help="print the fio jobs and the settings, touch nothing")
     parser.add_argument("--json", action="store_true", help="print every item as a line of JSON")
     parser.set_defaults(command=run)
@@ -87,7 +87,7 @@ def _with_restored(end: Finished, restored: "list[SettingRestored]") -> Finished
 def read_trial(path: Path, paths: Paths) -> TrialOrder:
     """The file as an order of this host to itself. Raises ConfigError.
 
-    A leg's target is written out as in an order, or is the id of a target of the policy.
+    A stream's target is written out as in an order, or is the id of a target of the policy.
     """
     content = _read_json(path)
     ids = {key: str(uuid.uuid4()) for key in ("attempt", "run", "trial")}
@@ -95,7 +95,7 @@ def read_trial(path: Path, paths: Paths) -> TrialOrder:
     now = {"issued_at": time.time(), "expires_at": time.time() + 86400}
     if serials := content.pop("armed_serials", ()):
         content["arming"] = {"serials": serials, "by": "the file", "until": time.time() + ARMED_S}
-    content["legs"] = [_leg(number, leg, paths) for number, leg in enumerate(content.get("legs") or [])]
+    content["streams"] = [_stream(number, stream, paths) for number, stream in enumerate(content.get("streams") or [])]
     try:
         order = decode_order(msgspec.json.encode({**content, **head, **now}))
     except ContractError as error:
@@ -113,11 +113,11 @@ def _read_json(path: Path) -> dict[str, Any]:
         raise ConfigError("trial_file", f"{path} cannot be read: {error}") from error
 
 
-def _leg(number: int, leg: Any, paths: Paths) -> Any:
-    if not isinstance(leg, dict):
-        return leg
-    target = leg.get("target")
-    return {"number": number, **leg, "target": _target(target, paths) if isinstance(target, str) else target}
+def _stream(number: int, stream: Any, paths: Paths) -> Any:
+    if not isinstance(stream, dict):
+        return stream
+    target = stream.get("target")
+    return {"number": number, **stream, "target": _target(target, paths) if isinstance(target, str) else target}
 
 
 def _target(name: str, paths: Paths) -> dict[str, str]:
@@ -143,9 +143,9 @@ def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
 
 
 def _check_workloads(path: Path, order: TrialOrder) -> None:
-    for leg in order.legs:
-        if problems := recipes.workload_problems(leg.workload, leg.target.kind):
-            raise ConfigError("trial_file", f"{path}, leg {leg.number}: {' '.join(problems)}")
+    for stream in order.streams:
+        if problems := recipes.workload_problems(stream.workload, stream.target.kind):
+            raise ConfigError("trial_file", f"{path}, stream {stream.number}: {' '.join(problems)}")
 
 
 # ---- dry run
@@ -154,19 +154,19 @@ def _check_workloads(path: Path, order: TrialOrder) -> None:
 def dry_run(order: TrialOrder, paths: Paths) -> int:
     devices = {(target.path, target.stable_id): target.device for target in _targets(paths)}
     if order.purge is not None:
-        purged = ", ".join(dict.fromkeys(leg.target.path for leg in order.legs))
+        purged = ", ".join(dict.fromkeys(stream.target.path for stream in order.streams))
         print(f"# purged first by {order.purge}, which destroys everything on {purged}")
-    for leg in order.legs:
-        if (prefill := recipes.render_prefill(leg)) is not None:
-            _print_recipe(f"leg {leg.number}, written first unless it is there already", prefill)
-        _print_recipe(f"leg {leg.number}, measured", recipes.render(leg))
-    legs = {leg.number: leg for leg in order.legs}
+    for stream in order.streams:
+        if (prefill := recipes.render_prefill(stream)) is not None:
+            _print_recipe(f"stream {stream.number}, written first unless it is there already", prefill)
+        _print_recipe(f"stream {stream.number}, measured", recipes.render(stream))
+    streams = {stream.number: stream for stream in order.streams}
     for wish in order.settings:
-        target = legs[wish.leg].target
+        target = streams[wish.stream].target
         device = devices.get((target.path, target.stable_id), "")
         print(f"# setting {wish.name} of {_subject(wish.name, device)}: {_current(wish.name, device)} -> {wish.value}")
     if order.drop_caches:
-        print("# caches are dropped before the legs start")
+        print("# caches are dropped before the streams start")
     return 0
 
 

@@ -30,7 +30,7 @@ class LatencyKind(StrEnum):
     CLAT = "clat"  # completion latency, where fio keeps no total
 
 
-LegNumber = Annotated[int, Meta(ge=0, le=63)]
+StreamNumber = Annotated[int, Meta(ge=0, le=63)]
 
 
 class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
@@ -142,12 +142,12 @@ class Sensor(Message, frozen=True, kw_only=True):
     name: Label
 
 
-class LegStarted(Message, tag="leg_started", frozen=True, kw_only=True):
+class StreamStarted(Message, tag="stream_started", frozen=True, kw_only=True):
     at: float
-    leg: LegNumber
+    stream: StreamNumber
     job_text: LongText
     command: tuple[Text, ...]
-    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first leg
+    sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first stream
     kernel_log: bool = False  # whether the kernel's log is read during the attempt
 
 
@@ -181,15 +181,15 @@ class DeviceSample(Message, frozen=True, kw_only=True):
 
 
 class Sample(Message, tag="sample", frozen=True, kw_only=True):
-    """One second of a leg, of the measured part (not the ramp)."""
+    """One second of a stream, of the measured part (not the ramp)."""
 
-    leg: LegNumber
+    stream: StreamNumber
     second: Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0, 1, 2 … without gaps
     at: float  # Unix time of the interval's end
     interval_ms: Annotated[int, Meta(ge=1)]
     directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
     device: DeviceSample | None = None
-    # A value for each sensor of the leg's start, over the same interval; null where there is none in it.
+    # A value for each sensor of the stream's start, over the same interval; null where there is none in it.
     beside: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
 
 
@@ -224,8 +224,8 @@ class DirectionResult(Message, frozen=True, kw_only=True):
     latency: Packed  # the whole histogram
 
 
-class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
-    leg: LegNumber
+class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
+    stream: StreamNumber
     started_at: float
     ended_at: float
     fio_version: Label
@@ -235,7 +235,7 @@ class LegResult(Message, tag="leg_result", frozen=True, kw_only=True):
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
     usr_cpu_percent: Number  # of one CPU, all processes of fio together: over 100 with several
     sys_cpu_percent: Number
-    device: DeviceSample | None = None  # over the whole leg
+    device: DeviceSample | None = None  # over the whole stream
     samples: Count = 0  # how many were sent, so a gap would be seen
 
 
@@ -255,10 +255,10 @@ Item = (
     | SettingRestored
     | Purged
     | Observed
-    | LegStarted
+    | StreamStarted
     | Sample
     | KernelLog
     | DriveReading
-    | LegResult
+    | StreamResult
     | Finished
 )

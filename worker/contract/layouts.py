@@ -1,7 +1,7 @@
 """How drives are put together and formatted: what a layout is, in the field's words and in bytes.
 
-From the bottom up: a share of each drive ─► legs of RAID ─► one stripe over the legs ─► a file system.
-Every layer but the drives can be left out. A leg's RAID is made by md, or by a controller as a virtual drive.
+From the bottom up: a share of each drive ─► arrays of RAID ─► one stripe over the arrays ─► a file system.
+Every layer but the drives can be left out. An array's RAID is made by md, or by a controller as a virtual drive.
 """
 
 from enum import StrEnum
@@ -14,9 +14,9 @@ from worker.contract.workload import KIB, MIB
 
 
 class Raid(StrEnum):
-    """What the drives of one leg make together."""
+    """What the drives of one array make together."""
 
-    NONE = "single"  # nothing: each leg is one drive
+    NONE = "single"  # nothing: each array is one drive
     RAID0 = "raid0"
     RAID1 = "raid1"
     RAID5 = "raid5"
@@ -27,7 +27,7 @@ class Raid(StrEnum):
 
 
 class Maker(StrEnum):
-    """What makes the RAID of a leg."""
+    """What makes the RAID of an array."""
 
     MD = "md"
     CONTROLLER = "vd"  # a virtual drive
@@ -48,9 +48,9 @@ class DrivePolicy(StrEnum):
 
 
 class Stripe(StrEnum):
-    """What lies over the legs as one."""
+    """What lies over the arrays as one."""
 
-    NONE = "none"  # there is one leg, or the file system takes them all (btrfs)
+    NONE = "none"  # there is one array, or the file system takes them all (btrfs)
     LVM = "lvm"
     MD = "md"  # RAID 0 of md
 
@@ -65,7 +65,7 @@ class FileSystem(StrEnum):
 
 
 class BtrfsProfile(StrEnum):
-    """btrfs' own RAID over the legs, for data and metadata alike."""
+    """btrfs' own RAID over the arrays, for data and metadata alike."""
 
     SINGLE = "single"
     RAID0 = "raid0"
@@ -82,18 +82,18 @@ MountOption = Annotated[str, Meta(pattern=r"^[a-z][a-z0-9_]{0,30}(=[a-zA-Z0-9._-
 class Layout(Message, frozen=True, kw_only=True):
     """`recipes.layouts.problems` says what types cannot check."""
 
-    legs: Annotated[int, Meta(ge=1, le=64)] = 1
+    arrays: Annotated[int, Meta(ge=1, le=64)] = 1
     raid: Raid = Raid.NONE
-    drives_per_leg: Annotated[int, Meta(ge=1, le=64)] = 1
+    drives_per_array: Annotated[int, Meta(ge=1, le=64)] = 1
     maker: Maker = Maker.MD
     spans: Annotated[int, Meta(ge=1, le=8)] = 1  # of a virtual drive of RAID 10, 50 or 60
     policies: Annotated[tuple[DrivePolicy, ...], Meta(max_length=4)] = ()  # of virtual drives; as their tool has it
     share_percent: Annotated[int, Meta(ge=1, le=100)] = 100  # of each drive, from its start; the rest stays unused
     chunk_bytes: StripeBytes | None = None  # md's chunk, a controller's strip: what one drive gets before the next
     stripe: Stripe = Stripe.NONE
-    stripe_bytes: StripeBytes | None = None  # what one leg gets before the next
+    stripe_bytes: StripeBytes | None = None  # what one array gets before the next
     extent_bytes: Annotated[int, Meta(ge=128 * KIB, le=2**34, multiple_of=128 * KIB)] = 4 * MIB  # LVM's
-    data_alignment_bytes: StripeBytes | None = None  # LVM: where data begins on a leg; None: computed
+    data_alignment_bytes: StripeBytes | None = None  # LVM: where data begins on an array; None: computed
     file_system: FileSystem = FileSystem.NONE
     btrfs_profile: BtrfsProfile = BtrfsProfile.SINGLE
     told_geometry: bool = True  # mkfs is told stripe unit and width (XFS: su, sw; ext4: stride, stripe-width)
@@ -101,4 +101,4 @@ class Layout(Message, frozen=True, kw_only=True):
 
     @property
     def drives(self) -> int:
-        return self.legs * self.drives_per_leg
+        return self.arrays * self.drives_per_array

@@ -18,7 +18,7 @@ from worker.contract.base import (
 )
 from worker.contract.layouts import Layout
 from worker.contract.purge import PurgeMethod
-from worker.contract.workload import Leg, TargetRef
+from worker.contract.workload import Stream, TargetRef
 
 # The one Celery task of a host's queue; its only argument is an Envelope as JSON text.
 ORDER_TASK = "sweetspot.order"
@@ -30,17 +30,17 @@ def queue_name(host_id: str) -> str:
 
 
 class SettingWish(Message, frozen=True, kw_only=True):
-    """Bring one setting to `value`: of the block device under a leg's target, its controller, or the host."""
+    """Bring one setting to `value`: of the block device under a stream's target, its controller, or the host."""
 
     name: Name
     value: Annotated[str, Meta(max_length=200)]
-    leg: Annotated[int, Meta(ge=0, le=63)] = 0
+    stream: Annotated[int, Meta(ge=0, le=63)] = 0
 
 
 class LayoutWish(Message, frozen=True, kw_only=True):
-    """Put these drives of a pool together before the legs run; trials of the run that wish the same share it.
+    """Put these drives of a pool together before the streams run; trials of the run that wish the same share it.
 
-    The legs' target is the pool then: its kind is what the layout makes of it (a block device, or a directory
+    The streams' target is the pool then: its kind is what the layout makes of it (a block device, or a directory
     where there is a file system), and its path is not looked at.
     """
 
@@ -70,12 +70,12 @@ class Order(Message, tag_field="purpose", frozen=True, kw_only=True):
 class TrialOrder(Order, tag="trial", frozen=True, kw_only=True):
     run: Id
     trial: Id
-    legs: Annotated[tuple[Leg, ...], Meta(min_length=1, max_length=64)]
+    streams: Annotated[tuple[Stream, ...], Meta(min_length=1, max_length=64)]
     settings: Annotated[tuple[SettingWish, ...], Meta(max_length=200)] = ()
     layout: LayoutWish | None = None
     drop_caches: bool = False
     purge: PurgeMethod | None = (
-        None  # of every block device under the legs, or drive of the layout, before anything else
+        None  # of every block device under the streams, or drive of the layout, before anything else
     )
     arming: Arming | None = None
     silence_limit_s: Annotated[int, Meta(ge=5, le=86400)] = 60

@@ -1,4 +1,4 @@
-"""What a leg does to its target: the workload, in the field's own words and in SI-free units (bytes, ns, s)."""
+"""What a stream does to its target: the workload, in the field's own words and in SI-free units (bytes, ns, s)."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -154,8 +154,8 @@ class TargetKind(StrEnum):
     BLOCK = "block"
     DIRECTORY = "directory"
     FILE = "file"
-    POOL = "pool"  # drives that layouts are built from: in a policy, never in a leg
-    SLOT = "slot"  # a drive that only its RAID controller sees, to build virtual drives from; never in a leg
+    POOL = "pool"  # drives that layouts are built from: in a policy, never in a stream
+    SLOT = "slot"  # a drive that only its RAID controller sees, to build virtual drives from; never in a stream
 
 
 class TargetRef(Message, frozen=True, kw_only=True):
@@ -168,8 +168,8 @@ class TargetRef(Message, frozen=True, kw_only=True):
     serial: Annotated[str, Meta(max_length=100)] = ""  # the drive's own; where it has none, its stable id
 
 
-class Leg(Message, frozen=True, kw_only=True):
-    """One workload at one target; the legs of a trial start together."""
+class Stream(Message, frozen=True, kw_only=True):
+    """One workload at one target; the streams of a trial start together."""
 
     number: Annotated[int, Meta(ge=0, le=63)]
     target: TargetRef

@@ -52,7 +52,7 @@ class Adapter(ABC):
         """Set one of `values`. What came of it is to be read back."""
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
-        """Make a virtual drive of one leg of the layout. What came of it is to be looked at."""
+        """Make a virtual drive of one stream of the layout. What came of it is to be looked at."""
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
 

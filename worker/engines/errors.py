@@ -1,11 +1,11 @@
-"""How a leg can fail, and what fio's own words mean."""
+"""How a stream can fail, and what fio's own words mean."""
 
 import os
 import re
 
 
-class LegFailed(Exception):
-    """The leg has no result. `code` is one of docs/message-contract.md; the rest is for people."""
+class StreamFailed(Exception):
+    """The stream has no result. `code` is one of docs/message-contract.md; the rest is for people."""
 
     def __init__(
         self, code: str, message: str, *, stderr: str = "", fio_json: str = "", exit_code: int | None = None

@@ -1,6 +1,6 @@
 """What this host can run, found by running it: tiny fio jobs on a file of a temporary directory.
 
-Cached for this boot and this fio. A feature that is asked for and not there fails the leg by
+Cached for this boot and this fio. A feature that is asked for and not there fails the stream by
 name; nothing is replaced silently by something else.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from worker.contract.inventory import Capabilities
 from worker.contract.workload import Engine, Pattern, UringOptions, Workload
-from worker.engines.errors import EOPNOTSUPP, LegFailed, last_words
+from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
 from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
 from worker.process import isolation
@@ -44,10 +44,10 @@ def missing_features(workload: Workload, path: str) -> tuple[str, ...]:
 
 
 def check_features(workload: Workload, device: str) -> None:
-    """Raises LegFailed naming everything that is missing. `device` is the kernel name, "" if unknown."""
+    """Raises StreamFailed naming everything that is missing. `device` is the kernel name, "" if unknown."""
     missing = _missing(workload, device)
     if missing:
-        raise LegFailed(missing[0][0], "; ".join(words for _, words in missing))
+        raise StreamFailed(missing[0][0], "; ".join(words for _, words in missing))
 
 
 def fio_version() -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from worker.contract.controllers import Controller
-from worker.contract.workload import Leg, TargetKind, TargetRef
+from worker.contract.workload import Stream, TargetKind, TargetRef
 from worker.guard import slots
 from worker.guard.arming import serials_in_time, writes
 from worker.guard.blocks import Claim, HeldDrive, claim, hold_whole, identify, refuse_unless_destroyable, resolve
@@ -54,17 +54,17 @@ __all__ = [
 
 
 @contextmanager
-def admit(leg: Leg, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
-    """Where the leg may work; the claim holds while inside. Raises GuardRefused."""
-    with _held(_entry(leg.target, policy), leg, armed_serials) as place:
+def admit(stream: Stream, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
+    """Where the stream may work; the claim holds while inside. Raises GuardRefused."""
+    with _held(_entry(stream.target, policy), stream, armed_serials) as place:
         yield place
 
 
 @contextmanager
-def _held(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def _held(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     with ExitStack() as held:
         try:
-            place = held.enter_context(_hold(entry, leg, armed_serials))
+            place = held.enter_context(_hold(entry, stream, armed_serials))
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
         yield place
@@ -133,22 +133,22 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy"
 
 
 @contextmanager
-def admit_layout(leg: Leg, built: "Built") -> Iterator[Place]:
-    """Where the leg may work on a layout of ours whose drives were checked; the claim holds while inside."""
+def admit_layout(stream: Stream, built: "Built") -> Iterator[Place]:
+    """Where the stream may work on a layout of ours whose drives were checked; the claim holds while inside."""
     from worker.policy import PolicyEntry  # which reports by way of this package
 
     if built.mount_point:
-        entry = PolicyEntry(id=leg.target.id, kind=TargetKind.DIRECTORY, path=built.mount_point)
+        entry = PolicyEntry(id=stream.target.id, kind=TargetKind.DIRECTORY, path=built.mount_point)
     else:
         entry = PolicyEntry(
-            id=leg.target.id,
+            id=stream.target.id,
             kind=TargetKind.BLOCK,
             path=built.device,
             stable_id=sysfs.stable_id(built.name),
             serial=sysfs.serial(built.name),
             destroy=True,
         )
-    with _held(entry, leg, (entry.arming_serial,)) as place:
+    with _held(entry, stream, (entry.arming_serial,)) as place:
         yield msgspec.structs.replace(place, members=built.members)
 
 
@@ -187,14 +187,14 @@ def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
 
 
-def _hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
+def _hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
     if entry.kind is TargetKind.BLOCK:
-        return hold_block(entry, leg, armed_serials)
+        return hold_block(entry, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
-        return hold_directory(entry, leg)
+        return hold_directory(entry, stream)
     if entry.kind is TargetKind.SLOT:
         raise GuardRefused("guard_path", f"{entry.id} is a slot: nothing but its controller reaches the drive in it.")
-    return hold_file(entry, leg, armed_serials)
+    return hold_file(entry, stream, armed_serials)
 
 
 def _entry(target: TargetRef, policy: "Policy") -> "PolicyEntry":

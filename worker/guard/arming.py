@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from worker.contract.orders import Arming
-from worker.contract.workload import Leg, TargetKind
+from worker.contract.workload import Stream, TargetKind
 from worker.guard.refusal import GuardRefused
 
 
@@ -32,6 +32,6 @@ def serials_in_time(arming: Arming | None, *, now: float, destroys: bool) -> tup
     )
 
 
-def writes(legs: Iterable[Leg]) -> bool:
+def writes(streams: Iterable[Stream]) -> bool:
     """Whether one of them overwrites what is not the worker's own: files in a directory are."""
-    return any(leg.workload.pattern.writes and leg.target.kind is not TargetKind.DIRECTORY for leg in legs)
+    return any(stream.workload.pattern.writes and stream.target.kind is not TargetKind.DIRECTORY for stream in streams)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import signature, sysfs, usage
 from worker.place import Place
@@ -30,8 +30,8 @@ _LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
-def hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
-    writes = leg.workload.pattern.writes
+def hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+    writes = stream.workload.pattern.writes
     name, path = resolve(entry)
     identify(entry, name)
     if writes:
@@ -41,7 +41,7 @@ def hold(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iter
     fd = _open(name, path, writes=writes, exclusive=writes or not entry.read_mounted)
     try:
         _check_again(entry, name, path, fd, writes=writes)
-        _refuse_too_small(leg, name, path)
+        _refuse_too_small(stream, name, path)
         yield Place(path=path, device=sysfs.whole(name), target=entry.id)
     finally:
         os.close(fd)
@@ -270,7 +270,7 @@ def _check_loop_file(name: str, fd: int) -> None:
         raise GuardRefused("guard_serial_changed", f"{name} lies on a file that is no longer {file}.")
 
 
-def _refuse_too_small(leg: Leg, name: str, path: str) -> None:
-    wanted, size = leg.workload.size_bytes or 0, sysfs.size_bytes(name)
+def _refuse_too_small(stream: Stream, name: str, path: str) -> None:
+    wanted, size = stream.workload.size_bytes or 0, sysfs.size_bytes(name)
     if wanted > size:
         raise GuardRefused("guard_no_space", f"{path} has {size} bytes, the workload wants {wanted}.")

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from worker import recipes
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.guard import paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
@@ -33,13 +33,13 @@ def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Pla
 
 
 @contextmanager
-def hold_directory(entry: "PolicyEntry", leg: Leg) -> Iterator[Place]:
+def hold_directory(entry: "PolicyEntry", stream: Stream) -> Iterator[Place]:
     """A private directory in the target, ours alone; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
         _lock(inner, shown)
         _refuse_odd_content(inner, shown)
-        _refuse_without_space(entry, leg, inner, shown)
+        _refuse_without_space(entry, stream, inner, shown)
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
@@ -99,11 +99,11 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
-def _refuse_without_space(entry: "PolicyEntry", leg: Leg, fd: int, shown: str) -> None:
-    size = leg.workload.size_bytes
+def _refuse_without_space(entry: "PolicyEntry", stream: Stream, fd: int, shown: str) -> None:
+    size = stream.workload.size_bytes
     if size is None:
         raise GuardRefused("guard_no_space", f"The workload gives no file size; for files in {entry.path} it must.")
-    files = recipes.render(leg).files
+    files = recipes.render(stream).files
     missing = sum(max(0, size - _allocated(fd, name)) for name in files)
     free, total = _free(fd)
     if missing and free - missing < total // SPARE_SHARE:
@@ -137,15 +137,15 @@ def _free(fd: int) -> tuple[int, int]:
 
 
 @contextmanager
-def hold_file(entry: "PolicyEntry", leg: Leg, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     """An existing file, by its name in its directory, which nobody else can change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
-        if leg.workload.pattern.writes:
+        if stream.workload.pattern.writes:
             _refuse_write(entry, armed_serials)
             _refuse_file_in_use(entry.path, os.fstat(fd))
-        _refuse_short(leg, entry.path, os.fstat(fd))
+        _refuse_short(stream, entry.path, os.fstat(fd))
         _lock(fd, entry.path)
         yield _place(entry, name, lies_in=fd, cwd_fd=directory)
 
@@ -204,7 +204,7 @@ def _same(file: str, facts: os.stat_result) -> bool:
         return False
 
 
-def _refuse_short(leg: Leg, path: str, facts: os.stat_result) -> None:
-    wanted = leg.workload.size_bytes or 0
+def _refuse_short(stream: Stream, path: str, facts: os.stat_result) -> None:
+    wanted = stream.workload.size_bytes or 0
     if wanted > facts.st_size:
         raise GuardRefused("guard_no_space", f"{path} has {facts.st_size} bytes, the workload wants {wanted}.")

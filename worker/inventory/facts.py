@@ -1,10 +1,10 @@
-"""The configuration under which a leg runs, as flat facts: what results are told apart by later."""
+"""The configuration under which a stream runs, as flat facts: what results are told apart by later."""
 
 import os
 from pathlib import Path
 
 from worker import __version__
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.inventory import host, pci, sysfs
 from worker.inventory.devices import schedulers
 from worker.inventory.sysfs import SYS
@@ -20,14 +20,14 @@ QUEUE_FACTS = (
 LONGEST = 2000
 
 
-def observed_facts(place: Place, leg: Leg) -> dict[str, str]:
-    """Facts about the host, the device under `place` and, for files, the file system. Keys of legs do not clash."""
+def observed_facts(place: Place, stream: Stream) -> dict[str, str]:
+    """Facts about the host, the device under `place` and, for files, the file system. Keys of streams do not clash."""
     facts = host_facts()
     for name in (*place.devices, *place.members):
         facts |= device_facts(name)
     for over in place.devices:
         facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
-    facts |= {f"leg.{leg.number}.{key}": value for key, value in _target_facts(place, leg).items()}
+    facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(place, stream).items()}
     return {key: value[:LONGEST] for key, value in facts.items() if value}
 
 
@@ -74,8 +74,8 @@ def _controller_facts(name: str, sys: Path) -> dict[str, str]:
     return {f"controller.{key}": getattr(found, key) for key in ("model", "firmware", "driver", "driver_version")}
 
 
-def _target_facts(place: Place, leg: Leg) -> dict[str, str]:
-    facts = {"target": leg.target.id, "target.kind": leg.target.kind.value, "device": ", ".join(place.devices)}
+def _target_facts(place: Place, stream: Stream) -> dict[str, str]:
+    facts = {"target": stream.target.id, "target.kind": stream.target.kind.value, "device": ", ".join(place.devices)}
     if place.cwd_fd is None:
         return facts
     return facts | _file_system_facts(place.cwd_fd)

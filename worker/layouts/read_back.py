@@ -72,12 +72,12 @@ def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
         return layout
     if layout.maker is Maker.CONTROLLER:
         return virtual_drives.read_back(layout, record)
-    found = {_array(names.md(number)) for number in range(layout.legs)}
+    found = {_array(names.md(number)) for number in range(layout.arrays)}
     if len(found) != 1:
-        raise LayoutFailed("layout_clamped", f"The legs of {layouts.write(layout)} came out unlike each other.")
+        raise LayoutFailed("layout_clamped", f"The arrays of {layouts.write(layout)} came out unlike each other.")
     level, members, chunk_bytes = found.pop()
     chunk = chunk_bytes if layout.chunk_bytes else None
-    return msgspec.structs.replace(layout, raid=Raid(level), drives_per_leg=members, chunk_bytes=chunk)
+    return msgspec.structs.replace(layout, raid=Raid(level), drives_per_array=members, chunk_bytes=chunk)
 
 
 def _array(path: str) -> tuple[str, int, int | None]:
@@ -89,12 +89,12 @@ def _array(path: str) -> tuple[str, int, int | None]:
 
 def _stripe(layout: Layout, names: Names) -> Layout:
     if layout.stripe is Stripe.MD:
-        _level, legs, chunk_bytes = _array(names.md_stripe)
-        return msgspec.structs.replace(layout, legs=legs, stripe_bytes=chunk_bytes)
+        _level, arrays, chunk_bytes = _array(names.md_stripe)
+        return msgspec.structs.replace(layout, arrays=arrays, stripe_bytes=chunk_bytes)
     if layout.stripe is Stripe.LVM:
         stripes, stripe_bytes = _numbers("lvs", "stripes,stripe_size", f"{names.group}/data")
         (extent_bytes,) = _numbers("vgs", "vg_extent_size", names.group)
-        given = {"legs": stripes, "extent_bytes": extent_bytes} | (
+        given = {"arrays": stripes, "extent_bytes": extent_bytes} | (
             {"stripe_bytes": stripe_bytes} if stripes > 1 else {}
         )
         return msgspec.structs.replace(layout, **given)

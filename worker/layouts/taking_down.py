@@ -62,9 +62,11 @@ def ground_of(layout: Layout, record: LayoutRecord) -> Ground:
     if not virtual_drives.is_made(layout):
         drives = tuple(_drive(known) for known in record.drives)
         return Ground(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
-    legs = virtual_drives.legs(layout, record)
-    bays = tuple(Drive(f"/{leg.adapter.name}/{leg.controller.number}/{slot}", 0) for leg in legs for slot in leg.slots)
-    disks = tuple(leg.disk for leg in legs)
+    arrays = virtual_drives.arrays(layout, record)
+    bays = tuple(
+        Drive(f"/{array.adapter.name}/{array.controller.number}/{slot}", 0) for array in arrays for slot in array.slots
+    )
+    disks = tuple(array.disk for array in arrays)
     return Ground(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
 
 

@@ -1,9 +1,9 @@
-"""Virtual drives of RAID controllers as legs of layouts: made, found again, read back, deleted.
+"""Virtual drives of RAID controllers as arrays of layouts: made, found again, read back, deleted.
 
     slots (guard) ─► create ─► the controller's word: name, drives, world-wide name ─► journal ─► the kernel's disk
     journal ─► same name, drives and world-wide name? ─► delete ─► slots unconfigured and good again
 
-A virtual drive is ours only while it bears the layout's name for it, lies on exactly the leg's drives (slots and
+A virtual drive is ours only while it bears the layout's name for it, lies on exactly the array's drives (slots and
 serials), and has the world-wide name that was written down, where the tool tells one. Anything else is left alone.
 """
 
@@ -21,7 +21,7 @@ from worker.inventory import sysfs
 from worker.inventory.controllers import is_shown_as
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts.steps import LayoutFailed
-from worker.recipes.layouts import Drive, Names, leg_bays
+from worker.recipes.layouts import Drive, Names, array_bays
 
 DISK_LIMIT_S = 60.0  # for the kernel's disk to come or to go
 _LOOK_EVERY_S = 0.5
@@ -39,8 +39,8 @@ _SHOWN: dict[DrivePolicy, tuple[str, str]] = {
 }
 
 
-class Leg(msgspec.Struct, frozen=True):
-    """One leg as it is now; `drive` None: its virtual drive is not there, `disk` "": the kernel does not show it."""
+class Array(msgspec.Struct, frozen=True):
+    """One array as it is now; `drive` None: its virtual drive is not there, `disk` "": the kernel does not show it."""
 
     adapter: Adapter
     controller: Controller
@@ -55,15 +55,15 @@ class Leg(msgspec.Struct, frozen=True):
 def make(
     layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, *, journal: Journal, go_on: Callable[[], None]
 ) -> tuple[LayoutRecord, tuple[str, ...]]:
-    """One for each leg, each written down before its disk is waited for. The whole record, and the disks' names.
+    """One for each array, each written down before its disk is waited for. The whole record, and the disks' names.
 
     Raises LayoutFailed.
     """
     disks = []
-    for number, bays in enumerate(leg_bays(layout, drives)):
+    for number, bays in enumerate(array_bays(layout, drives)):
         go_on()
         if len({(bay.tool, bay.controller) for bay in bays}) > 1:
-            raise LayoutFailed("layout_refused", f"Leg {number + 1} has drives of different controllers.")
+            raise LayoutFailed("layout_refused", f"Array {number + 1} has drives of different controllers.")
         name, adapter = Names(record.key).drive_name(number), speaks(bays[0].tool)
         places = tuple(bay.slot for bay in bays)
         with _tools_words():
@@ -72,7 +72,7 @@ def make(
             adapter.settle(bays[0].controller, made.number, layout, name)
         before = record.virtual_drives
         record = _noted(record, (*before, MadeDrive(name, made.wwn)), journal)
-        disk = _await_disk(made, adapter, record.drives[number * layout.drives_per_leg].path, name)
+        disk = _await_disk(made, adapter, record.drives[number * layout.drives_per_array].path, name)
         record = _noted(record, (*before, MadeDrive(name, made.wwn, sysfs.stable_id(disk))), journal)
         disks.append(disk)
     return record, tuple(disks)
@@ -106,13 +106,13 @@ def _await_disk(made: VirtualDrive, adapter: Adapter, slot: str, name: str) -> s
 # ---- found again
 
 
-def legs(layout: Layout, record: LayoutRecord) -> tuple[Leg, ...]:
+def arrays(layout: Layout, record: LayoutRecord) -> tuple[Array, ...]:
     """As the controllers tell now. Raises LayoutFailed layout_gone, layout_foreign."""
     known = slots.controllers_now()
     places = [_place(drive.path, drive.serial, known) for drive in record.drives]
-    per_leg = layout.drives_per_leg
+    per_array = layout.drives_per_array
     return tuple(
-        _leg(record, number, places[number * per_leg : (number + 1) * per_leg]) for number in range(layout.legs)
+        _array(record, number, places[number * per_array : (number + 1) * per_array]) for number in range(layout.arrays)
     )
 
 
@@ -126,7 +126,7 @@ def _place(path: str, serial: str, known: Sequence[Controller]) -> slots.Slot:
     return found
 
 
-def _leg(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> Leg:
+def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> Array:
     adapter, controller = places[0].adapter, places[0].controller
     own = tuple(place.drive.slot for place in places)
     drive = next((each for each in controller.virtual_drives if set(each.drives) & set(own)), None)
@@ -140,7 +140,7 @@ def _leg(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> Leg
     noted = record.virtual_drives[number].stable_id if number < len(record.virtual_drives) else ""
     if disk and noted and sysfs.stable_id(disk) != noted:
         raise LayoutFailed("layout_foreign", f"{disk} is {sysfs.stable_id(disk)} now, not {noted}. It is left alone.")
-    return Leg(adapter, controller, own, drive, disk)
+    return Array(adapter, controller, own, drive, disk)
 
 
 def _is_ours(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
@@ -161,7 +161,7 @@ def _disk(drive: VirtualDrive, adapter: Adapter, address: str) -> str:
 
 
 def nodes(disks: Iterable[str], key: str) -> tuple[str, ...]:
-    """Of each leg's disk; one that is not there has the name that is shown before it is made."""
+    """Of each array's disk; one that is not there has the name that is shown before it is made."""
     names = Names(key)
     return tuple(sysfs.device_path(disk) if disk else names.virtual_drive(number) for number, disk in enumerate(disks))
 
@@ -171,20 +171,22 @@ def nodes(disks: Iterable[str], key: str) -> tuple[str, ...]:
 
 def read_back(layout: Layout, record: LayoutRecord) -> Layout:
     """Level, drives, spans, strip and policies as the controllers tell; policies as they work now."""
-    found = {_observed(layout, leg) for leg in legs(layout, record)}
+    found = {_observed(layout, array) for array in arrays(layout, record)}
     if len(found) != 1:
-        raise LayoutFailed("layout_clamped", "The legs' virtual drives came out unlike each other.")
+        raise LayoutFailed("layout_clamped", "The arrays' virtual drives came out unlike each other.")
     return found.pop()
 
 
-def _observed(layout: Layout, leg: Leg) -> Layout:
-    drive = leg.drive
+def _observed(layout: Layout, array: Array) -> Layout:
+    drive = array.drive
     if drive is None or drive.level.lower() not in set(Raid):
-        raise LayoutFailed("layout_gone", f"{leg.adapter.name} tells of no virtual drive on {', '.join(leg.slots)}.")
+        raise LayoutFailed(
+            "layout_gone", f"{array.adapter.name} tells of no virtual drive on {', '.join(array.slots)}."
+        )
     return msgspec.structs.replace(
         layout,
         raid=Raid(drive.level.lower()),
-        drives_per_leg=len(drive.drives),
+        drives_per_array=len(drive.drives),
         spans=layout.spans if drive.spans is None else max(1, drive.spans),
         chunk_bytes=drive.strip_bytes,
         policies=tuple(_policy_now(policy, drive) for policy in layout.policies),
@@ -203,16 +205,16 @@ def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
 
 def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
     """Only what is ours; what is gone already is well. Raises LayoutFailed."""
-    number = [Names(record.key).drive_name(leg) for leg in range(layout.legs)].index(name)
-    leg = legs(layout, record)[number]
-    if leg.drive is None:
+    number = [Names(record.key).drive_name(array) for array in range(layout.arrays)].index(name)
+    array = arrays(layout, record)[number]
+    if array.drive is None:
         return
     with _tools_words():
-        leg.adapter.delete(leg.controller.number, leg.drive.number)
+        array.adapter.delete(array.controller.number, array.drive.number)
     until = time.monotonic() + DISK_LIMIT_S
-    while leg.disk and sysfs.exists(leg.disk, slots.SYS):
+    while array.disk and sysfs.exists(array.disk, slots.SYS):
         if time.monotonic() > until:
-            raise LayoutFailed("layout_held", f"{name} was deleted, and the kernel still shows {leg.disk}.")
+            raise LayoutFailed("layout_held", f"{name} was deleted, and the kernel still shows {array.disk}.")
         time.sleep(_LOOK_EVERY_S)
 
 

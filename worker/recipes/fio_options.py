@@ -206,7 +206,7 @@ _OPTIONS = (
     Option(name="scramble_buffers", factor="buffers", read=_buffers_if(Buffers.REPEATED, when=False)),
     _fixed("time_based", "", "1", why="a run with a runtime lasts for all of it"),
     _fixed("norandommap", "", "1", why="random offsets are drawn independently"),
-    _fixed("group_reporting", "", "1", why="the jobs of a leg are reported together"),
+    _fixed("group_reporting", "", "1", why="the jobs of a stream are reported together"),
     _fixed("allow_file_create", "0", "1", why="only the files of a directory target are ever created"),
     _ignored("filename", "the target is chosen when a run is started"),
     _ignored("directory", "the target is chosen when a run is started"),

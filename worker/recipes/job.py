@@ -8,7 +8,7 @@ import math
 
 import msgspec
 
-from worker.contract.workload import MIB, Buffers, Engine, Leg, Placement, Sync, TargetKind, Workload
+from worker.contract.workload import MIB, Buffers, Engine, Placement, Stream, Sync, TargetKind, Workload
 from worker.recipes.names import RecipeError, fio_filename, fio_size, target_names
 from worker.recipes.problems import parts_of, workload_problems
 
@@ -26,23 +26,23 @@ class Recipe(msgspec.Struct, frozen=True):
     files: tuple[str, ...]  # relative names that a directory target needs; () for other kinds
 
 
-def opening(leg: Leg, node: str) -> Leg:
-    """The leg with the device node that its block target's path leads to: fio is given the node, not a link to it.
+def opening(stream: Stream, node: str) -> Stream:
+    """The stream with the device node that its block target's path leads to: fio is given the node, not a link to it.
 
     Directory and file targets are named relative to their directory and stay as they are.
     """
-    if leg.target.kind is not TargetKind.BLOCK or not node:
-        return leg
-    return msgspec.structs.replace(leg, target=msgspec.structs.replace(leg.target, path=node))
+    if stream.target.kind is not TargetKind.BLOCK or not node:
+        return stream
+    return msgspec.structs.replace(stream, target=msgspec.structs.replace(stream.target, path=node))
 
 
-def render(leg: Leg) -> Recipe:
-    """The measured job. Raises RecipeError naming everything that is wrong with the leg."""
-    _refuse_problems(leg)
-    work = leg.workload
+def render(stream: Stream) -> Recipe:
+    """The measured job. Raises RecipeError naming everything that is wrong with the stream."""
+    _refuse_problems(stream)
+    work = stream.workload
     options = [
-        *_target(leg),
-        *_region(leg),
+        *_target(stream),
+        *_region(stream),
         *_pattern(work),
         *_engine(work),
         *_syncing(work),
@@ -51,22 +51,22 @@ def render(leg: Leg) -> Recipe:
         *_placement(work.placement),
         *_reporting(work),
     ]
-    return Recipe(_text("sweetspot", options), COMMAND, _files(leg))
+    return Recipe(_text("sweetspot", options), COMMAND, _files(stream))
 
 
-def render_prefill(leg: Leg) -> Recipe | None:
+def render_prefill(stream: Stream) -> Recipe | None:
     """The job that writes every file of a directory target once, whole; None when nothing is to be written first.
 
-    Devices and single files are never prefilled: a leg that only reads must not overwrite them.
+    Devices and single files are never prefilled: a stream that only reads must not overwrite them.
     """
-    work = leg.workload
-    if leg.target.kind is not TargetKind.DIRECTORY or not work.prefill:
+    work = stream.workload
+    if stream.target.kind is not TargetKind.DIRECTORY or not work.prefill:
         return None
-    _refuse_problems(leg)
+    _refuse_problems(stream)
     size_bytes = work.size_bytes or 0
     block_bytes = math.gcd(size_bytes, MIB)  # divides the size, so that no tail stays unwritten
     options = [
-        *_target(leg),
+        *_target(stream),
         ("size", fio_size(size_bytes * work.files)),
         ("rw", "write"),
         ("bs", fio_size(block_bytes)),
@@ -77,7 +77,7 @@ def render_prefill(leg: Leg) -> Recipe | None:
         *_content(work),
         ("group_reporting", "1"),
     ]
-    return Recipe(_text("prefill", options), COMMAND, _files(leg))
+    return Recipe(_text("prefill", options), COMMAND, _files(stream))
 
 
 def amount_per_job(work: Workload) -> int:
@@ -95,32 +95,32 @@ def largest_block(work: Workload) -> int:
     return max((share.block_bytes for share in work.block_split), default=work.block_bytes)
 
 
-def _refuse_problems(leg: Leg) -> None:
-    problems = workload_problems(leg.workload, leg.target.kind)
+def _refuse_problems(stream: Stream) -> None:
+    problems = workload_problems(stream.workload, stream.target.kind)
     if problems:
         raise RecipeError(f"This workload cannot run: {'; '.join(problems)}.")
 
 
-def _files(leg: Leg) -> tuple[str, ...]:
-    return target_names(leg) if leg.target.kind is TargetKind.DIRECTORY else ()
+def _files(stream: Stream) -> tuple[str, ...]:
+    return target_names(stream) if stream.target.kind is TargetKind.DIRECTORY else ()
 
 
-def _target(leg: Leg) -> Options:
-    names = ":".join(fio_filename(name) for name in target_names(leg))
+def _target(stream: Stream) -> Options:
+    names = ":".join(fio_filename(name) for name in target_names(stream))
     options = [("filename", names)]
-    if leg.target.kind is not TargetKind.DIRECTORY:
+    if stream.target.kind is not TargetKind.DIRECTORY:
         options.append(("allow_file_create", "0"))  # a mistyped /dev name must not become a file
     return options
 
 
-def _region(leg: Leg) -> Options:
+def _region(stream: Stream) -> Options:
     """Which bytes each job uses. fio's size is per job over all of its files; ours is of each file.
 
     Random jobs all use the whole of every file. Sequential jobs share each file out in equal
     parts, one after the other: if all began at its start, all but the first would read what
     the first has just brought into a cache, and write the same blocks at the same time.
     """
-    work = leg.workload
+    work = stream.workload
     parts = parts_of(work)
     if parts == 1:
         return [("size", fio_size(work.size_bytes * work.files))] if work.size_bytes else []

@@ -6,7 +6,7 @@ is handed to a shell with `bc`, `:` separates file names unless written `\\:`, a
 standard input. Characters that cannot be written safely are therefore refused.
 """
 
-from worker.contract.workload import KIB, MIB, Leg, TargetKind, Workload
+from worker.contract.workload import KIB, MIB, Stream, TargetKind, Workload
 
 FORBIDDEN = {
     "$": "fio replaces what follows it",
@@ -19,7 +19,7 @@ UNITS = ((1024 * MIB, "g"), (MIB, "m"), (KIB, "k"))
 
 
 class RecipeError(ValueError):
-    """The leg cannot be put into fio's words. `code` is for machines, the text for people."""
+    """The stream cannot be put into fio's words. `code` is for machines, the text for people."""
 
     code = "option_refused"
 
@@ -55,14 +55,14 @@ def fio_size(size_bytes: int) -> str:
 
 
 def scratch_names(work: Workload) -> tuple[str, ...]:
-    """The files a leg uses in a directory target. The size is in the name: legs of one size share their files."""
+    """The files a stream uses in a directory target. The size is in the name: streams of one size share their files."""
     return tuple(f"sweetspot.{work.size_bytes}.{number}" for number in range(work.files))
 
 
-def target_names(leg: Leg) -> tuple[str, ...]:
+def target_names(stream: Stream) -> tuple[str, ...]:
     """What fio opens, unescaped: a device's path, a file's base name, or the scratch files."""
-    if leg.target.kind is TargetKind.BLOCK:
-        return (leg.target.path,)
-    if leg.target.kind is TargetKind.FILE:
-        return (leg.target.path.rpartition("/")[2],)
-    return scratch_names(leg.workload)
+    if stream.target.kind is TargetKind.BLOCK:
+        return (stream.target.path,)
+    if stream.target.kind is TargetKind.FILE:
+        return (stream.target.path.rpartition("/")[2],)
+    return scratch_names(stream.workload)

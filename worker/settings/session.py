@@ -40,12 +40,12 @@ Wishes = Mapping[str, Wish]  # by the setting's key
 
 
 def settle(
-    wishes: Sequence[SettingWish], run: str, places_by_leg: Mapping[int, Place], policy: Policy, journal: Journal
+    wishes: Sequence[SettingWish], run: str, places_by_stream: Mapping[int, Place], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
     """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
-        wanted = _by_subject(wishes, places_by_leg, policy)
+        wanted = _by_subject(wishes, places_by_stream, policy)
         put_back_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
@@ -94,9 +94,11 @@ def known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Pla
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
         raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
-    place = places.get(asked.leg)
+    place = places.get(asked.stream)
     if place is None:
-        raise SettingError("setting_refused", f"{asked.name} is wished for leg {asked.leg}, which the trial lacks.")
+        raise SettingError(
+            "setting_refused", f"{asked.name} is wished for stream {asked.stream}, which the trial lacks."
+        )
     return REGISTRY[asked.name], place
 
 

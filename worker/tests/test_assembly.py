@@ -13,18 +13,18 @@ from worker.contract.inventory import PolicyTarget
 from worker.contract.items import (
     Finished,
     Item,
-    LegResult,
-    LegStarted,
     Observed,
     Outcome,
     Purged,
     SensorKind,
     SettingRecord,
     SettingRestored,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
 from worker.contract.purge import PurgeMethod
-from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
+from worker.contract.workload import Engine, Pattern, Stream, TargetRef, Workload
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -59,7 +59,7 @@ def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tu
     now = time.time()
     return TrialOrder(
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),
-        legs=(Leg(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
+        streams=(Stream(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
         layout=wish,
         settings=wishes, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
     )  # fmt: skip
@@ -86,7 +86,7 @@ def clear(rack: Rack) -> None:
 
 def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_for_others(rack: Rack) -> None:
     keys = []
-    for line in ("2 legs of single / btrfs raid1 noatime",) * 2 + ("single share 50% / ext4",):
+    for line in ("2 drives / btrfs raid1 noatime",) * 2 + ("single share 50% / ext4",):
         end, items = run(rack, order(rack, line))
         assert end.outcome is Outcome.DONE, end.message
         ((asked, observed),) = layouts_of(items)
@@ -94,8 +94,8 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
         facts = next(item.facts for item in items if isinstance(item, Observed))
         assert facts["layout"] == line
         names = sorted(Path(device).name for device in rack.devices[: 2 if "btrfs" in line else 1])
-        started = next(item for item in items if isinstance(item, LegStarted))
-        result = next(item for item in items if isinstance(item, LegResult))
+        started = next(item for item in items if isinstance(item, StreamStarted))
+        result = next(item for item in items if isinstance(item, StreamResult))
         busy = [sensor.name for sensor in started.sensors if sensor.kind is SensorKind.UTILISATION]
         assert busy == (names if "btrfs" in line else [])
         assert result.device
@@ -108,7 +108,7 @@ def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_f
 
 
 def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(rack: Rack) -> None:
-    line = "2 legs of single / btrfs raid1"
+    line = "2 drives / btrfs raid1"
     assert run(rack, order(rack, line))[0].outcome is Outcome.DONE
     (before,) = rack.journal.layouts()
     end, items = run(rack, msgspec.structs.replace(order(rack, line), purge=PurgeMethod.DISCARD))
@@ -133,7 +133,7 @@ def test_it_measures_a_raw_layout_as_a_device(rack: Rack) -> None:
 @pytest.mark.parametrize("pattern", [Pattern.RANDREAD, Pattern.RANDWRITE])
 def test_it_builds_on_nothing_that_nobody_armed(rack: Rack, pattern: Pattern) -> None:
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
-    end, _ = run(rack, order(rack, "2 legs of single / btrfs raid0", armed=rack.armed[:1], pattern=pattern))
+    end, _ = run(rack, order(rack, "2 drives / btrfs raid0", armed=rack.armed[:1], pattern=pattern))
     assert end.code == "guard_not_armed", end.message
     assert rig.run("blkid", "-s", "LABEL", "-o", "value", rack.devices[1]) == "precious"
 
@@ -147,7 +147,10 @@ def test_it_uses_a_standing_layout_only_while_its_drives_are_armed(rack: Rack) -
 def test_it_refuses_drives_that_are_not_the_pools_first_ones(rack: Rack) -> None:
     asked = order(rack, "single / ext4")
     assert asked.layout
-    for drives in ((order(rack, "").legs[0].target,), (msgspec.structs.replace(asked.layout.drives[0], serial="X"),)):
+    for drives in (
+        (order(rack, "").streams[0].target,),
+        (msgspec.structs.replace(asked.layout.drives[0], serial="X"),),
+    ):
         wrong = msgspec.structs.replace(asked, layout=msgspec.structs.replace(asked.layout, drives=drives))
         assert run(rack, wrong)[0].code == "guard_not_in_policy"
 

@@ -42,7 +42,7 @@ class Shell:
 
     def trial_file(self, **content: object) -> str:
         path = self.place / "trial.json"
-        path.write_text(json.dumps({"legs": [{"target": "scratch", "workload": WORKLOAD}], **content}))
+        path.write_text(json.dumps({"streams": [{"target": "scratch", "workload": WORKLOAD}], **content}))
         return str(path)
 
 
@@ -108,7 +108,7 @@ def test_it_prints_items_as_json_lines(shell: Shell) -> None:
     items = [json.loads(line) for line in shell.out.splitlines()]
     assert items[0]["type"] == "phase"
     assert items[-1] == {**items[-1], "type": "finished", "outcome": "done"}
-    assert {"observed", "leg_started", "sample", "leg_result"} <= {item["type"] for item in items}
+    assert {"observed", "stream_started", "sample", "stream_result"} <= {item["type"] for item in items}
 
 
 def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
@@ -120,30 +120,30 @@ def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
 
 
 def test_it_names_what_is_wrong_with_a_trial_file(shell: Shell) -> None:
-    assert shell("run", shell.trial_file(legs=[{"target": "nowhere", "workload": WORKLOAD}])) == 2
+    assert shell("run", shell.trial_file(streams=[{"target": "nowhere", "workload": WORKLOAD}])) == 2
     assert "'nowhere'" in shell.err
     assert "scratch" in shell.err
-    assert shell("run", shell.trial_file(legs=[{"target": "scratch", "workload": {**WORKLOAD, "rw": "x"}}])) == 2
+    assert shell("run", shell.trial_file(streams=[{"target": "scratch", "workload": {**WORKLOAD, "rw": "x"}}])) == 2
     assert "`rw`" in shell.err
-    assert shell("run", shell.trial_file(legs=[])) == 2
+    assert shell("run", shell.trial_file(streams=[])) == 2
     assert shell("run", str(shell.place / "missing.json")) == 2
     deep = {**WORKLOAD, "iodepth": 8}
-    assert shell("run", shell.trial_file(legs=[{"target": "scratch", "workload": deep}])) == 2
+    assert shell("run", shell.trial_file(streams=[{"target": "scratch", "workload": deep}])) == 2
     assert "sync_depth" in shell.err
 
 
 def test_it_runs_nothing_that_the_policy_does_not_list(shell: Shell, tmp_path: Path) -> None:
     target = {"id": "x", "kind": "directory", "path": str(tmp_path), "stable_id": f"dir:{tmp_path}"}
-    assert shell("run", shell.trial_file(legs=[{"target": target, "workload": WORKLOAD}])) == 1
+    assert shell("run", shell.trial_file(streams=[{"target": target, "workload": WORKLOAD}])) == 1
     assert "guard_not_in_policy" in shell.out
 
 
-def test_it_runs_two_legs_together(shell: Shell) -> None:
-    legs = [{"target": "scratch", "workload": {**WORKLOAD, "seed": seed}} for seed in (1, 2)]
-    assert shell("run", shell.trial_file(legs=legs), "--json") == 0, shell.out + shell.err
+def test_it_runs_two_streams_together(shell: Shell) -> None:
+    streams = [{"target": "scratch", "workload": {**WORKLOAD, "seed": seed}} for seed in (1, 2)]
+    assert shell("run", shell.trial_file(streams=streams), "--json") == 0, shell.out + shell.err
     items = [json.loads(line) for line in shell.out.splitlines()]
-    results = [item for item in items if item["type"] == "leg_result"]
-    assert sorted(item["leg"] for item in results) == [0, 1]
+    results = [item for item in items if item["type"] == "stream_result"]
+    assert sorted(item["stream"] for item in results) == [0, 1]
     assert abs(results[0]["started_at"] - results[1]["started_at"]) < 0.5
 
 
@@ -200,7 +200,7 @@ def test_it_says_its_version(shell: Shell) -> None:
 
 
 def test_it_explains_a_layout_without_touching_anything(shell: Shell) -> None:
-    assert shell("layout", "2 legs of raid5 x4 chunk 64k / lvm stripe 256k / xfs") == 0
+    assert shell("layout", "2 arrays of raid5 x4 chunk 64k / lvm stripe 256k / xfs") == 0
     assert "LVM stripe: misaligned" in shell.out
     assert "mdadm --create /dev/md/sweetspot-preview-1" in shell.out
     assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a", "--drive", "/dev/b", "--json") == 0

@@ -13,7 +13,17 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from worker.contract.base import encode
-from worker.contract.items import Accepted, Finished, Item, LegResult, LegStarted, Observed, Outcome, Phase, Sample
+from worker.contract.items import (
+    Accepted,
+    Finished,
+    Item,
+    Observed,
+    Outcome,
+    Phase,
+    Sample,
+    StreamResult,
+    StreamStarted,
+)
 from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
 from worker.contract.signing import Envelope, key_id
 from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
@@ -103,14 +113,14 @@ def test_it_runs_a_trial_and_tells_its_story_in_order(shared: Bench) -> None:
     assert shared.peer.wait_end(attempt).outcome is Outcome.DONE, shared.log_text()
     items = shared.peer.items(attempt)
     order = [name for name in dict.fromkeys(kinds(items)) if name not in ("Phase", "DriveReading", "KernelLog")]
-    assert order == ["Accepted", "Observed", "LegStarted", "Sample", "LegResult", "Finished"]
-    (result,) = of(items, LegResult)
+    assert order == ["Accepted", "Observed", "StreamStarted", "Sample", "StreamResult", "Finished"]
+    (result,) = of(items, StreamResult)
     samples = of(items, Sample)
     assert [sample.second for sample in samples] == list(range(len(samples)))
     assert result.samples == len(samples) >= 1
     assert result.directions[0].ios > 0
     assert of(items, Observed)[0].facts
-    assert "rw=randread" in of(items, LegStarted)[0].job_text
+    assert "rw=randread" in of(items, StreamStarted)[0].job_text
 
 
 def test_it_writes_files_once(shared: Bench) -> None:
@@ -130,7 +140,7 @@ def test_it_works_on_an_order_once_however_often_it_comes(shared: Bench) -> None
     following = shared.send(trial(shared))
     shared.peer.wait_end(following)
     items = shared.peer.items(order.attempt)
-    assert [len(of(items, kind)) for kind in (Accepted, LegStarted, LegResult, Finished)] == [1, 1, 1, 1]
+    assert [len(of(items, kind)) for kind in (Accepted, StreamStarted, StreamResult, Finished)] == [1, 1, 1, 1]
 
 
 def test_it_drops_an_order_with_a_wrong_signature(shared: Bench) -> None:
@@ -249,9 +259,9 @@ def test_it_drops_what_the_server_signed_but_no_order_says(shared: Bench) -> Non
 
 def test_it_names_a_target_that_the_policy_does_not_list(shared: Bench, tmp_path: Path) -> None:
     order = trial(shared)
-    (leg,) = order.legs
-    other = msgspec.structs.replace(leg.target, id="other", path=str(tmp_path), stable_id=f"dir:{tmp_path}")
-    attempt = shared.send(msgspec.structs.replace(order, legs=(msgspec.structs.replace(leg, target=other),)))
+    (stream,) = order.streams
+    other = msgspec.structs.replace(stream.target, id="other", path=str(tmp_path), stable_id=f"dir:{tmp_path}")
+    attempt = shared.send(msgspec.structs.replace(order, streams=(msgspec.structs.replace(stream, target=other),)))
     end = shared.peer.wait_end(attempt)
     assert (end.outcome, end.code) == (Outcome.FAILED, "guard_not_in_policy")
     assert "'other'" in end.message
@@ -307,7 +317,7 @@ def test_it_loses_and_doubles_no_sample_while_the_server_is_away(shared: Bench) 
     items = shared.peer.items(order.attempt)
     seconds = [sample.second for sample in of(items, Sample)]
     assert seconds == list(range(len(seconds)))
-    assert of(items, LegResult)[0].samples == len(seconds) >= 5
+    assert of(items, StreamResult)[0].samples == len(seconds) >= 5
 
 
 def test_it_uses_little_of_the_machine_while_a_trial_streams(shared: Bench) -> None:

@@ -157,7 +157,7 @@ def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:
     order = trial(bench, "64", runtime_s=1)
     wish = SettingWish(name="nr_requests", value="32")
-    attempt = bench.send(bench.trial(order.legs[0].target, order.legs[0].workload, wish))
+    attempt = bench.send(bench.trial(order.streams[0].target, order.streams[0].workload, wish))
     assert bench.peer.wait_end(attempt).code == "setting_not_allowed"
 
 

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from worker import write_limit
 from worker.contract.orders import SettingWish
-from worker.contract.tests.examples import LEG
-from worker.contract.workload import Leg, Pattern, TargetKind
+from worker.contract.tests.examples import STREAM
+from worker.contract.workload import Pattern, Stream, TargetKind
 from worker.control import Control
 from worker.guard import GuardRefused
 from worker.place import Place
@@ -35,17 +35,17 @@ def policy(limit: int | None) -> Policy:
     return Policy(Path("/p"), (entry,))
 
 
-def leg(amount: int | None = None, *, read_percent: int | None = None) -> Leg:
+def stream(amount: int | None = None, *, read_percent: int | None = None) -> Stream:
     pattern = Pattern.RANDWRITE if read_percent is None else Pattern.RANDRW
-    work = replace(LEG.workload, pattern=pattern, amount_bytes=amount, runtime_s=None, read_percent=read_percent)
-    return replace(LEG, workload=work)
+    work = replace(STREAM.workload, pattern=pattern, amount_bytes=amount, runtime_s=None, read_percent=read_percent)
+    return replace(STREAM, workload=work)
 
 
-def begun(host: Host, limit: int | None, **more: Leg) -> WriteLimit:
+def begun(host: Host, limit: int | None, **more: Stream) -> WriteLimit:
     wear = host.wear()
     wear.begin(["nvme0n1"])
     found = WriteLimit(wear)
-    found.begin(policy(limit), [more.get("leg", leg())], PLACES, None)
+    found.begin(policy(limit), [more.get("stream", stream())], PLACES, None)
     found.check()
     return found
 
@@ -56,21 +56,21 @@ def switch(host: Host, iostats: str) -> None:
 
 
 def test_an_amount_that_is_over_the_limit_is_refused_before_anything_is_written(host: Host) -> None:
-    begun(host, 4 * MIB, leg=leg(4 * MIB))
-    begun(host, 4 * MIB, leg=leg(16 * MIB, read_percent=75))
+    begun(host, 4 * MIB, stream=stream(4 * MIB))
+    begun(host, 4 * MIB, stream=stream(16 * MIB, read_percent=75))
     with pytest.raises(GuardRefused, match=r"the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
-        begun(host, 4 * MIB, leg=leg(4 * MIB + 1))
+        begun(host, 4 * MIB, stream=stream(4 * MIB + 1))
 
 
 def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_does_not(host: Host) -> None:
     begun(host, 4 * MIB)
     host.has_written(3 * MIB // 512)
     with pytest.raises(GuardRefused, match="has written 3145728 bytes"):
-        begun(host, 4 * MIB, leg=leg(2 * MIB))
+        begun(host, 4 * MIB, stream=stream(2 * MIB))
     other = Wear(host.state, "r2", host.said.append, host.sys)
     other.begin(["nvme0n1"])
     limit = WriteLimit(other)
-    limit.begin(policy(4 * MIB), [leg(2 * MIB)], PLACES, None)
+    limit.begin(policy(4 * MIB), [stream(2 * MIB)], PLACES, None)
     limit.check()
 
 
@@ -105,11 +105,13 @@ def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
 
 def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
     for limit, value in ((4 * MIB, "1"), (None, "0")):
-        WriteLimit(host.wear()).begin(policy(limit), [leg()], PLACES, None, [SettingWish(name="iostats", value=value)])
+        WriteLimit(host.wear()).begin(
+            policy(limit), [stream()], PLACES, None, [SettingWish(name="iostats", value=value)]
+        )
     for value in ("0", "00"):
         wish = SettingWish(name="iostats", value=value)
         with pytest.raises(GuardRefused, match=rf"iostats={value} makes the kernel stop counting.*Leave iostats at 1"):
-            WriteLimit(host.wear()).begin(policy(4 * MIB), [leg()], PLACES, None, [wish])
+            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [wish])
 
 
 @pytest.mark.parametrize(("gone", "words"), [(False, "its iostats are off"), (True, "the drive is gone")])
@@ -133,26 +135,26 @@ def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
 def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
     for device in ("", "gone"):
         with pytest.raises(GuardRefused, match="is not known"):
-            WriteLimit(host.wear()).begin(policy(1), [leg()], {0: Place(path="/x", device=device)}, None)
+            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: Place(path="/x", device=device)}, None)
 
 
 def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
-    limit, control = begun(host, None, leg=leg(2**40)), Control("a")
+    limit, control = begun(host, None, stream=stream(2**40)), Control("a")
     host.has_written(2**40)
     with limit.watching(control):
         assert not control.stopped.is_set()
 
 
-def test_what_all_legs_write_to_a_drive_that_they_share_counts_together(host: Host) -> None:
+def test_what_all_streams_write_to_a_drive_that_they_share_counts_together(host: Host) -> None:
     """Two entries of the policy at one drive, one of them without a limit, and a trial that uses both at once."""
     wear = host.wear()
     wear.begin(["nvme0n1"])
     first = policy(4 * MIB).targets[0]
     both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
-    second = replace(leg(2 * MIB), number=1, target=replace(LEG.target, id="nvme0p2"))
+    second = replace(stream(2 * MIB), number=1, target=replace(STREAM.target, id="nvme0p2"))
     places = {0: PLACES[0], 1: PLACES[0]}
     for amount, refused in ((2 * MIB, nullcontext()), (2 * MIB + 1, pytest.raises(GuardRefused, match="4194305 more"))):
         limit = WriteLimit(wear)
-        limit.begin(both, [leg(amount), second], places, None)
+        limit.begin(both, [stream(amount), second], places, None)
         with refused:
             limit.check()

@@ -10,7 +10,7 @@ import pytest
 
 from worker.contract.items import Finished, Item, Outcome, Phase
 from worker.contract.orders import Arming, SettingWish, TrialOrder
-from worker.contract.workload import Engine, Leg, Pattern, Workload
+from worker.contract.workload import Engine, Pattern, Stream, Workload
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -36,12 +36,12 @@ class Drive:
         self._bench = Bench(folder, self.policy.path, self.journal, CompleteFiles(folder / "files.db"))
 
     def run(self, pattern: Pattern, iostats: str, *, runtime_s: int = 1) -> Finished:
-        target = rig.leg(self.policy).target
+        target = rig.stream(self.policy).target
         work = Workload(pattern=pattern, engine=Engine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=runtime_s)
         now = time.time()
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r", trial="t",
-            legs=(Leg(number=0, target=target, workload=work),),
+            streams=(Stream(number=0, target=target, workload=work),),
             settings=(SettingWish(name="iostats", value=iostats),),
             arming=Arming(serials=(target.stable_id,), by="tester", until=now + 60),
         )  # fmt: skip

@@ -46,7 +46,7 @@ export interface Second {
   readonly p99Ns: number | null;
 }
 
-/** Directions and legs of one second taken together: rates add up, of the percentiles the worst counts. */
+/** Directions and streams of one second taken together: rates add up, of the percentiles the worst counts. */
 export function bySecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
   for (const sample of samples) {

@@ -191,8 +191,8 @@ export class SecondsChart {
     const span = this.store.span();
     const empty = find("seconds-empty", HTMLElement);
     if (empty) empty.hidden = span !== null;
-    const legs = find("seconds-legs", HTMLElement);
-    if (legs) legs.hidden = !this.store.hosts.some((host) => this.store.legs(host).length > 1);
+    const streams = find("seconds-streams", HTMLElement);
+    if (streams) streams.hidden = !this.store.hosts.some((host) => this.store.streams(host).length > 1);
     this.root.classList.toggle("is-empty", span === null);
     if (!span) return;
     const begin = span.from - 1;
@@ -217,15 +217,17 @@ export class SecondsChart {
   private series(panel: Panel, from: number): Series[] {
     if (panel.series) return panel.series(this.store, from);
     return this.store.hosts.flatMap((host, index) =>
-      this.store.legs(host).flatMap((leg) => panel.lines.flatMap((line) => this.ofLeg(line, host, leg, index, from))),
+      this.store
+        .streams(host)
+        .flatMap((stream) => panel.lines.flatMap((line) => this.ofStream(line, host, stream, index, from))),
     );
   }
 
-  private ofLeg(line: Line, host: string, leg: number, index: number, from: number): Series[] {
+  private ofStream(line: Line, host: string, stream: number, index: number, from: number): Series[] {
     if (line.ofDevice)
-      return [dataset(line, this.store.deviceLine(host, leg), { direction: "", host: index, leg }, from)];
+      return [dataset(line, this.store.deviceLine(host, stream), { direction: "", host: index, stream }, from)];
     return this.store.directions(host).map((direction) => {
-      return dataset(line, this.store.line(host, direction, leg), { direction, host: index, leg }, from);
+      return dataset(line, this.store.line(host, direction, stream), { direction, host: index, stream }, from);
     });
   }
 
@@ -267,18 +269,18 @@ function rightAxis(): object {
   };
 }
 
-/** Whose line it is: the place of the host among those shown, and the leg, whose lines are the fainter the higher. */
+/** Whose line it is: the place of the host among those shown, and the stream, whose lines are the fainter the higher. */
 interface Owner {
   readonly direction: string;
   readonly host: number;
-  readonly leg: number;
+  readonly stream: number;
 }
 
-function dataset(line: Line, samples: readonly LiveSample[], { direction, host, leg }: Owner, from: number): Series {
+function dataset(line: Line, samples: readonly LiveSample[], { direction, host, stream }: Owner, from: number): Series {
   const plain = line.ofDevice ? (line.axis ? "#8a929c" : "#7a5cd6") : (DIRECTION_COLOURS[direction] ?? "#8a929c");
-  const colour = `${plain}${leg > 0 ? opacity(leg) : ""}`;
+  const colour = `${plain}${stream > 0 ? opacity(stream) : ""}`;
   return {
-    label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${leg > 0 ? ` of leg ${leg + 1}` : ""}`,
+    label: `${line.ofDevice ? line.label : `${direction} ${line.label}`}${stream > 0 ? ` of stream ${stream + 1}` : ""}`,
     data: points(samples, line.field, from) as ScatterDataPoint[],
     borderColor: colour,
     borderWidth: line.width ?? 1.5,
@@ -290,9 +292,9 @@ function dataset(line: Line, samples: readonly LiveSample[], { direction, host, 
   };
 }
 
-/** As two hexadecimal digits: three quarters of the leg before, at least a third. */
-function opacity(leg: number): string {
-  return Math.round(255 * Math.max(1 / 3, 0.75 ** leg))
+/** As two hexadecimal digits: three quarters of the stream before, at least a third. */
+function opacity(stream: number): string {
+  return Math.round(255 * Math.max(1 / 3, 0.75 ** stream))
     .toString(16)
     .padStart(2, "0");
 }

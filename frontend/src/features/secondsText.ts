@@ -4,13 +4,13 @@ import { bytesPerSecond, clock, iops, latency, percent, significant } from "../l
 import type { LiveSample } from "../payloads/live";
 
 /** Which of several targets at once; the first of them is called nothing, like one alone. */
-function legOf(sample: LiveSample): string {
-  return sample.leg > 0 ? ` leg ${sample.leg + 1}` : "";
+function streamOf(sample: LiveSample): string {
+  return sample.stream > 0 ? ` stream ${sample.stream + 1}` : "";
 }
 
 export function inWords(sample: LiveSample): string {
   const parts = [
-    `${clock(sample.at_s)}  #${sample.trial} ${sample.direction}${legOf(sample)}`,
+    `${clock(sample.at_s)}  #${sample.trial} ${sample.direction}${streamOf(sample)}`,
     `${iops(sample.iops)} IOPS`,
     bytesPerSecond(sample.bytes_per_s),
     `p50 ${latency(sample.p50_ns)}`,
@@ -28,7 +28,7 @@ export function tableRow(sample: LiveSample, beside: string): HTMLTableRowElemen
   const cells = [
     clock(sample.at_s),
     `#${sample.trial}`,
-    `${sample.direction}${legOf(sample)}`,
+    `${sample.direction}${streamOf(sample)}`,
     iops(sample.iops),
     bytesPerSecond(sample.bytes_per_s),
     latency(sample.p50_ns),

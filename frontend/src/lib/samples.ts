@@ -19,7 +19,7 @@ export type SampleField =
 const LONGEST_STEP_S = 2.5;
 
 function identity(sample: LiveSample): string {
-  return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.leg}/${sample.second}/${sample.direction}`;
+  return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.stream}/${sample.second}/${sample.direction}`;
 }
 
 function attemptOf(of: { host: string; trial: number; attempt: number }): string {
@@ -93,7 +93,7 @@ export class SampleStore {
   }
 
   private insert(sample: LiveSample): void {
-    const name = `${sample.host}\t${sample.direction}\t${sample.leg}`;
+    const name = `${sample.host}\t${sample.direction}\t${sample.stream}`;
     insertInto(this.lines, name, sample);
     if (sample.beside.length === 0) return;
     insertInto(this.read, sample.host, sample);
@@ -114,22 +114,22 @@ export class SampleStore {
     );
   }
 
-  /** Legs seen on a host: 0, and others where several targets were used at once. */
-  legs(host: string): number[] {
+  /** Streams seen on a host: 0, and others where several targets were used at once. */
+  streams(host: string): number[] {
     const seen = [...this.lines.keys()].map((name) => name.split("\t")).filter((parts) => parts[0] === host);
     return [...new Set(seen.map((parts) => Number(parts[2])))].sort((a, b) => a - b);
   }
 
-  /** Of one leg: legs of a trial are at work at the same time, each at a target of its own. */
-  line(host: string, direction: string, leg = 0): readonly LiveSample[] {
-    return this.lines.get(`${host}\t${direction}\t${leg}`) ?? [];
+  /** Of one stream: streams of a trial are at work at the same time, each at a target of its own. */
+  line(host: string, direction: string, stream = 0): readonly LiveSample[] {
+    return this.lines.get(`${host}\t${direction}\t${stream}`) ?? [];
   }
 
-  /** What a leg's device did, each second once: both directions of a second carry the same figures. */
-  deviceLine(host: string, leg = 0): readonly LiveSample[] {
+  /** What a stream's device did, each second once: both directions of a second carry the same figures. */
+  deviceLine(host: string, stream = 0): readonly LiveSample[] {
     const seconds = new Map<string, LiveSample>();
     for (const direction of this.directions(host)) {
-      for (const sample of this.line(host, direction, leg)) {
+      for (const sample of this.line(host, direction, stream)) {
         seconds.set(`${sample.trial}/${sample.attempt}/${sample.second}`, sample);
       }
     }

@@ -6,7 +6,7 @@ export const liveSample = struct({
   host: string,
   trial: number,
   attempt: number,
-  leg: number,
+  stream: number,
   second: number,
   at_s: number,
   direction: string,

@@ -208,9 +208,9 @@ def test_what_the_kernel_sets_along_with_the_compared_setting_is_said_and_does_n
 
 
 def test_layouts_are_compared_like_any_factor_and_what_they_make_of_the_drives_follows(lab: Lab) -> None:
-    made = {"xfs": ("single / xfs", "xfs", "128"), "btrfs": ("2 legs of single / btrfs", "btrfs", "4096")}
+    made = {"xfs": ("single / xfs", "xfs", "128"), "btrfs": ("2 drives / btrfs", "btrfs", "4096")}
     for line, kind, ahead in made.values():
-        facts = FACTS | {"leg.0.file_system": kind, "device.loop0.read_ahead_kb": ahead, "layout": line}
+        facts = FACTS | {"stream.0.file_system": kind, "device.loop0.read_ahead_kb": ahead, "layout": line}
         lab.measure(10.0, 11.0, layout=line, facts=facts)
     found = compare(CompareQuery("iodepth", ("layout",)))
     assert {series.name for series in found.panels[0].series} == {line for line, _, _ in made.values()}
@@ -250,7 +250,7 @@ def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_
 
 def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -> None:
     other = make_target(lab.target.host, "fast")
-    lab.measure(10.0, 11.0, facts=FACTS | {"device.sda.serial": "A", "leg.0.device": "sda"})
+    lab.measure(10.0, 11.0, facts=FACTS | {"device.sda.serial": "A", "stream.0.device": "sda"})
     lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.sdb.serial": "B", "device.scheduler": "bfq"})
     made = compare(CompareQuery("iodepth", ("target",)))
     assert [series.name for series in made.panels[0].series] == ["a/fast", "a/scratch"]

@@ -95,7 +95,7 @@ def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: L
 def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000, direction: str = "read") -> None:
     Sample.objects.bulk_create(
         Sample(
-            attempt=result.leg_run.attempt, leg=0, second=second, direction=direction, at=START,
+            attempt=result.stream_run.attempt, stream=0, second=second, direction=direction, at=START,
             interval_ms=interval_ms, ios=count, bytes=4096 * count, runtime_ms=interval_ms, p99_ns=count * 10,
             latency=b"",
         )
@@ -159,16 +159,17 @@ def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatc
         time_lines(place_of(select(ENGINES)), "iops")
 
 
-def test_of_several_targets_at_once_a_second_is_that_of_all_legs(lab: Lab) -> None:
+def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) -> None:
     alone, together = lab.measure(10.0, at_once=1) + lab.measure(20.0, at_once=2)
     seconds(alone, {0: 100, 1: 200})
-    for leg, histogram in ((0, {1000: 900, 5000: 100}), (1, {1000: 999, 9000: 1})):
+    for stream, histogram in ((0, {1000: 900, 5000: 100}), (1, {1000: 999, 9000: 1})):
         Sample.objects.bulk_create(
             Sample(
-                attempt=together.leg_run.attempt, leg=leg, second=second, direction="read", at=START, interval_ms=1000,
-                ios=1000, bytes=4096000, runtime_ms=1000 + 1000 * leg, p99_ns=1, latency=pack(counts(histogram)),
+                attempt=together.stream_run.attempt, stream=stream, second=second, direction="read", at=START,
+                interval_ms=1000, ios=1000, bytes=4096000, runtime_ms=1000 + 1000 * stream, p99_ns=1,
+                latency=pack(counts(histogram)),
             )
-            for second in range(2 - leg)
+            for second in range(2 - stream)
         )  # fmt: skip
     selected = select(CompareQuery("iodepth", ("at_once",), baseline="1"))
     rates = {each.name: each.mean for each in time_lines(place_of(selected), "iops").series}

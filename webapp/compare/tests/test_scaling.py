@@ -23,9 +23,9 @@ def drives(db: None) -> list[Target]:
 def beside(results: list[Result], *further: Target) -> None:
     """These were measured on those as well."""
     FurtherTarget.objects.bulk_create(
-        FurtherTarget(trial=result.trial, leg=leg, target=target)
+        FurtherTarget(trial=result.trial, stream=stream, target=target)
         for result in results
-        for leg, target in enumerate(further, start=1)
+        for stream, target in enumerate(further, start=1)
     )
 
 

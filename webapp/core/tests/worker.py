@@ -17,20 +17,20 @@ from worker.contract.items import (
     DirectionSample,
     Finished,
     Item,
-    LegResult,
-    LegStarted,
     Outcome,
     Sample,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.orders import AnyOrder, queue_name
 from worker.contract.packing import pack
 from worker.contract.reports import AttemptReply, Batch, Report
 from worker.contract.signing import unseal
-from worker.contract.tests.examples import AT, BINS, LEG_RESULT
+from worker.contract.tests.examples import AT, BINS, STREAM_RESULT
 
 ACCEPTED = Accepted(at=AT, worker_version="0.1.0")
-STARTED = LegStarted(at=AT, leg=0, job_text="[leg0]\n", command=("fio", "-"))
-RESULT = msgspec.structs.replace(LEG_RESULT, samples=1)
+STARTED = StreamStarted(at=AT, stream=0, job_text="[stream0]\n", command=("fio", "-"))
+RESULT = msgspec.structs.replace(STREAM_RESULT, samples=1)
 DONE = Finished(at=AT + 61, outcome=Outcome.DONE)
 CANCELLED = Finished(at=AT + 61, outcome=Outcome.CANCELLED, code="cancelled", message="Cancelled at the server.")
 
@@ -39,9 +39,9 @@ def failed(code: str = "fio_error", message: str = "fio said no") -> Finished:
     return Finished(at=AT + 61, outcome=Outcome.FAILED, code=code, message=message)
 
 
-def sample(second: int = 0, leg: int = 0) -> Sample:
+def sample(second: int = 0, stream: int = 0) -> Sample:
     directions = (DirectionSample(direction=Direction.READ, ios=10, bytes=40960, runtime_ms=1000, latency=pack(BINS)),)
-    return Sample(leg=leg, second=second, at=AT + second, interval_ms=1000, directions=directions)
+    return Sample(stream=stream, second=second, at=AT + second, interval_ms=1000, directions=directions)
 
 
 def queued_envelopes(host: Host) -> list[str]:
@@ -71,6 +71,6 @@ def say(host: Host, attempt: Attempt | UUID | str, *batches: tuple[int, tuple[It
     return next(answer for answer in reply.attempts if answer.attempt == name)
 
 
-def run_to_the_end(host: Host, attempt: Attempt, *, result: LegResult = RESULT) -> AttemptReply:
+def run_to_the_end(host: Host, attempt: Attempt, *, result: StreamResult = RESULT) -> AttemptReply:
     """Everything a worker says of a trial that goes well, in one report."""
     return say(host, attempt, (1, (ACCEPTED,)), (2, (STARTED, sample())), (3, (result, DONE)))

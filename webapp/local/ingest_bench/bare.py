@@ -11,7 +11,7 @@ from webapp.results.models import Sample
 
 _DIRECTION = SECOND.directions[0]
 _LATENCY = _DIRECTION.latency
-_BARE_LEG = 1  # so that its rows do not meet those of real reports
+_BARE_STREAM = 1  # so that its rows do not meet those of real reports
 
 
 @csrf_exempt
@@ -19,7 +19,7 @@ def bare(_request: HttpRequest, attempt: UUID, second: int) -> HttpResponse:
     assert SECOND.device
     Sample.objects.create(
         attempt_id=attempt,
-        leg=_BARE_LEG,
+        stream=_BARE_STREAM,
         second=second,
         direction=_DIRECTION.direction.value,
         at=datetime.fromtimestamp(SECOND.at, tz=UTC),

@@ -21,14 +21,14 @@ from worker.contract.items import (
     Finished,
     Item,
     LatencyKind,
-    LegResult,
-    LegStarted,
     Observed,
     Outcome,
     Phase,
     Sample,
     Sensor,
     SensorKind,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.packing import pack
 from worker.contract.reports import Batch, Report
@@ -60,7 +60,7 @@ POINT = {
     "runtime": 60, "size": 16 << 20, "buffers": "incompressible", "scheduler": "none", "read_ahead_kb": 128,
 }  # fmt: skip
 SECOND = Sample(
-    leg=0, second=0, at=time.time(), interval_ms=1000,
+    stream=0, second=0, at=time.time(), interval_ms=1000,
     directions=(
         DirectionSample(
             direction=Direction.READ, ios=IOS, bytes=IOS * 4096, runtime_ms=1000, latency=pack(HISTOGRAM),
@@ -119,20 +119,20 @@ def _observed(at: float) -> Observed:
     return Observed(at=at, facts={f"device.nvme0n1.fact{n}": f"value {n}" for n in range(40)})
 
 
-def _started(at: float) -> LegStarted:
-    job = "[leg0]\nrw=randread\n" * 10
-    return LegStarted(at=at, leg=0, job_text=job, command=("fio", "-"), sensors=SENSORS, kernel_log=True)
+def _started(at: float) -> StreamStarted:
+    job = "[stream0]\nrw=randread\n" * 10
+    return StreamStarted(at=at, stream=0, job_text=job, command=("fio", "-"), sensors=SENSORS, kernel_log=True)
 
 
-def _result(at: float, seconds: int) -> LegResult:
+def _result(at: float, seconds: int) -> StreamResult:
     whole = Histogram(latency_ns=HISTOGRAM.latency_ns, counts=tuple(seconds * count for count in HISTOGRAM.counts))
     direction = DirectionResult(
         direction=Direction.READ, ios=IOS * seconds, bytes=IOS * 4096 * seconds, runtime_ms=1000 * seconds,
         iops=float(IOS), bytes_per_s=IOS * 4096.0, latency_kind=LatencyKind.LAT, latency_min_ns=20_000,
         latency_mean_ns=30_000, latency_max_ns=45_000, latency_stddev_ns=3_000, latency=pack(whole),
     )  # fmt: skip
-    return LegResult(
-        leg=0, started_at=at, ended_at=at + seconds, fio_version="fio-3.33", exit_code=0,
+    return StreamResult(
+        stream=0, started_at=at, ended_at=at + seconds, fio_version="fio-3.33", exit_code=0,
         fio_json=json.dumps({"fio version": "fio-3.33", "jobs": [{"filler": "x" * 8000}]}), stderr="",
         directions=(direction,), usr_cpu_percent=10, sys_cpu_percent=20, device=SECOND.device, samples=seconds,
     )  # fmt: skip
@@ -144,7 +144,7 @@ def make_players(count: int, *, running: bool) -> list[Player]:
 
     from webapp.core.tokens import new_token
     from webapp.hosts.models import Host, Target
-    from webapp.results.models import LegRun
+    from webapp.results.models import StreamRun
     from webapp.runs.models import Attempt, Trial
 
     now = timezone.now()
@@ -178,10 +178,10 @@ def make_players(count: int, *, running: bool) -> list[Player]:
     ]  # fmt: skip
     Attempt.objects.bulk_create(attempts)
     if running:
-        LegRun.objects.bulk_create(
-            LegRun(attempt=each, leg=leg, job_text="", command=[], started_at=now)
+        StreamRun.objects.bulk_create(
+            StreamRun(attempt=each, stream=stream, job_text="", command=[], started_at=now)
             for each in attempts
-            for leg in (0, 1)
+            for stream in (0, 1)
         )
     return [Player(plain, each.pk) for (plain, _), each in zip(secrets, attempts, strict=True)]
 

@@ -17,28 +17,28 @@ LINES = (
     "raid0 x4 chunk 64k / ext4",
     "raid0 x2 chunk 256k / xfs noatime",
     "raid0 x2 chunk 64k / xfs untold",
-    "4 legs of single / lvm stripe 64k",
-    "2 legs of raid1 x2 / lvm stripe 64k / ext4",
-    "2 legs of raid0 x2 chunk 64k / lvm stripe 128k / xfs",
-    "2 legs of raid1 x2 / md chunk 64k / xfs",
-    "2 legs of single / btrfs raid0",
-    "2 legs of single / btrfs raid1",
-    "3 legs of single / btrfs raid5",
-    "4 legs of single / btrfs raid10",
+    "4 drives / lvm stripe 64k",
+    "2 arrays of raid1 x2 / lvm stripe 64k / ext4",
+    "2 arrays of raid0 x2 chunk 64k / lvm stripe 128k / xfs",
+    "2 arrays of raid1 x2 / md chunk 64k / xfs",
+    "2 drives / btrfs raid0",
+    "2 drives / btrfs raid1",
+    "3 drives / btrfs raid5",
+    "4 drives / btrfs raid10",
     "single / f2fs",
     "raid0 x2 chunk 64k / f2fs",
     "single share 60% / jfs",
-    "2 legs of raid1 x2 share 50% / lvm stripe 64k / jfs",
+    "2 arrays of raid1 x2 share 50% / lvm stripe 64k / jfs",
 )
 SHORT = {"pattern": "randread", "engine": "psync", "block_size": "4k", "size": "8M", "runtime": "1s"}
 LONG = {**SHORT, "runtime": "600s"}
 # What stands when the worker is killed, and when the power is cut: every kind of layer in few layouts.
-KILLED = ("4 legs of single / btrfs raid10",)
+KILLED = ("4 drives / btrfs raid10",)
 CUT = (
-    "2 legs of raid1 x2 / lvm stripe 64k / xfs",
-    "2 legs of raid0 x2 chunk 64k share 60% / md chunk 128k / ext4",
+    "2 arrays of raid1 x2 / lvm stripe 64k / xfs",
+    "2 arrays of raid0 x2 chunk 64k share 60% / md chunk 128k / ext4",
 )
-TAKEN = "2 legs of single / btrfs raid1"
+TAKEN = "2 drives / btrfs raid1"
 THEIRS = "theirs"
 
 

@@ -19,7 +19,7 @@ from worker.tests.lab.drives import allow
 directory = Path(sys.argv[1])
 allow(directory, sys.argv[2])
 work = {"pattern": "randread", "block_bytes": 4096, "iodepth": 4, "runtime_s": 60, "prefill": False}
-trial = {"legs": [{"target": sys.argv[2], "workload": work}]}
+trial = {"streams": [{"target": sys.argv[2], "workload": work}]}
 (directory / "trial.json").write_text(json.dumps(trial))
 """
 

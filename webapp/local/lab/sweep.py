@@ -13,7 +13,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result
 from webapp.runs.models import Run
 
-SHAPES = ("single", "raid0 x4 chunk 64k", "4 legs of single / lvm stripe 64k")
+SHAPES = ("single", "raid0 x4 chunk 64k", "4 drives / lvm stripe 64k")
 FILE_SYSTEMS = ("xfs", "jfs")
 FACTORS = ("layout", "scheduler", "read_ahead_kb")
 DOCUMENT = PlanDocument(

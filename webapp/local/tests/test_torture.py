@@ -14,7 +14,7 @@ from webapp.local.state import CLONE
 from webapp.local.torture.deal import deal
 from webapp.local.torture.kinds import KINDS
 from webapp.local.torture.rules import RULES
-from webapp.results.models import LegRun
+from webapp.results.models import StreamRun
 from webapp.runs.models import Attempt, Run, Trial
 
 FIXED_SEED = "7"
@@ -95,8 +95,8 @@ def test_its_witness_sees_a_trial_recorded_never_or_twice(ended_run: Run) -> Non
 def test_its_witness_sees_a_missing_second(ended_run: Run) -> None:
     Trial.objects.update(state="done")
     attempt = an_attempt(ended_run, "done")
-    LegRun.objects.create(
-        attempt=attempt, leg=0, job_text="", command=[], started_at=timezone.now(), samples_sent=1
+    StreamRun.objects.create(
+        attempt=attempt, stream=0, job_text="", command=[], started_at=timezone.now(), samples_sent=1
     )  # fmt: skip
     assert "seconds missing or too many" in broken_rules(ended_run)
 

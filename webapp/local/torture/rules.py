@@ -27,16 +27,16 @@ RULES = {
     "seconds missing or too many": """
         select t.index + 1, l.samples_sent, count(distinct s.second), max(s.second) from runs_trial t
         join runs_attempt a on a.trial_id = t.id and a.state = 'done'
-        join results_legrun l on l.attempt_id = a.id
-        left join results_sample s on s.attempt_id = a.id and s.leg = l.leg
+        join results_streamrun l on l.attempt_id = a.id
+        left join results_sample s on s.attempt_id = a.id and s.stream = l.stream
         where t.run_id = %(run)s group by t.index, l.id
         having count(distinct s.second) > l.samples_sent or max(s.second) >= l.samples_sent
         or count(s.second) = 0""",
     "samples that do not add up to the result": """
         select t.index + 1, r.direction, r.ios, sum(s.ios) from results_result r
         join runs_trial t on t.id = r.trial_id
-        join results_legrun l on l.id = r.leg_run_id
-        left join results_sample s on s.attempt_id = l.attempt_id and s.leg = l.leg and s.direction = r.direction
+        join results_streamrun l on l.id = r.stream_run_id
+        left join results_sample s on s.attempt_id = l.attempt_id and s.stream = l.stream and s.direction = r.direction
         where r.run_id = %(run)s group by t.index, r.id
         having sum(s.ios) is distinct from r.ios or sum(s.bytes) is distinct from r.bytes""",
     "setting that the server says was left": """

@@ -1,13 +1,11 @@
 """Runs that end are announced once, in words."""
 
 from datetime import timedelta
-from importlib import import_module
 from io import StringIO
 from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
@@ -108,20 +106,6 @@ def test_one_that_cannot_be_announced_keeps_none_from_it(monkeypatch: pytest.Mon
     assert [notice.payload["run"] for notice in Notice.objects.all()] == [good.number]
     bad.refresh_from_db()
     assert bad.announced_at is None
-
-
-def test_runs_that_ended_before_are_not_announced() -> None:
-    """The statement of the migration."""
-    a_subscription()
-    before, going_on = an_ended_run(RunState.DONE, ["done"]), a_run(a_target(), state=RunState.RUNNING)
-    migration = import_module("webapp.runs.migrations.0012_run_announced_at").Migration
-    with connection.cursor() as cursor:
-        cursor.execute(migration.operations[-1].sql)
-    announce_ended_runs()
-    assert not Notice.objects.exists()
-    before.refresh_from_db()
-    going_on.refresh_from_db()
-    assert (before.announced_at, going_on.announced_at) == (before.ended_at, None)
 
 
 def test_set_up_makes_beat_tick_every_five_seconds_and_drop_what_is_late() -> None:

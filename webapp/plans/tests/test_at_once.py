@@ -143,7 +143,7 @@ def test_a_group_is_a_place_of_its_own_in_the_order() -> None:
     assert [t.target_ids for t in expand(listed, drives(2), seed=1).trials] == [("a0",), ("a1",), ("a0", "a1")]
 
 
-def test_time_counts_once_and_bytes_for_every_leg() -> None:
+def test_time_counts_once_and_bytes_for_every_stream() -> None:
     made = expanded("2", drives(2), {"pattern": "randwrite", "amount": "64M"})
     assert destroys(made.trials[0].workload, made.trials[0].kind)
     assert written_most(made) == {"a0": 64 * MIB, "a1": 64 * MIB}

@@ -87,7 +87,7 @@ def test_it_knows_the_room_on_each_layout() -> None:
 
 
 def test_a_layout_is_shown_with_its_commands_and_what_is_aligned() -> None:
-    shown = layout_plan(parse("2 legs of raid5 x3 chunk 64k / lvm stripe 64k"), "a/rack", pool(6).drives)
+    shown = layout_plan(parse("2 arrays of raid5 x3 chunk 64k / lvm stripe 64k"), "a/rack", pool(6).drives)
     assert [drive.name for drive in shown.drives] == [f"a/d{n}" for n in range(6)]
     assert shown.misaligned
     assert (shown.usable_bytes, shown.width_bytes) == (40 * GIB, 128 * 1024)

@@ -13,7 +13,7 @@ from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, point_key, settings_of, with_defaults, workload_of
 from webapp.plans.values import Value
-from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Trial, TrialState
 
 START = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
@@ -81,12 +81,12 @@ class Lab:
         """One trial for each value of IOPS, all at one point."""
         at = target or self.target
         point = make_point(**levels)
-        legs = [self._leg(at, point, repeat, state, facts, fio) for repeat in range(1, len(values) + 1)]
-        return [_result(leg, value, direction, invalid) for leg, value in zip(legs, values, strict=True)]
+        streams = [self._stream(at, point, repeat, state, facts, fio) for repeat in range(1, len(values) + 1)]
+        return [_result(stream, value, direction, invalid) for stream, value in zip(streams, values, strict=True)]
 
-    def _leg(
+    def _stream(
         self, at: Target, point: dict[str, Value], repeat: int, state: str, facts: dict[str, str] | None, fio: str
-    ) -> LegRun:
+    ) -> StreamRun:
         index = self.run.trials.count()
         trial = Trial.objects.create(
             run=self.run, index=index, repeat=repeat, part="a", host=at.host, target=at, point=point,
@@ -96,8 +96,8 @@ class Lab:
         attempt = Attempt.objects.create(
             kind="trial", run=self.run, trial=trial, host=at.host, state=AttemptState.DONE, lease_until=START
         )
-        return LegRun.objects.create(
-            attempt=attempt, leg=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version=fio,
+        return StreamRun.objects.create(
+            attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version=fio,
             configuration=_configuration(FACTS if facts is None else facts),
             started_at=START + timedelta(seconds=index), fio_json=zlib.compress(b'{"fio version": "fio-3.33"}'),
         )  # fmt: skip
@@ -113,12 +113,12 @@ def _configuration(facts: dict[str, str]) -> Configuration:
     return Configuration.objects.get_or_create(digest=digest, defaults={"facts": facts})[0]
 
 
-def _result(leg: LegRun, iops: float, direction: str, invalid: bool) -> Result:
-    trial = leg.attempt.trial
+def _result(stream: StreamRun, iops: float, direction: str, invalid: bool) -> Result:
+    trial = stream.attempt.trial
     assert trial is not None
     return Result.objects.create(
-        trial=trial, leg_run=leg, direction=direction, run=trial.run, host=trial.host, target=trial.target,
-        point=trial.point, point_key=trial.point_key, measured_at=leg.started_at, ios=int(iops * 3),
+        trial=trial, stream_run=stream, direction=direction, run=trial.run, host=trial.host, target=trial.target,
+        point=trial.point, point_key=trial.point_key, measured_at=stream.started_at, ios=int(iops * 3),
         bytes=int(iops * 3 * 4096), runtime_ms=3000, iops=iops, bytes_per_s=iops * 4096, latency_kind="lat",
         latency_min_ns=1000, latency_mean_ns=1e9 / iops, latency_max_ns=9e9, latency_stddev_ns=500, p50_ns=2000,
         p95_ns=3000, p99_ns=4000, p999_ns=None, latency=b"", invalid=invalid,
@@ -128,7 +128,7 @@ def _result(leg: LegRun, iops: float, direction: str, invalid: bool) -> Result:
 def add_samples(attempt: Attempt, seconds: int) -> None:
     Sample.objects.bulk_create(
         Sample(
-            attempt=attempt, leg=0, second=second, direction="read", at=START + timedelta(seconds=second + 1),
+            attempt=attempt, stream=0, second=second, direction="read", at=START + timedelta(seconds=second + 1),
             interval_ms=1000, ios=100 + second, bytes=4096 * (100 + second), runtime_ms=1000, latency=b"",
         )
         for second in range(seconds)

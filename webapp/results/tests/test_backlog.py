@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from webapp.core.tests.factories import a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, sample, say
 from webapp.hosts.models import Host
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, Move, TargetLock
 from webapp.runs.tasks import dispatch_all
@@ -59,15 +59,18 @@ def test_it_keeps_the_same_of_a_trial_at_once_as_of_one_bit_by_bit(attempt: Atte
 
 def _kept(attempt: Attempt) -> list[object]:
     attempt.refresh_from_db()
-    legs = LegRun.objects.filter(attempt=attempt).defer("attempt")
+    streams = StreamRun.objects.filter(attempt=attempt).defer("attempt")
     moves = Move.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "reason")
     return [
         (attempt.state, attempt.confirmed_seq, attempt.phase, None in (attempt.accepted_at, attempt.started_at)),
-        [(leg.leg, leg.started_at, leg.ended_at, leg.fio_version, bytes(leg.fio_json)) for leg in legs],
-        [bytes(leg.directions) for leg in legs],
+        [
+            (stream.stream, stream.started_at, stream.ended_at, stream.fio_version, bytes(stream.fio_json))
+            for stream in streams
+        ],
+        [bytes(stream.directions) for stream in streams],
         list(moves),
         list(Sample.objects.filter(attempt=attempt).values_list("second", "ios", "at").order_by("second")),
-        list(Result.objects.filter(leg_run__attempt=attempt).values_list("direction", "ios", "iops", "p50_ns")),
+        list(Result.objects.filter(stream_run__attempt=attempt).values_list("direction", "ios", "iops", "p50_ns")),
     ]
 
 

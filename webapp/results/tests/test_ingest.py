@@ -24,7 +24,7 @@ from webapp.core.tests.worker import (
 )  # fmt: skip
 from webapp.hosts.models import Host
 from webapp.results.ingest import take_report
-from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.dispatch import dispatch_host, request_inventory
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
@@ -36,7 +36,6 @@ from worker.contract.items import (
     Item,
     KernelLine,
     KernelLog,
-    LegStarted,
     Observed,
     Phase,
     ReadingMoment,
@@ -44,6 +43,7 @@ from worker.contract.items import (
     SensorKind,
     SettingRecord,
     SettingRestored,
+    StreamStarted,
 )
 from worker.contract.packing import unpack
 from worker.contract.reports import Batch, Report
@@ -52,7 +52,7 @@ from worker.contract.tests.examples import AT, BINS, ITEMS, SAMPLE
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED)
 SAMPLE_COLUMNS = (
-    "attempt_id", "second", "leg", "direction", "at", "interval_ms", "ios", "bytes", "runtime_ms",
+    "attempt_id", "second", "stream", "direction", "at", "interval_ms", "ios", "bytes", "runtime_ms",
     "p50_ns", "p99_ns", "p999_ns", "latency", "utilisation_percent", "queue_depth", "beside",
 )  # fmt: skip
 
@@ -85,9 +85,9 @@ def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
     assert state(attempt) == ("running", "running")
     say(attempt.host, attempt, (3, (Phase(at=AT, name="run", percent=50.4), RESULT, DONE)))
     assert state(attempt) == ("done", "done")
-    leg, result = LegRun.objects.get(), Result.objects.get()
-    assert leg.configuration == Configuration.objects.get()
-    assert (leg.fio_version, leg.exit_code, bytes(leg.directions)) == ("fio-3.33", 0, b"")
+    stream, result = StreamRun.objects.get(), Result.objects.get()
+    assert stream.configuration == Configuration.objects.get()
+    assert (stream.fio_version, stream.exit_code, bytes(stream.directions)) == ("fio-3.33", 0, b"")
     assert attempt.phase == "run 50 %"
     assert SettingChange.objects.get().asked == "none"
     assert unpack(result.latency) == BINS
@@ -99,7 +99,7 @@ def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
 def test_it_links_a_configuration_observed_in_an_earlier_report(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, (ACCEPTED, Observed(at=AT, facts={"a": "b"}))))
     say(attempt.host, attempt, (2, (STARTED,)))
-    assert LegRun.objects.get().configuration
+    assert StreamRun.objects.get().configuration
 
 
 def test_it_ignores_a_batch_that_it_has(attempt: Attempt) -> None:
@@ -171,7 +171,7 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
     [
         ((ACCEPTED, sample()), "not started"),
         ((ACCEPTED, RESULT), "not started"),
-        ((*BEGUN, sample(leg=3)), "leg 3"),
+        ((*BEGUN, sample(stream=3)), "stream 3"),
         ((*BEGUN, sample(), sample()), "sample_pkey"),
         ((*BEGUN, STARTED), "started before"),
         ((*BEGUN, RESULT, RESULT), "second result"),
@@ -260,7 +260,7 @@ def test_it_tries_again_what_a_killed_worker_left(attempt: Attempt) -> None:
     assert attempt.trial
     attempt.trial.refresh_from_db()
     assert attempt.trial.state == TrialState.DONE
-    assert Result.objects.get().leg_run.attempt == again
+    assert Result.objects.get().stream_run.attempt == again
 
 
 def test_it_passes_on_a_cancellation(attempt: Attempt) -> None:
@@ -388,7 +388,7 @@ def test_it_sends_a_close_run_order_again_that_was_broken_off(attempt: Attempt, 
     assert Run.objects.get().state == RunState.DONE
 
 
-def with_sensors(*names: str) -> LegStarted:
+def with_sensors(*names: str) -> StreamStarted:
     return replace(STARTED, sensors=tuple(Sensor(kind=SensorKind.TEMPERATURE, name=name) for name in names))
 
 
@@ -398,7 +398,7 @@ def test_it_keeps_what_the_host_did_beside_the_io(attempt: Attempt, more: tuple[
     both = (*SAMPLE.directions, replace(SAMPLE.directions[0], direction=Direction.WRITE))
     said = (replace(sample(0), directions=both, beside=(31.5, None)), replace(sample(1), beside=()))
     say(attempt.host, attempt, (2, (*said, *more)))
-    assert LegRun.objects.get().sensors == [["temperature", "sda"], ["temperature", "sdb"]]
+    assert StreamRun.objects.get().sensors == [["temperature", "sda"], ["temperature", "sdb"]]
     kept = Sample.objects.order_by("second", "direction").values_list("second", "direction", "beside")
     assert list(kept) == [(0, "read", [31.5, None]), (0, "write", None), (1, "read", None)]
 

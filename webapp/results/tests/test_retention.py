@@ -12,7 +12,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_host, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.plans.models import PlanVersion
-from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.results.retention import delete_orphans, delete_run, thin_samples
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch import dispatch_host
@@ -68,7 +68,7 @@ def test_it_deletes_a_run_whole_and_no_other(run: Run) -> None:
     delete_run(run=run, by=a_user("ann"))
     assert list(Run.objects.all()) == [other]
     assert Trial.objects.get().run == other
-    for table in (Attempt, LegRun, Result, Sample):
+    for table in (Attempt, StreamRun, Result, Sample):
         assert not table.objects.exists()
     assert PlanVersion.objects.count() == 2
     entry = AuditEntry.objects.get(action="run.delete")
@@ -85,7 +85,7 @@ def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:
 def test_it_deletes_only_configurations_that_nothing_leads_to(run: Run) -> None:
     for digest in ("used", "observed", "unused"):
         Configuration.objects.create(digest=digest, facts={})
-    LegRun.objects.update(configuration_id="used")
+    StreamRun.objects.update(configuration_id="used")
     Attempt.objects.filter(kind="trial").update(configuration_digest="observed")
     assert delete_orphans() == 1
     assert set(Configuration.objects.values_list("digest", flat=True)) == {"used", "observed"}

@@ -60,7 +60,7 @@ def test_it_filters_by_place_and_by_any_factor(lab: Lab, query: str, values: lis
 
 def test_a_configuration_is_named_by_the_beginning_of_its_digest(lab: Lab) -> None:
     lab.measure(7.0, facts={"kernel.release": "9"})
-    digest = Result.objects.select_related("leg_run").get(iops=7.0).leg_run.configuration_id
+    digest = Result.objects.select_related("stream_run").get(iops=7.0).stream_run.configuration_id
     assert digest is not None
     assert asked(f"configuration={digest[:10]}") == [7.0]
 
@@ -142,7 +142,7 @@ def test_a_series_goes_on_after_a_second(lab: Lab) -> None:
 
 
 def test_fio_json_is_unpacked(lab: Lab) -> None:
-    assert fio_json(Result.objects.latest("pk").leg_run) == '{"fio version": "fio-3.33"}'
+    assert fio_json(Result.objects.latest("pk").stream_run) == '{"fio version": "fio-3.33"}'
 
 
 def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:

@@ -1,4 +1,4 @@
-"""What several legs measured, put together: as if fio had counted all of it in one job."""
+"""What several streams measured, put together: as if fio had counted all of it in one job."""
 
 import random
 from collections import Counter
@@ -33,11 +33,13 @@ def measured(latencies: list[int], runtime_ms: int = 1000, direction: Direction 
     )
 
 
-def test_three_legs_are_what_all_their_ios_are() -> None:
+def test_three_streams_are_what_all_their_ios_are() -> None:
     chance = random.Random(7)
-    legs = [[chance.randrange(1000, 1000 * top) for _ in range(count)] for top, count in ((5, 400), (50, 90), (9, 1))]
-    whole = measured([each for leg in legs for each in leg])
-    (found,) = summed([(measured(leg),) for leg in legs])
+    streams = [
+        [chance.randrange(1000, 1000 * top) for _ in range(count)] for top, count in ((5, 400), (50, 90), (9, 1))
+    ]
+    whole = measured([each for stream in streams for each in stream])
+    (found,) = summed([(measured(stream),) for stream in streams])
     assert (found.ios, found.bytes) == (whole.ios, whole.bytes) == (491, 491 * 4096)
     assert (found.latency_min_ns, found.latency_max_ns) == (whole.latency_min_ns, whole.latency_max_ns)
     assert found.latency_mean_ns == pytest.approx(whole.latency_mean_ns)
@@ -51,14 +53,14 @@ def test_rates_add_up_each_over_its_own_time() -> None:
     assert (found.iops, found.bytes_per_s, found.runtime_ms) == (125, 125 * 4096, 4000)
 
 
-def test_directions_stay_apart_and_one_leg_is_what_it_is() -> None:
+def test_directions_stay_apart_and_one_stream_is_what_it_is() -> None:
     read, write = measured([10, 20]), measured([30], direction=Direction.WRITE)
     assert summed([(read, write)]) == (read, write)
     found = summed([(read, write), (read,)])
     assert [(each.direction, each.ios) for each in found] == [(Direction.READ, 4), (Direction.WRITE, 1)]
 
 
-def test_a_leg_without_an_io_is_no_latency_of_zero() -> None:
+def test_a_stream_without_an_io_is_no_latency_of_zero() -> None:
     nothing = replace(measured([1]), ios=0, iops=0, latency_min_ns=0, latency_mean_ns=0, latency_max_ns=0, latency=b"")
     (found,) = summed([(measured([10, 20]),), (nothing,)])
     assert (found.latency_min_ns, found.latency_mean_ns) == (10, 15)

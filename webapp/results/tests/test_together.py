@@ -48,18 +48,18 @@ def test_it_takes_what_several_hosts_say_in_one_transaction(attempts: list[Attem
     ]  # fmt: skip
     assert (Sample.objects.count(), Result.objects.count(), _transactions()) == (3, 1, 1)
     kept = Result.objects.get()
-    assert (kept.leg_run.attempt_id, kept.target_id) == (
+    assert (kept.stream_run.attempt_id, kept.target_id) == (
         attempts[0].pk,
         attempts[0].trial and attempts[0].trial.target_id,
     )
 
 
-def test_it_goes_on_with_legs_that_began_in_earlier_reports(attempts: list[Attempt]) -> None:
+def test_it_goes_on_with_streams_that_began_in_earlier_reports(attempts: list[Attempt]) -> None:
     take([piece(attempt, ACCEPTED, STARTED, sample(0)) for attempt in attempts])
     take([piece(attempt, sample(1), RESULT, DONE, seq=2) for attempt in attempts])
     assert states() == [AttemptState.DONE] * 3
     assert (Sample.objects.count(), Result.objects.count()) == (6, 3)
-    assert not any(bytes(result.leg_run.directions) for result in Result.objects.all())
+    assert not any(bytes(result.stream_run.directions) for result in Result.objects.all())
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def lab() -> Lab:
 
 def attempt(lab: Lab, iops: float = 1000.0, direction: str = "write") -> Attempt:
     (result,) = lab.measure(iops, direction=direction)
-    return result.leg_run.attempt
+    return result.stream_run.attempt
 
 
 def read(at: Attempt, moment: str, kernel: int | None = None, **told: Any) -> DriveReading:
@@ -200,8 +200,8 @@ def test_a_drive_is_told_with_those_targets_at_once_that_lie_on_it(lab: Lab) -> 
     lab.target.save()
     second = make_target(lab.target.host, "nvme1", "block", lock_keys=["eui.2"])
     (result,) = lab.measure(1000.0, direction="write", at_once=2)
-    FurtherTarget.objects.create(trial=result.trial, leg=1, target=second)
+    FurtherTarget.objects.create(trial=result.trial, stream=1, target=second)
     for drive in ("eui.1", "eui.2"):
         for moment, kernel in (("before", 0), ("after", 9)):
-            read(result.leg_run.attempt, moment, kernel, drive=drive, device=drive)
+            read(result.stream_run.attempt, moment, kernel, drive=drive, device=drive)
     assert [(each.targets, each.together) for each in wear_of(lab.run)] == [(("a/nvme0",), 2), (("a/nvme1",), 2)]

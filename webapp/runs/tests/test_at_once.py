@@ -13,9 +13,9 @@ from webapp.core.tests.factories import DOCUMENT, a_drive, a_host, a_user, a_ver
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, queued_orders, run_to_the_end, sample, say
 from webapp.hosts.models import Host, Target
 from webapp.plans.document import Order, Part
-from webapp.results.legs import legs_of
 from webapp.results.listing import listed
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import Result, Sample, StreamRun
+from webapp.results.streams import streams_of
 from webapp.runs.again import run_again
 from webapp.runs.arming import overwritten
 from webapp.runs.dispatch import dispatch_host
@@ -27,14 +27,14 @@ from webapp.runs.waiting import queues
 from worker.contract.items import Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply
-from worker.contract.tests.examples import LEG
+from worker.contract.tests.examples import STREAM
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 SECOND_RESULT = replace(
-    RESULT, leg=1, started_at=RESULT.started_at + 0.25, ended_at=RESULT.ended_at + 1,
+    RESULT, stream=1, started_at=RESULT.started_at + 0.25, ended_at=RESULT.ended_at + 1,
     directions=tuple(replace(each, ios=3 * each.ios, iops=3 * each.iops) for each in RESULT.directions),
 )  # fmt: skip
-BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED, replace(STARTED, leg=1), sample(), sample(leg=1))
+BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED, replace(STARTED, stream=1), sample(), sample(stream=1))
 
 
 @pytest.fixture
@@ -80,28 +80,28 @@ def test_groups_are_made_as_targets_were_chosen_and_made_again(host: Host, drive
     assert names(run_again(run=run, by=None)) == names(run)
 
 
-def test_the_order_has_a_leg_for_each_target(host: Host, drives: list[Target]) -> None:
+def test_the_order_has_a_stream_for_each_target(host: Host, drives: list[Target]) -> None:
     run = started(drives[:2])
     (order,) = queued_orders(host)
     assert isinstance(order, TrialOrder)
-    assert [(leg.number, leg.target.id) for leg in order.legs] == [(0, "nvme2"), (1, "nvme0")]
-    assert order.legs[0].workload == order.legs[1].workload
-    assert order.total_limit_s == total_limit_s(order.legs[0].workload, 2)
+    assert [(stream.number, stream.target.id) for stream in order.streams] == [(0, "nvme2"), (1, "nvme0")]
+    assert order.streams[0].workload == order.streams[1].workload
+    assert order.total_limit_s == total_limit_s(order.streams[0].workload, 2)
     assert set(TargetLock.objects.values_list("lock_key", flat=True)) == keys_of(run.trials.get())
 
 
-def test_settings_are_wished_for_every_leg_and_those_of_the_host_once(host: Host, drives: list[Target]) -> None:
+def test_settings_are_wished_for_every_stream_and_those_of_the_host_once(host: Host, drives: list[Target]) -> None:
     attempt = dispatched(started(drives[:2]))
     assert attempt.trial
     Trial.objects.filter(pk=attempt.trial.pk).update(settings={"scheduler": "none", "vm.dirty_ratio": "20"})
     order = order_for(Attempt.objects.get(pk=attempt.pk))
     assert isinstance(order, TrialOrder)
-    wished = [(wish.name, wish.leg) for wish in order.settings]
+    wished = [(wish.name, wish.stream) for wish in order.settings]
     assert wished == [("scheduler", 0), ("scheduler", 1), ("vm.dirty_ratio", 0)]
 
 
-def test_how_long_a_leg_may_take_reckons_with_a_drive_that_all_share() -> None:
-    work = replace(LEG.workload, amount_bytes=10**9, runtime_s=None, size_bytes=10**9, prefill=True)
+def test_how_long_a_stream_may_take_reckons_with_a_drive_that_all_share() -> None:
+    work = replace(STREAM.workload, amount_bytes=10**9, runtime_s=None, size_bytes=10**9, prefill=True)
     assert total_limit_s(work, 2) - total_limit_s(work) == 2000
 
 
@@ -143,7 +143,7 @@ def test_all_its_drives_are_to_be_armed(drives: list[Target]) -> None:
 # ---- taken in
 
 
-def test_its_result_is_the_sum_of_its_legs(host: Host, drives: list[Target]) -> None:
+def test_its_result_is_the_sum_of_its_streams(host: Host, drives: list[Target]) -> None:
     run = started(drives[:2])
     attempt = dispatched(run)
     assert to_the_end(host, attempt, RESULT, SECOND_RESULT).refusal is None
@@ -154,20 +154,20 @@ def test_its_result_is_the_sum_of_its_legs(host: Host, drives: list[Target]) -> 
     assert (result.ios, result.iops) == (4 * measured.ios, 4 * measured.iops)
     assert result.bytes == 2 * measured.bytes
     assert result.latency_mean_ns == pytest.approx(measured.latency_mean_ns)
-    assert (result.target, result.leg_run.leg) == (drives[0], 0)
+    assert (result.target, result.stream_run.stream) == (drives[0], 0)
     assert result.measured_at.timestamp() == pytest.approx(SECOND_RESULT.ended_at)
     assert result.place == f"{host}/nvme2 + nvme0"
-    assert set(Sample.objects.filter(attempt=attempt).values_list("leg", flat=True)) == {0, 1}
+    assert set(Sample.objects.filter(attempt=attempt).values_list("stream", flat=True)) == {0, 1}
     assert not TargetLock.objects.exists()
 
 
-def test_what_each_leg_measured_stays(host: Host, drives: list[Target]) -> None:
+def test_what_each_stream_measured_stays(host: Host, drives: list[Target]) -> None:
     run = started(drives[:2])
     to_the_end(host, dispatched(run), SECOND_RESULT, RESULT)
     trial = Trial.objects.get(run=run)
-    table = legs_of(trial, list(Result.objects.filter(trial=trial)))
+    table = streams_of(trial, list(Result.objects.filter(trial=trial)))
     assert table
-    assert [(row.leg, row.target, row.share_percent) for row in table.rows] == [
+    assert [(row.stream, row.target, row.share_percent) for row in table.rows] == [
         (0, f"{host}/nvme2", 25.0),
         (1, f"{host}/nvme0", 75.0),
     ]
@@ -179,33 +179,33 @@ def test_what_each_leg_measured_stays(host: Host, drives: list[Target]) -> None:
 def test_a_trial_of_one_target_keeps_its_figures_once(host: Host, drives: list[Target]) -> None:
     run = started(drives[:1], at_once="1")
     run_to_the_end(host, dispatched(run))
-    assert bytes(LegRun.objects.get(attempt__run=run).directions) == b""
-    assert legs_of(run.trials.get(), list(run.results.all())) is None
+    assert bytes(StreamRun.objects.get(attempt__run=run).directions) == b""
+    assert streams_of(run.trials.get(), list(run.results.all())) is None
 
 
-@pytest.mark.parametrize("leg", [2, 15])
-def test_a_leg_that_is_not_in_the_order_is_refused(host: Host, drives: list[Target], leg: int) -> None:
+@pytest.mark.parametrize("stream", [2, 15])
+def test_a_stream_that_is_not_in_the_order_is_refused(host: Host, drives: list[Target], stream: int) -> None:
     attempt = dispatched(started(drives[:2]))
-    reply = say(host, attempt, (1, (ACCEPTED, STARTED, replace(STARTED, leg=leg))))
+    reply = say(host, attempt, (1, (ACCEPTED, STARTED, replace(STARTED, stream=stream))))
     assert reply.refusal
-    assert f"Leg {leg} is not in the order" in reply.refusal.message
+    assert f"Stream {stream} is not in the order" in reply.refusal.message
 
 
 @pytest.mark.parametrize(("said", "missing"), [((RESULT,), 1), ((SECOND_RESULT,), 0)], ids=["the second", "the first"])
-def test_it_is_not_done_without_a_result_of_every_leg(
+def test_it_is_not_done_without_a_result_of_every_stream(
     host: Host, drives: list[Target], said: tuple[Item, ...], missing: int
 ) -> None:
     run = started(drives[:2])
     reply = to_the_end(host, dispatched(run), *said)
     assert reply.refusal
-    assert f"no result of leg {missing}" in reply.refusal.message
+    assert f"no result of stream {missing}" in reply.refusal.message
     assert not Result.objects.filter(run=run).exists()
 
 
-def test_a_leg_that_never_started_is_missed(host: Host, drives: list[Target]) -> None:
+def test_a_stream_that_never_started_is_missed(host: Host, drives: list[Target]) -> None:
     reply = run_to_the_end(host, dispatched(started(drives[:2])))
     assert reply.refusal
-    assert "no result of leg 1" in reply.refusal.message
+    assert "no result of stream 1" in reply.refusal.message
 
 
 # ---- shown
@@ -216,7 +216,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     run = started(drives[:2], at_once="1, 2")
     for trial in run.trials.order_by("index"):
         attempt = trial.attempts.get()
-        if trial.leg_count == 1:
+        if trial.stream_count == 1:
             run_to_the_end(host, attempt)
         else:
             to_the_end(host, attempt, RESULT, SECOND_RESULT)
@@ -232,10 +232,10 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     whole = f"{host}/nvme2 + nvme0"
     page = client.get(f"/runs/{run.number}/trials/3/").content.decode()
     assert whole in page
-    assert "a leg each, started together" in page
+    assert "a stream each, started together" in page
     assert "75" in page
-    assert "The last leg started 0.250 s after the first" in page
-    assert "a leg each" not in client.get(f"/runs/{run.number}/trials/1/").content.decode()
+    assert "The last stream started 0.250 s after the first" in page
+    assert "a stream each" not in client.get(f"/runs/{run.number}/trials/1/").content.decode()
     assert "nvme2 + nvme0" in client.get(f"/runs/{run.number}/").content.decode()
     assert whole in client.get("/results/").content.decode()
     compared = client.get(f"/compare/?run={run.number}", follow=True)
@@ -243,23 +243,23 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     assert "Targets at once" in compared.content.decode()
     told = client.get(f"/api/v1/trials/{run.trials.get(index=2).pk}").json()
     assert (told["target"], told["results"][0]["target"]) == (whole, whole)
-    assert [leg["target"] for leg in told["legs"]] == [f"{host}/nvme2", f"{host}/nvme0"]
+    assert [stream["target"] for stream in told["streams"]] == [f"{host}/nvme2", f"{host}/nvme0"]
     assert "nvme2 + nvme0" in client.get(f"/results.csv?run={run.number}").getvalue().decode()
 
 
-def test_an_ordinary_second_of_both_legs_is_one_statement(host: Host, drives: list[Target]) -> None:
+def test_an_ordinary_second_of_both_streams_is_one_statement(host: Host, drives: list[Target]) -> None:
     attempt = dispatched(started(drives[:2]))
     say(host, attempt, (1, BEGUN))
-    say(host, attempt, (2, (sample(1), sample(1, leg=1))))
+    say(host, attempt, (2, (sample(1), sample(1, stream=1))))
     with CaptureQueriesContext(connection) as queries:
-        say(host, attempt, (3, (sample(2), sample(2, leg=1))))
+        say(host, attempt, (3, (sample(2), sample(2, stream=1))))
     assert len(queries) == 1, [query["sql"] for query in queries]
     assert Sample.objects.filter(attempt=attempt).count() == 6
 
 
-def test_a_second_of_a_leg_that_has_not_started_is_refused(host: Host, drives: list[Target]) -> None:
+def test_a_second_of_a_stream_that_has_not_started_is_refused(host: Host, drives: list[Target]) -> None:
     attempt = dispatched(started(drives[:2]))
     say(host, attempt, (1, (ACCEPTED, STARTED, sample())))
-    reply = say(host, attempt, (2, (sample(1), sample(1, leg=1))))
+    reply = say(host, attempt, (2, (sample(1), sample(1, stream=1))))
     assert reply.refusal
-    assert "leg 1, which has not started" in reply.refusal.message
+    assert "stream 1, which has not started" in reply.refusal.message

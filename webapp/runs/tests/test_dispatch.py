@@ -91,8 +91,8 @@ def test_it_sends_the_trial_as_it_was_planned() -> None:
     (order,) = queued_orders(target.host)
     assert isinstance(order, TrialOrder)
     assert (order.run, order.trial) == (str(run.pk), str(attempt.trial_id))
-    assert order.legs[0].target.serial == target.serial
-    assert order.legs[0].workload.pattern is Pattern.RANDWRITE
+    assert order.streams[0].target.serial == target.serial
+    assert order.streams[0].workload.pattern is Pattern.RANDWRITE
     assert [(wish.name, wish.value) for wish in order.settings] == [("scheduler", "none")]
     assert order.arming
     assert (order.arming.serials, order.arming.by) == ((target.serial,), "system")

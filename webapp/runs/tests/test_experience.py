@@ -52,7 +52,7 @@ def at_once(run: Run, *further: Target) -> None:
     """All its trials used these at the same time."""
     for trial in run.trials.all():
         FurtherTarget.objects.bulk_create(
-            FurtherTarget(trial=trial, leg=1 + n, target=t) for n, t in enumerate(further)
+            FurtherTarget(trial=trial, stream=1 + n, target=t) for n, t in enumerate(further)
         )
 
 

@@ -61,7 +61,7 @@ def test_every_drive_of_the_largest_layout_must_be_armed(rack: tuple[Target, lis
 def test_a_host_says_what_layouts_it_cannot_build(rack: tuple[Target, list[Target]]) -> None:
     pool, drives = rack
     with pytest.raises(StartRefused, match=r"layouts with btrfs; .*: layouts with lvm"):
-        start(pool, "2 legs of single / btrfs, 2 legs of single / lvm stripe 64k", drives)
+        start(pool, "2 drives / btrfs, 2 drives / lvm stripe 64k", drives)
 
 
 def test_its_order_names_every_drive_and_its_serial(rack: tuple[Target, list[Target]]) -> None:
@@ -73,7 +73,7 @@ def test_its_order_names_every_drive_and_its_serial(rack: tuple[Target, list[Tar
     assert isinstance(order, TrialOrder)
     assert order.layout
     assert [(d.id, d.serial) for d in order.layout.drives] == [(d.slug, d.serial) for d in drives[:2]]
-    assert (order.legs[0].target.id, order.legs[0].target.kind) == ("rack", TargetKind.DIRECTORY)
+    assert (order.streams[0].target.id, order.streams[0].target.kind) == ("rack", TargetKind.DIRECTORY)
     assert order.arming
     assert order.arming.serials == tuple(drive.serial for drive in drives)
 

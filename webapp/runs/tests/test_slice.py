@@ -4,7 +4,7 @@ import pytest
 
 from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.core.tests.worker import ACCEPTED, DONE, queued_orders, run_to_the_end, say
-from webapp.results.models import LegRun, Result, Sample
+from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Move, Run, RunState, TargetLock, TrialState
 from webapp.runs.services import start_run
 from worker.contract.orders import CloseRunOrder, TrialOrder
@@ -36,7 +36,7 @@ def test_it_runs_every_trial_in_order_puts_settings_back_and_ends() -> None:
     assert (run.state, run.reason) == (RunState.DONE, "")
     assert run.started_at
     assert run.ended_at
-    assert Result.objects.filter(run=run).count() == Sample.objects.count() == LegRun.objects.count() == 4
+    assert Result.objects.filter(run=run).count() == Sample.objects.count() == StreamRun.objects.count() == 4
     assert not TargetLock.objects.exists()
 
 

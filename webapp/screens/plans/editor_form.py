@@ -141,7 +141,7 @@ def _written(factor: Factor) -> str:
         return "10s · 5m · 1h"
     if isinstance(factor.values, LayoutLine):
         return (
-            "single / xfs noatime · raid0 x1..8 chunk 64k / xfs|ext4 · 2 legs of raid5 x4 chunk 64k / lvm stripe 256k"
+            "single / xfs noatime · raid0 x1..8 chunk 64k / xfs|ext4 · 2 arrays of raid5 x4 chunk 64k / lvm stripe 256k"
         )
     if isinstance(factor.values, BlockSplit):
         return "4k/60:8k/40"

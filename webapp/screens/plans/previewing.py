@@ -11,7 +11,7 @@ from webapp.hosts.names import group_name
 from webapp.plans.document import PlanDocument
 from webapp.plans.expand import PlannedTrial
 from webapp.plans.expected import Expected
-from webapp.plans.preview import PREVIEW_SEED, LegJob, Preview, jobs_of, preview
+from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
 from webapp.results.speeds import expected_writes
 from webapp.runs.experience import experience_of
 from webapp.screens import points
@@ -94,20 +94,22 @@ def _place(trial: PlannedTrial, targets: Mapping[str, Target]) -> str:
 
 
 def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
-    legs = jobs_of(trial, targets)
+    streams = jobs_of(trial, targets)
     return PlanJob(
         trial=trial.number,
         title=f"#{trial.number} {points.in_words(trial.point)}",
         target=_place(trial, targets) + (", all at once" if trial.further_ids else ""),
-        command=" ".join(legs[0].recipe.command),
-        job_text=_together(legs, [leg.recipe.job_text for leg in legs]),
-        prefill_text=_together(legs, [leg.prefill.job_text if leg.prefill else "" for leg in legs]),
+        command=" ".join(streams[0].recipe.command),
+        job_text=_together(streams, [stream.recipe.job_text for stream in streams]),
+        prefill_text=_together(streams, [stream.prefill.job_text if stream.prefill else "" for stream in streams]),
     )
 
 
-def _together(legs: Sequence[LegJob], texts: Sequence[str]) -> str:
-    """One after the other, each under the leg that it is of; "" where none has anything to say."""
-    if len(legs) == 1 or not any(texts):
+def _together(streams: Sequence[StreamJob], texts: Sequence[str]) -> str:
+    """One after the other, each under the stream that it is of; "" where none has anything to say."""
+    if len(streams) == 1 or not any(texts):
         return "".join(texts)
-    heads = (f"; leg {number} of {len(legs)}, on {leg.target}" for number, leg in enumerate(legs, start=1))
+    heads = (
+        f"; stream {number} of {len(streams)}, on {stream.target}" for number, stream in enumerate(streams, start=1)
+    )
     return "\n".join(f"{head}\n{text}" for head, text in zip(heads, texts, strict=True))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from webapp.core import formatting
-from webapp.results.models import LegRun, Sample
+from webapp.results.models import Sample, StreamRun
 from webapp.runs.models import Trial
 from webapp.screens.payloads import LiveSensor, LiveSensors
 from worker.contract.items import SensorKind
@@ -78,7 +78,7 @@ def lines_of(rows: Iterable[Sample]) -> Mapping[UUID, Lines]:
     attempts = {row.attempt_id for row in rows if row.beside}
     if not attempts:
         return {}
-    found = LegRun.objects.filter(attempt__in=attempts).exclude(sensors=[]).values_list("attempt_id", "sensors")
+    found = StreamRun.objects.filter(attempt__in=attempts).exclude(sensors=[]).values_list("attempt_id", "sensors")
     return {attempt: Lines.of(sensors) for attempt, sensors in found}
 
 
@@ -145,13 +145,13 @@ _WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
 
 def summary(trial: Trial) -> Summary:
     """Every sensor of the newest attempt that has any, over its seconds."""
-    leg = LegRun.objects.filter(attempt__trial=trial).exclude(sensors=[]).order_by("-attempt__number").first()
-    if leg is None:
+    stream = StreamRun.objects.filter(attempt__trial=trial).exclude(sensors=[]).order_by("-attempt__number").first()
+    if stream is None:
         return Summary()
-    rows = Sample.objects.filter(attempt=leg.attempt_id, leg=leg.leg, beside__isnull=False)
+    rows = Sample.objects.filter(attempt=stream.attempt_id, stream=stream.stream, beside__isnull=False)
     taken = rows.order_by("second").values_list("beside", flat=True)
-    seconds = [values for values in taken if values is not None and len(values) == len(leg.sensors)]
-    columns = {(kind, name): [second[place] for second in seconds] for place, (kind, name) in enumerate(leg.sensors)}
+    seconds = [values for values in taken if values is not None and len(values) == len(stream.sensors)]
+    columns = {(kind, name): [second[place] for second in seconds] for place, (kind, name) in enumerate(stream.sensors)}
     spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_WORDS]
     kinds = [kind for kind in _CPU_WORDS if any(kind == found for found, _ in columns)]
     names = dict.fromkeys(name for kind, name in columns if kind in _CPU_WORDS)

@@ -2,7 +2,7 @@
 
 On one host attempts follow one another and their seconds are committed in order, so the
 position of a reader is, for each host, the newest attempt it has seen and the last second
-of each leg of it: nothing depends on a worker's clock. Changes of state are found by time
+of each stream of it: nothing depends on a worker's clock. Changes of state are found by time
 with an overlap, since a transaction may commit after one that began later; telling a page
 the same state twice does no harm. Readers that are up to date hold the same cursor, so
 that one answer serves all of them (see `shared`).
@@ -44,10 +44,10 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True)
 class Position:
-    """The last second seen of one leg."""
+    """The last second seen of one stream."""
 
     attempt: UUID
-    leg: int
+    stream: int
     second: int
 
 
@@ -65,14 +65,14 @@ class Cursor:
             parts = [part.split(".") for part in positions.split(",") if part]
             return cls(
                 datetime.fromtimestamp(int(until_ms) / 1000, UTC),
-                tuple(Position(UUID(hex=attempt), int(leg), int(second)) for attempt, leg, second in parts),
+                tuple(Position(UUID(hex=attempt), int(stream), int(second)) for attempt, stream, second in parts),
             )
         except (ValueError, OverflowError, OSError) as error:
             raise BadCursor("The cursor is not one of this server's. Reload the page.") from error
 
     def write(self) -> str:
         until_ms = int((self.moves_until or timezone.now()).timestamp() * 1000)
-        return f"{','.join(f'{p.attempt.hex}.{p.leg}.{p.second}' for p in self.positions)}@{until_ms}"
+        return f"{','.join(f'{p.attempt.hex}.{p.stream}.{p.second}' for p in self.positions)}@{until_ms}"
 
 
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
@@ -132,10 +132,10 @@ def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
     for position in cursor.positions:
         begun.setdefault(position.attempt, []).append(position)
     after = Q(attempt__in=[attempt.pk for attempt in attempts if attempt.pk not in begun])
-    for attempt_id, legs in begun.items():
-        for position in legs:
-            after |= Q(attempt=attempt_id, leg=position.leg, second__gt=position.second)
-        after |= Q(attempt=attempt_id) & ~Q(leg__in=[position.leg for position in legs])
+    for attempt_id, streams in begun.items():
+        for position in streams:
+            after |= Q(attempt=attempt_id, stream=position.stream, second__gt=position.second)
+        after |= Q(attempt=attempt_id) & ~Q(stream__in=[position.stream for position in streams])
     return after
 
 
@@ -144,7 +144,7 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     attempts = _unseen_attempts(run, cursor)
     known = {attempt.pk: attempt for attempt in attempts}
     unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=known).defer("latency")
-    unseen = unseen.order_by("attempt__created_at", "attempt_id", "second", "leg", "direction")
+    unseen = unseen.order_by("attempt__created_at", "attempt_id", "second", "stream", "direction")
     start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
     rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
     for row in rows:
@@ -156,18 +156,18 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
 
 
 def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
-    """The cursor moved on: per host the newest attempt and the last second of each of its legs."""
+    """The cursor moved on: per host the newest attempt and the last second of each of its streams."""
     newest: dict[UUID, UUID] = {}
-    last: dict[tuple[UUID, int], int] = {(p.attempt, p.leg): p.second for p in cursor.positions}
+    last: dict[tuple[UUID, int], int] = {(p.attempt, p.stream): p.second for p in cursor.positions}
     for row in rows:
         newest[row.attempt.host_id] = row.attempt_id
-        last[row.attempt_id, row.leg] = row.second
+        last[row.attempt_id, row.stream] = row.second
     if not newest:
         return cursor.positions
     hosts = dict(Attempt.objects.filter(id__in={attempt for attempt, _ in last}).values_list("id", "host_id"))
     return tuple(
-        Position(attempt, leg, second)
-        for (attempt, leg), second in last.items()
+        Position(attempt, stream, second)
+        for (attempt, stream), second in last.items()
         if attempt in hosts and newest.get(hosts[attempt], attempt) == attempt
     )
 
@@ -196,7 +196,7 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
         host=row.attempt.host.slug,
         trial=row.attempt.trial.number if row.attempt.trial else 0,
         attempt=row.attempt.number,
-        leg=row.leg,
+        stream=row.stream,
         second=row.second,
         at_s=round((shown_at(row) - began).total_seconds(), 3),
         direction=row.direction,

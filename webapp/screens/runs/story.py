@@ -7,7 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from webapp.core import formatting
-from webapp.results.models import LegRun
+from webapp.results.models import StreamRun
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState, SettingChange
 from webapp.runs.selectors import RunProgress
 from webapp.screens.payloads import LiveRun
@@ -95,21 +95,21 @@ def _put_back(run: Run, backs: Sequence[SettingChange]) -> tuple[str, bool]:
 
 @dataclass(frozen=True)
 class Observed:
-    """A configuration that was really there, and how many legs ran under it."""
+    """A configuration that was really there, and how many streams ran under it."""
 
     facts: dict[str, str]
-    legs: int
+    streams: int
     fio: str
 
 
 def observed(run: Run) -> list[Observed]:
     """Configurations of the run, the most frequent first."""
-    legs = LegRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
-    rows = legs.values_list("configuration_id", "fio_version")
+    streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
+    rows = streams.values_list("configuration_id", "fio_version")
     counted: dict[tuple[str, str], int] = {}
     for digest, fio in rows:
         if digest is not None:
             counted[digest, fio] = counted.get((digest, fio), 0) + 1
-    facts = dict(legs.distinct().values_list("configuration_id", "configuration__facts"))
+    facts = dict(streams.distinct().values_list("configuration_id", "configuration__facts"))
     ordered = sorted(counted.items(), key=lambda item: -item[1])
     return [Observed(facts[digest], count, fio) for (digest, fio), count in ordered]

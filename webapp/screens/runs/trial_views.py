@@ -9,10 +9,10 @@ from django.utils import timezone
 
 from webapp.hosts.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
-from webapp.results.legs import legs_of
 from webapp.results.listing import drive_states
-from webapp.results.models import KernelLine, LegRun, Result, Sample
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.results.selectors import configuration_of, fio_json
+from webapp.results.streams import streams_of
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
@@ -35,7 +35,7 @@ def _trial(run: int, number: int) -> Trial:
 def _seconds(trial: Trial) -> dict[str, object]:
     """The seconds of all its attempts, from the first one on, and what their sensors are."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
-    ordered = rows.defer("latency").order_by("attempt__created_at", "second", "leg", "direction")
+    ordered = rows.defer("latency").order_by("attempt__created_at", "second", "stream", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
     began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
     lines = lines_of(shown)
@@ -77,15 +77,15 @@ def _skippable(trial: Trial) -> dict[str, object]:
 
 @page
 def trial_fio_json(request: HttpRequest, number: int, trial: int) -> HttpResponse:
-    """fio's own last words about the newest attempt, as it printed them; `?leg=` names another leg."""
-    legs = LegRun.objects.filter(attempt__trial=_trial(number, trial), fio_json__gt=b"").order_by(
-        "-attempt__number", "leg"
+    """fio's own last words about the newest attempt, as it printed them; `?stream=` names another stream."""
+    streams = StreamRun.objects.filter(attempt__trial=_trial(number, trial), fio_json__gt=b"").order_by(
+        "-attempt__number", "stream"
     )
-    asked = request.GET.get("leg", "")
-    leg = legs.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else legs.first()
-    if leg is None:
+    asked = request.GET.get("stream", "")
+    stream = streams.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else streams.first()
+    if stream is None:
         raise Http404("fio has said nothing about this trial.")
-    response = HttpResponse(fio_json(leg), content_type="application/json")
+    response = HttpResponse(fio_json(stream), content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-fio.json"'
     return response
 
@@ -98,7 +98,7 @@ def trial_page(request: HttpRequest, number: int, trial: int) -> HttpResponse:
 def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
-    legs = LegRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
+    streams = StreamRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
     shown = request.GET.get("ceilings") == "on"
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
@@ -116,8 +116,8 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         ],
         "repeats": repeats,
         "results": results,
-        "side_by_side": legs_of(trial, results),
-        "legs": legs.defer("fio_json").order_by("attempt__number", "leg"),
+        "side_by_side": streams_of(trial, results),
+        "streams": streams.defer("fio_json").order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "moves": trial.moves.order_by("at", "id"),
@@ -128,7 +128,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "virtual_drives": on_virtual_drives([trial.point]),
         "wear_rows": wear_rows(trial),
         "wear_open": trial.state in ACTIVE_TRIAL_STATES,
-        "kernel_log_read": legs.filter(kernel_log_read=True).exists(),
+        "kernel_log_read": streams.filter(kernel_log_read=True).exists(),
         "ceilings_shown": shown,
         "ceilings": in_words(bounds),
         "ceilings_drawn": msgspec.to_builtins(drawn(bounds)),

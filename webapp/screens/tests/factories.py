@@ -15,7 +15,7 @@ from webapp.core.models import Role, User
 from webapp.hosts.models import Host, HostSnapshot, Snapshot, Target
 from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
-from webapp.results.models import Configuration, LegRun, Result, Sample
+from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Move, Run, RunState, SettingChange, Trial
 from worker.contract.inventory import BlockDevice, Cpu, Holder, Inventory, Kernel
 from worker.contract.workload import Engine, Pattern, Workload
@@ -199,7 +199,7 @@ def add_seconds(attempt: Attempt, seconds: int, noise: random.Random, first: int
     for second in range(first, first + seconds):
         now = iops * noise.uniform(0.93, 1.05)
         rows.append(Sample(
-            attempt=attempt, leg=0, second=second, direction=direction_of(point),
+            attempt=attempt, stream=0, second=second, direction=direction_of(point),
             at=attempt.started_at + timedelta(seconds=second + 1), interval_ms=1000, runtime_ms=1000, ios=int(now),
             bytes=int(now) * point["block_size"], p50_ns=int(latency_ns * 0.93),
             p99_ns=int(latency_ns * noise.uniform(1.7, 2.4)),
@@ -210,12 +210,12 @@ def add_seconds(attempt: Attempt, seconds: int, noise: random.Random, first: int
 
 
 def finish_trial(trial: Trial, at: datetime | None = None, seconds: int = 3, seed: int = 0) -> Result:
-    """The trial ran and is done, with samples, leg, settings and result."""
+    """The trial ran and is done, with samples, stream, settings and result."""
     at = at or timezone.now() - timedelta(seconds=seconds + 1)
     noise = random.Random(f"{seed} {trial.index}")
     attempt = start_trial(trial, at)
     add_seconds(attempt, seconds, noise)
-    leg = _leg(attempt, at, seconds)
+    stream = _stream(attempt, at, seconds)
     ended = at + timedelta(seconds=seconds + 0.3)
     SettingChange.objects.create(
         attempt=attempt, at=at, name="scheduler", device="nvme0n1", before="mq-deadline", asked="none", observed="none"
@@ -223,25 +223,25 @@ def finish_trial(trial: Trial, at: datetime | None = None, seconds: int = 3, see
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=ended)
     _move(trial, attempt, "done", ended)
     Trial.objects.filter(pk=trial.pk).update(ended_at=ended)
-    return _result(trial, leg, ended, seconds, noise)
+    return _result(trial, stream, ended, seconds, noise)
 
 
-def _leg(attempt: Attempt, at: datetime, seconds: int) -> LegRun:
+def _stream(attempt: Attempt, at: datetime, seconds: int) -> StreamRun:
     facts = {"device.nvme0n1.scheduler": "none", "kernel.release": "6.1.0-25-amd64", "fio.version": "fio-3.33"}
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
     configuration, _ = Configuration.objects.get_or_create(digest=digest, defaults={"facts": facts})
-    return LegRun.objects.create(
-        attempt=attempt, leg=0, configuration=configuration, started_at=at, ended_at=at + timedelta(seconds=seconds),
+    return StreamRun.objects.create(
+        attempt=attempt, stream=0, configuration=configuration, started_at=at, ended_at=at + timedelta(seconds=seconds),
         job_text="[global]\nioengine=io_uring\ndirect=1\n\n[sweetspot]\nrw=randread\nbs=4096\niodepth=32\nruntime=3\n",
         command=["fio", "--output-format=json+", "--status-interval=1", "-"], fio_version="fio-3.33", exit_code=0,
         stderr="fio: cpu affinity is not set\n", usr_cpu_percent=12.5, sys_cpu_percent=41.2, samples_sent=seconds,
     )  # fmt: skip
 
 
-def _result(trial: Trial, leg: LegRun, at: datetime, seconds: int, noise: random.Random) -> Result:
+def _result(trial: Trial, stream: StreamRun, at: datetime, seconds: int, noise: random.Random) -> Result:
     iops, latency_ns = speed_of(trial.point, noise)
     return Result.objects.create(
-        trial=trial, leg_run=leg, direction=direction_of(trial.point), run=trial.run, host=trial.host,
+        trial=trial, stream_run=stream, direction=direction_of(trial.point), run=trial.run, host=trial.host,
         target=trial.target, point=trial.point, point_key=trial.point_key, measured_at=at, ios=int(iops * seconds),
         bytes=int(iops * seconds) * trial.point["block_size"], runtime_ms=seconds * 1000, iops=iops,
         bytes_per_s=iops * trial.point["block_size"], latency_kind="lat", latency_min_ns=latency_ns * 0.6,

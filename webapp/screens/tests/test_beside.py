@@ -4,7 +4,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from webapp.results.models import KernelLine, LegRun, Result, Sample
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.runs.models import Trial
 from webapp.screens.runs.beside import Lines, summary
 from webapp.screens.runs.live import live_run
@@ -18,7 +18,7 @@ def measured() -> Trial:
     run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=1)
     trial = run.trials.get(index=0)
     factories.finish_trial(trial)
-    LegRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
+    StreamRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
     for second, values in enumerate(([10, 80, 30, 0, 31.5, None], [20, 80, 50, 0, None, None])):
         Sample.objects.filter(attempt__trial=trial, second=second).update(beside=values)
     return trial
@@ -71,7 +71,7 @@ def test_a_trial_page_shows_sensors_and_says_that_the_kernel_was_content(operato
     assert "31.5 °C" in page
     assert "not tried on real hardware" in page
     assert "no error, reset or timeout of storage" in page
-    LegRun.objects.update(kernel_log_read=False)
+    StreamRun.objects.update(kernel_log_read=False)
     assert "Nothing is known of the kernel&#x27;s log" in (
         operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode().replace("kernel's", "kernel&#x27;s")
     )

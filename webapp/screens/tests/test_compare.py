@@ -101,7 +101,7 @@ def test_it_shows_a_heat_map_with_a_legend_and_numbers(operator: Client, run: Ru
 
 
 def test_it_offers_what_differs_between_the_observed_configurations(operator: Client, run: Run) -> None:
-    digest = run.results.first().leg_run.configuration_id  # type: ignore[union-attr]
+    digest = run.results.first().stream_run.configuration_id  # type: ignore[union-attr]
     page = operator.get("/compare/?run=1&x=iodepth&series=configuration&panel=pattern").content.decode()
     assert f'name="configuration" value="{digest[:10]}"' in page  # type: ignore[index]
 

@@ -94,7 +94,7 @@ def test_it_hands_out_whole_seconds_in_pages_and_loses_none(run: Run) -> None:
 
 def _other_direction(sample: Sample) -> Sample:
     return Sample(
-        attempt_id=sample.attempt_id, leg=0, second=sample.second, direction="write", at=sample.at, interval_ms=1000,
+        attempt_id=sample.attempt_id, stream=0, second=sample.second, direction="write", at=sample.at, interval_ms=1000,
         ios=1, bytes=4096, runtime_ms=1000, latency=b"",
     )  # fmt: skip
 

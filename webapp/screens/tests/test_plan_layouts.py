@@ -79,7 +79,7 @@ def test_the_interface_gives_the_same(operator: Client, pool: Target) -> None:
 
 
 def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator: Client, db: None) -> None:
-    line = "2 legs of vd raid5 x3 strip 64k wb / lvm stripe 128k / xfs"
+    line = "2 arrays of vd raid5 x3 strip 64k wb / lvm stripe 128k / xfs"
     document = PlanDocument(
         title="Volumes", common=DOCUMENT.common | {"layout": line}, parts=(Part(name="main", factors={}),)
     )

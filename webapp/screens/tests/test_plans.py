@@ -143,15 +143,15 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     assert "by what 2 earlier runs here took" in page
 
 
-def test_it_previews_every_leg_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
+def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
     drives = [factories.make_drive(target.host, slug=slug, lock_keys=["disk"]) for slug in ("p2", "p1")]
     parts = (Part(name="main", factors={"pattern": "read", "at_once": "2", "size": "1M", "runtime": "1s"}),)
     factories.make_version(PlanDocument(title="Together", parts=parts, repeats=1), "together")
     query = "&".join(f"target={drive.id}" for drive in drives)
     page = operator.get(f"/plans/together/?{query}").content.decode()
     assert "storage1/p2 + p1" in page or "storage1/p1 + p2" in page
-    assert "; leg 1 of 2, on storage1/p" in page
-    assert "; leg 2 of 2, on storage1/p" in page
+    assert "; stream 1 of 2, on storage1/p" in page
+    assert "; stream 2 of 2, on storage1/p" in page
     assert "share a drive: at once they get what it has for both." in page
     page = operator.get(f"/plans/together/?target={drives[0].id}").content.decode()
     assert "2 targets at once are more than the 1 block device that is chosen on storage1" in page

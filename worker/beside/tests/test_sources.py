@@ -152,7 +152,7 @@ def test_a_drive_whose_counters_are_off_is_left_out(host: Host) -> None:
     assert {sensor.name for sensor in members.sensors} == {"sda"}
 
 
-def test_a_drive_that_has_a_leg_of_its_own_and_is_under_another_is_told(host: Host) -> None:
+def test_a_drive_that_has_a_stream_of_its_own_and_is_under_another_is_told(host: Host) -> None:
     for name in ("sda", "sdb"):
         host.scsi_drive(name)
         host.link(f"sys/class/block/md0/slaves/{name}", f"sys/devices/pci0000:00/{name}")
@@ -170,7 +170,7 @@ def test_it_tells_every_drive_of_a_btrfs_and_sums_what_they_did(tmp_path: Path) 
         with rig.mounted(one, tmp_path / "point", fresh=False) as point:
             point.chmod(0o700)
             allowed = rig.load(tmp_path, {"id": "dir", "kind": "directory", "path": str(point)})
-            with guard.admit(rig.leg(allowed, writes=True), allowed, ()) as place:
+            with guard.admit(rig.stream(allowed, writes=True), allowed, ()) as place:
                 names = tuple(sorted(Path(device).name for device in (one, two)))
                 assert (place.device, place.devices) == ("", names)
                 members, *others = every_source([place])

@@ -32,8 +32,6 @@ from worker.contract.items import (
     KernelLine,
     KernelLog,
     LatencyKind,
-    LegResult,
-    LegStarted,
     Observed,
     Outcome,
     Phase,
@@ -44,6 +42,8 @@ from worker.contract.items import (
     SensorKind,
     SettingRecord,
     SettingRestored,
+    StreamResult,
+    StreamStarted,
 )
 from worker.contract.layouts import FileSystem as FileSystemKind
 from worker.contract.layouts import Layout, Raid
@@ -61,7 +61,7 @@ from worker.contract.orders import (
 from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
-from worker.contract.workload import BlockShare, Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import BlockShare, Pattern, Stream, TargetKind, TargetRef, Workload
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -76,7 +76,7 @@ DRIVE = TargetRef(
     stable_id="eui.0025385b71b0a2f1",
     serial="S4EWNX0R512345",
 )
-LEG = Leg(number=0, target=DRIVE, workload=Workload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
+STREAM = Stream(number=0, target=DRIVE, workload=Workload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
 SPLIT = Workload(
     pattern=Pattern.RANDRW,
@@ -87,7 +87,7 @@ SPLIT = Workload(
 LAYOUT_WISH = LayoutWish(
     layout=Layout(
         raid=Raid.RAID1,
-        drives_per_leg=2,
+        drives_per_array=2,
         file_system=FileSystemKind.XFS,
         mount_options=("noatime",),
     ),
@@ -104,7 +104,7 @@ TRIAL_ORDER = TrialOrder(
     expires_at=AT + 300,
     run=RUN,
     trial=TRIAL,
-    legs=(LEG,),
+    streams=(STREAM,),
     settings=(SettingWish(name="scheduler", value="none"),),
     drop_caches=True,
     arming=Arming(serials=("S4EWNX0R512345",), by="olga", until=AT + 3000, run_began=AT - 10),
@@ -152,7 +152,7 @@ DEVICE = DeviceSample(
     write_bytes=0,
 )
 SAMPLE = Sample(
-    leg=0,
+    stream=0,
     second=0,
     at=AT + 1,
     interval_ms=1000,
@@ -171,8 +171,8 @@ SAMPLE = Sample(
     device=DEVICE,
     beside=(23.5, 41, 3.5, 0, 61250, 38.9, None),
 )
-LEG_RESULT = LegResult(
-    leg=0,
+STREAM_RESULT = StreamResult(
+    stream=0,
     started_at=AT,
     ended_at=AT + 60,
     fio_version="fio-3.33",
@@ -234,10 +234,10 @@ ITEMS = (
         told=HEALTH,
     ),
     Observed(at=AT, facts={"kernel.release": "6.1.0-28-amd64", "device.scheduler": "none"}),
-    LegStarted(
+    StreamStarted(
         at=AT,
-        leg=0,
-        job_text="[leg0]\nfilename=/dev/nvme0n1\n",
+        stream=0,
+        job_text="[stream0]\nfilename=/dev/nvme0n1\n",
         command=("fio", "-"),
         sensors=(
             Sensor(kind=SensorKind.CPU_USER, name="cpu0"),
@@ -254,7 +254,7 @@ ITEMS = (
     KernelLog(
         lines=(KernelLine(sequence=1417, at=AT + 1, level=4, text="nvme nvme0: I/O 12 QID 3 timeout, aborting"),)
     ),
-    LEG_RESULT,
+    STREAM_RESULT,
     Finished(at=AT + 61, outcome=Outcome.DONE),
 )
 REPORT = Report(batches=(Batch(attempt=ATTEMPT, seq=1, items=ITEMS),), active=(ATTEMPT,))

@@ -72,7 +72,7 @@ def test_it_answers_garbage_with_a_contract_error(data: bytes) -> None:
 )
 def test_it_answers_any_other_json_with_a_contract_error(value: object) -> None:
     with pytest.raises(ContractError):
-        orders.decode_order(msgspec.json.encode({"version": 1, "purpose": "trial", "legs": value}))
+        orders.decode_order(msgspec.json.encode({"version": 1, "purpose": "trial", "streams": value}))
 
 
 def test_it_survives_deep_nesting() -> None:

@@ -1,1 +1,1 @@
-"""fio as a child process: `output` reads it, `difference` makes samples, `watch` limits it, `leg` puts it together."""
+"""fio as a child process: `output` reads it, `difference` makes samples, `watch` limits it, `stream` runs it."""

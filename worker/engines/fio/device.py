@@ -1,4 +1,4 @@
-"""Counters of the block device under a leg, from /sys/class/block/<name>/stat (Documentation/block/stat.rst)."""
+"""Counters of the block device under a stream, from /sys/class/block/<name>/stat (Documentation/block/stat.rst)."""
 
 import time
 from collections.abc import Sequence

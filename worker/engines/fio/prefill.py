@@ -3,10 +3,10 @@
 import threading
 from collections.abc import Callable
 
-from worker.contract.workload import Leg
-from worker.engines.errors import LegFailed
-from worker.engines.fio.leg import final_dump, recipe_at
+from worker.contract.workload import Stream
+from worker.engines.errors import StreamFailed
 from worker.engines.fio.output import Dump
+from worker.engines.fio.stream import final_dump, recipe_at
 from worker.engines.fio.watch import Limits, watch
 from worker.place import Place
 from worker.process import Scope
@@ -14,7 +14,7 @@ from worker.recipes import Recipe, render_prefill
 
 
 def prefill(
-    leg: Leg,
+    stream: Stream,
     place: Place,
     *,
     scope: Scope,
@@ -23,24 +23,24 @@ def prefill(
     total_limit_s: float,
     on_progress: Callable[[float], None],
 ) -> None:
-    """Write the leg's files; `on_progress` gets percent about every second. Does nothing where nothing is to be
-    written. Raises LegFailed."""
-    if render_prefill(leg) is None:
+    """Write the stream's files; `on_progress` gets percent about every second. Does nothing where nothing is to be
+    written. Raises StreamFailed."""
+    if render_prefill(stream) is None:
         return
-    recipe = recipe_at(leg, place, _rendered)
-    total_bytes = (leg.workload.size_bytes or 0) * leg.workload.files
+    recipe = recipe_at(stream, place, _rendered)
+    total_bytes = (stream.workload.size_bytes or 0) * stream.workload.files
 
     def say(dump: Dump) -> None:
         on_progress(min(100.0, 100 * dump.jobs[0].write.io_bytes / total_bytes))
 
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
     ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), say)
-    written = final_dump(ended, leg, place).jobs[0].write.io_bytes
+    written = final_dump(ended, stream, place).jobs[0].write.io_bytes
     if written != total_bytes:
-        raise LegFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")
+        raise StreamFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")
 
 
-def _rendered(leg: Leg) -> Recipe:
-    recipe = render_prefill(leg)
+def _rendered(stream: Stream) -> Recipe:
+    recipe = render_prefill(stream)
     assert recipe is not None
     return recipe

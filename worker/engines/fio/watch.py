@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from worker.engines.errors import LegFailed, last_words
+from worker.engines.errors import StreamFailed, last_words
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
 from worker.process import WARDEN_DIED, Child, Scope
 
@@ -32,7 +32,7 @@ class Ended(msgspec.Struct, frozen=True):
 
 
 def watch(child: Child, scope: Scope, limits: Limits, on_dump: Callable[[Dump], None]) -> Ended:
-    """Follow it to its end; `on_dump` gets every dump as it comes. Raises LegFailed after killing the scope."""
+    """Follow it to its end; `on_dump` gets every dump as it comes. Raises StreamFailed after killing the scope."""
     reader = OutputReader()
     last: Dump | None = None
     try:
@@ -40,7 +40,7 @@ def watch(child: Child, scope: Scope, limits: Limits, on_dump: Callable[[Dump], 
             last = dump
             on_dump(dump)
         return Ended(_exit_code(child), last, reader.text, child.stderr())
-    except LegFailed as failed:
+    except StreamFailed as failed:
         scope.kill()
         failed.stderr = child.stderr()
         failed.fio_json = last.text if last else ""
@@ -67,28 +67,28 @@ def _feed(reader: OutputReader, data: bytes) -> list[Dump]:
     try:
         return reader.feed(data)
     except BadOutput as error:
-        raise LegFailed("fio_output_bad", str(error)) from error
+        raise StreamFailed("fio_output_bad", str(error)) from error
 
 
 def _check(limits: Limits, started: float, heard: float) -> None:
     now = time.monotonic()
     if limits.cancelled.is_set():
-        raise LegFailed("cancelled", "The leg was cancelled and fio was killed.")
+        raise StreamFailed("cancelled", "The stream was cancelled and fio was killed.")
     if now - heard > limits.silence_s:
-        raise LegFailed(
+        raise StreamFailed(
             "fio_silent",
             f"fio has said nothing for {limits.silence_s:g} s, though it reports every second, and was killed. "
             "The device may hang (see the kernel log), or fio does.",
         )
     if now - started > limits.total_s:
-        raise LegFailed("fio_timeout", f"fio was not done after {limits.total_s:g} s, the limit, and was killed.")
+        raise StreamFailed("fio_timeout", f"fio was not done after {limits.total_s:g} s, the limit, and was killed.")
 
 
 def _exit_code(child: Child) -> int:
     """fio has closed its output, so it is about to end."""
     code = child.wait(END_LIMIT_S)
     if code is None:
-        raise LegFailed("fio_silent", f"fio closed its output and did not end within {END_LIMIT_S:g} s.")
+        raise StreamFailed("fio_silent", f"fio closed its output and did not end within {END_LIMIT_S:g} s.")
     if code == WARDEN_DIED:
-        raise LegFailed("fio_error", "The process that watches over fio was killed, so fio was killed too.")
+        raise StreamFailed("fio_error", "The process that watches over fio was killed, so fio was killed too.")
     return code

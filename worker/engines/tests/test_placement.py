@@ -9,8 +9,8 @@ import pytest
 
 from worker.contract.items import Sample
 from worker.contract.workload import CpusPolicy, Placement
-from worker.engines import LegFailed
-from worker.engines.tests.test_legs import Bench, bench, leg
+from worker.engines import StreamFailed
+from worker.engines.tests.test_streams import Bench, bench, stream
 from worker.process import warden
 from worker.process.scope import _marker_of
 
@@ -32,8 +32,8 @@ def placed(bench: Bench, **placement: Any) -> set[tuple[str, str, str, str]]:
                 seen.add(_facts(pid))
 
     bench.samples = _Calling(look)
-    wanted = leg(numjobs=2, placement=Placement(**placement))
-    bench.prefill(leg(numjobs=2))
+    wanted = stream(numjobs=2, placement=Placement(**placement))
+    bench.prefill(stream(numjobs=2))
     bench.run(wanted)
     return seen
 
@@ -86,6 +86,6 @@ def test_it_keeps_to_a_numa_node(bench: Bench) -> None:
     ("placement", "words"), [({"cpus": "4095"}, "failed parsing cpus_allowed"), ({"numa_node": 1023}, "numa")]
 )
 def test_it_gives_fios_reason_where_it_cannot_run(bench: Bench, placement: dict[str, Any], words: str) -> None:
-    bench.prefill(leg())
-    with pytest.raises(LegFailed, match=words):
-        bench.run(leg(placement=Placement(**placement)))
+    bench.prefill(stream())
+    with pytest.raises(StreamFailed, match=words):
+        bench.run(stream(placement=Placement(**placement)))

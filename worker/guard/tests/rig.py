@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from worker import policy
-from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.policy import Policy
 
 MIB = 1024 * 1024
@@ -70,11 +70,11 @@ def block(device: str, file: Path, **more: Any) -> dict[str, Any]:
     return {"id": "disk", "kind": "block", "path": device, "stable_id": f"loop:{file}", **more}
 
 
-def leg(allowed: Policy, *, writes: bool = False, target: int = 0, size: int | None = MIB, files: int = 1) -> Leg:
-    """A leg at a target of the policy, as the server would order it."""
+def stream(allowed: Policy, *, writes: bool = False, target: int = 0, size: int | None = MIB, files: int = 1) -> Stream:
+    """A stream at a target of the policy, as the server would order it."""
     entry = policy.report(allowed)[target]
     pattern = Pattern.RANDWRITE if writes else Pattern.RANDREAD
-    return Leg(
+    return Stream(
         number=0,
         target=TargetRef(
             id=entry.id, kind=TargetKind(entry.kind), path=entry.path, stable_id=entry.stable_id, serial=entry.serial

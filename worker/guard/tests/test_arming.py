@@ -3,15 +3,15 @@
 import pytest
 
 from worker.contract.orders import Arming
-from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.guard import GuardRefused, serials_in_time, writes
 
 ARMING = Arming(serials=("SN1",), by="olga", until=1000.0)
 
 
-def leg(kind: TargetKind, pattern: Pattern) -> Leg:
+def stream(kind: TargetKind, pattern: Pattern) -> Stream:
     target = TargetRef(id="x", kind=kind, path="/dev/x", stable_id="wwn-1")
-    return Leg(number=0, target=target, workload=Workload(pattern=pattern, runtime_s=1, size_bytes=4096))
+    return Stream(number=0, target=target, workload=Workload(pattern=pattern, runtime_s=1, size_bytes=4096))
 
 
 def test_the_serials_hold_until_the_arming_expires() -> None:
@@ -32,6 +32,6 @@ def test_nothing_armed_is_no_serial() -> None:
 
 
 def test_only_files_of_our_own_may_be_written_unarmed() -> None:
-    assert writes([leg(TargetKind.BLOCK, Pattern.READ), leg(TargetKind.FILE, Pattern.RANDRW)])
-    assert writes([leg(TargetKind.BLOCK, Pattern.WRITE)])
-    assert not writes([leg(TargetKind.BLOCK, Pattern.RANDREAD), leg(TargetKind.DIRECTORY, Pattern.WRITE)])
+    assert writes([stream(TargetKind.BLOCK, Pattern.READ), stream(TargetKind.FILE, Pattern.RANDRW)])
+    assert writes([stream(TargetKind.BLOCK, Pattern.WRITE)])
+    assert not writes([stream(TargetKind.BLOCK, Pattern.RANDREAD), stream(TargetKind.DIRECTORY, Pattern.WRITE)])

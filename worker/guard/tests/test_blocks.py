@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from worker import guard, policy
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.guard.tests import rig
 from worker.policy import Policy
 
@@ -30,53 +30,53 @@ def allowed(tmp_path: Path, file: Path, device: str) -> Policy:
     return rig.load(tmp_path, rig.block(device, file, destroy=True))
 
 
-def refusal(leg: Leg, allowed: Policy, armed: tuple[str, ...] | None = None) -> guard.GuardRefused:
-    """The refusal of a leg that is armed unless `armed` says otherwise."""
+def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] | None = None) -> guard.GuardRefused:
+    """The refusal of a stream that is armed unless `armed` says otherwise."""
     with (
         pytest.raises(guard.GuardRefused) as caught,
-        guard.admit(leg, allowed, (leg.target.stable_id,) if armed is None else armed),
+        guard.admit(stream, allowed, (stream.target.stable_id,) if armed is None else armed),
     ):
         pass
     return caught.value
 
 
 def test_it_admits_an_armed_write_and_names_the_device(allowed: Policy, device: str, file: Path) -> None:
-    with guard.admit(rig.leg(allowed, writes=True), allowed, (f"loop:{file}",)) as place:
+    with guard.admit(rig.stream(allowed, writes=True), allowed, (f"loop:{file}",)) as place:
         assert (place.path, place.device, place.cwd_fd) == (device, Path(device).name, None)
 
 
 def test_it_holds_the_device_so_that_nobody_can_mount_it(allowed: Policy, device: str, tmp_path: Path) -> None:
     rig.run("mkfs.ext4", "-q", "-F", device)
     (tmp_path / "point").mkdir()
-    with guard.admit(rig.leg(allowed), allowed, ()):
+    with guard.admit(rig.stream(allowed), allowed, ()):
         assert subprocess.run(["mount", device, str(tmp_path / "point")], capture_output=True, check=False).returncode
-        assert refusal(rig.leg(allowed), allowed).code == "guard_busy"
-    with guard.admit(rig.leg(allowed), allowed, ()):
+        assert refusal(rig.stream(allowed), allowed).code == "guard_busy"
+    with guard.admit(rig.stream(allowed), allowed, ()):
         pass
 
 
 def test_it_lets_fio_work_on_what_it_holds(allowed: Policy, device: str) -> None:
     job = ("--name=x", "--rw=randwrite", "--bs=4k", "--size=1m", "--direct=1", "--allow_file_create=0")
-    leg = rig.leg(allowed, writes=True)
-    with guard.admit(leg, allowed, (leg.target.stable_id,)) as place:
+    stream = rig.stream(allowed, writes=True)
+    with guard.admit(stream, allowed, (stream.target.stable_id,)) as place:
         rig.run("fio", f"--filename={place.path}", *job)
 
 
 def test_it_refuses_a_write_that_nobody_armed(allowed: Policy) -> None:
-    leg = rig.leg(allowed, writes=True)
-    assert refusal(leg, allowed, ()).code == "guard_not_armed"
-    assert refusal(leg, allowed, ("loop:/another",)).code == "guard_not_armed"
+    stream = rig.stream(allowed, writes=True)
+    assert refusal(stream, allowed, ()).code == "guard_not_armed"
+    assert refusal(stream, allowed, ("loop:/another",)).code == "guard_not_armed"
 
 
 def test_it_refuses_a_write_that_the_policy_does_not_allow(tmp_path: Path, device: str, file: Path) -> None:
     allowed = rig.load(tmp_path, rig.block(device, file))
-    leg = rig.leg(allowed, writes=True)
-    assert refusal(leg, allowed).code == "guard_not_destroyable"
+    stream = rig.stream(allowed, writes=True)
+    assert refusal(stream, allowed).code == "guard_not_destroyable"
     rig.run("mkfs.ext4", "-q", "-F", device)
-    refused = refusal(leg, allowed)
+    refused = refusal(stream, allowed)
     assert refused.code == "guard_signature"
     assert "ext2/3/4" in refused.message
-    with guard.admit(rig.leg(allowed), allowed, ()):
+    with guard.admit(rig.stream(allowed), allowed, ()):
         pass
 
 
@@ -85,62 +85,62 @@ def test_it_refuses_a_write_that_the_policy_does_not_allow(tmp_path: Path, devic
     [("path", "/dev/vda"), ("stable_id", "loop:/other"), ("serial", "S1"), ("kind", "file"), ("id", "else")],
 )
 def test_it_refuses_an_order_that_differs_from_the_policy(allowed: Policy, field: str, value: str) -> None:
-    leg = rig.leg(allowed)
-    other = msgspec.structs.replace(leg, target=msgspec.structs.replace(leg.target, **{field: value}))
+    stream = rig.stream(allowed)
+    other = msgspec.structs.replace(stream, target=msgspec.structs.replace(stream.target, **{field: value}))
     assert refusal(other, allowed).code == "guard_not_in_policy"
 
 
 def test_it_refuses_another_drive_under_the_same_path(allowed: Policy, device: str, tmp_path: Path) -> None:
-    leg = rig.leg(allowed)
+    stream = rig.stream(allowed)
     rig.run("losetup", "--detach", device)
-    assert refusal(leg, allowed).code == "guard_serial_changed"
+    assert refusal(stream, allowed).code == "guard_serial_changed"
     rig.run("losetup", device, str(rig.sparse(tmp_path / "other.img")))
-    assert refusal(leg, allowed).code == "guard_serial_changed"
+    assert refusal(stream, allowed).code == "guard_serial_changed"
 
 
 def test_it_refuses_a_file_exchanged_under_a_loop_device(allowed: Policy, file: Path) -> None:
     """The kernel names the file by where it is now: moved away, it is no longer what the policy means."""
-    leg = rig.leg(allowed, writes=True)
+    stream = rig.stream(allowed, writes=True)
     file.rename(file.with_suffix(".moved"))
     rig.sparse(file)
-    assert refusal(leg, allowed).code == "guard_serial_changed"
+    assert refusal(stream, allowed).code == "guard_serial_changed"
     file.with_suffix(".moved").unlink()
-    assert refusal(leg, allowed).code == "guard_serial_changed"
+    assert refusal(stream, allowed).code == "guard_serial_changed"
 
 
 def test_it_refuses_a_file_hidden_under_another_of_the_same_name(allowed: Policy, file: Path, tmp_path: Path) -> None:
-    leg = rig.leg(allowed, writes=True)
+    stream = rig.stream(allowed, writes=True)
     rig.run("mount", "--bind", str(rig.sparse(tmp_path / "other.img")), str(file))
     try:
-        assert refusal(leg, allowed).code == "guard_serial_changed"
+        assert refusal(stream, allowed).code == "guard_serial_changed"
     finally:
         rig.run("umount", str(file))
 
 
 def test_it_refuses_a_serial_that_changed(tmp_path: Path, device: str, file: Path) -> None:
     allowed = rig.load(tmp_path, rig.block(device, file, serial="S3R14L", destroy=True))
-    assert refusal(rig.leg(allowed), allowed).code == "guard_serial_changed"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_serial_changed"
 
 
 def test_it_refuses_a_mounted_device_also_for_reading(allowed: Policy, device: str, tmp_path: Path) -> None:
     with rig.mounted(device, tmp_path / "point"):
-        assert refusal(rig.leg(allowed), allowed).code == "guard_mounted"
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_mounted"
+        assert refusal(rig.stream(allowed), allowed).code == "guard_mounted"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_mounted"
 
 
 def test_it_reads_a_mounted_device_if_the_policy_says_so(tmp_path: Path, device: str, file: Path) -> None:
     allowed = rig.load(tmp_path, rig.block(device, file, destroy=True, read_mounted=True))
     with rig.mounted(device, tmp_path / "point"):
-        with guard.admit(rig.leg(allowed), allowed, ()) as place:
+        with guard.admit(rig.stream(allowed), allowed, ()) as place:
             assert place.path == device
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_mounted"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_mounted"
 
 
 def test_it_refuses_swap(allowed: Policy, device: str) -> None:
     rig.run("mkswap", device)
     rig.run("swapon", device)
     try:
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_held"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_held"
     finally:
         rig.run("swapoff", device)
 
@@ -152,24 +152,24 @@ def test_it_refuses_a_disk_whose_partition_is_mounted_and_admits_the_free_partit
         whole = rig.block(device, file, destroy=True)
         inner = {**whole, "id": "part", "path": part, "stable_id": f"loop:{file}-part1"}
         allowed = rig.load(tmp_path, whole, inner)
-        with guard.admit(rig.leg(allowed, target=1, writes=True), allowed, (f"loop:{file}-part1",)) as place:
+        with guard.admit(rig.stream(allowed, target=1, writes=True), allowed, (f"loop:{file}-part1",)) as place:
             assert (place.path, place.device) == (part, Path(device).name)
-            assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_busy"
+            assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_busy"
         with rig.mounted(part, tmp_path / "point"):
-            refused = refusal(rig.leg(allowed, writes=True), allowed)
+            refused = refusal(rig.stream(allowed, writes=True), allowed)
             assert (refused.code, Path(part).name in refused.message) == ("guard_mounted", True)
-            assert refusal(rig.leg(allowed, target=1), allowed).code == "guard_mounted"
+            assert refusal(rig.stream(allowed, target=1), allowed).code == "guard_mounted"
 
 
 def test_it_refuses_a_file_that_is_under_two_loop_devices(allowed: Policy, file: Path) -> None:
     with rig.loop(file):
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_held"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_held"
 
 
 def test_it_refuses_a_loop_device_on_a_device(tmp_path: Path, device: str) -> None:
     with rig.loop(Path(device)) as outer:
         allowed = rig.load(tmp_path, rig.block(outer, Path(device), destroy=True))
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_held"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_held"
 
 
 def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file: Path, device: str) -> None:
@@ -177,15 +177,15 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
     allowed = rig.load(tmp_path, rig.block(str(link), file, destroy=True))
     try:
         link.symlink_to(device)
-        leg = rig.leg(allowed)
-        with guard.admit(leg, allowed, ()) as place:
+        stream = rig.stream(allowed)
+        with guard.admit(stream, allowed, ()) as place:
             assert place.path == device
         assert [target.opens for target in policy.report(allowed)] == [device]
         link.unlink()
         link.symlink_to(file)
-        assert refusal(leg, allowed).code == "guard_path"
+        assert refusal(stream, allowed).code == "guard_path"
         link.unlink()
-        assert refusal(leg, allowed).code == "guard_path"
+        assert refusal(stream, allowed).code == "guard_path"
     finally:
         link.unlink(missing_ok=True)
 
@@ -198,14 +198,14 @@ def test_it_refuses_the_disk_that_the_host_runs_from(tmp_path: Path) -> None:
         pytest.skip("the root file system lies on no device with a node")
     target = {"id": "root", "kind": "block", "path": f"/dev/{disk}", "stable_id": sysfs.stable_id(disk)}
     allowed = rig.load(tmp_path, target)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_mounted"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_mounted"
 
 
 def test_it_refuses_more_than_the_device_holds(allowed: Policy) -> None:
-    assert refusal(rig.leg(allowed, size=65 * rig.MIB), allowed).code == "guard_no_space"
+    assert refusal(rig.stream(allowed, size=65 * rig.MIB), allowed).code == "guard_no_space"
 
 
 def test_it_refuses_a_read_only_device_for_writing(tmp_path: Path, file: Path) -> None:
     with rig.loop(file, "--read-only") as device:
         allowed = rig.load(tmp_path, rig.block(device, file, destroy=True))
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_path"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_path"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from worker import guard
-from worker.contract.workload import Leg
+from worker.contract.workload import Stream
 from worker.guard.tests import rig
 from worker.policy import Policy
 
@@ -26,15 +26,15 @@ def allow_file(tmp_path: Path, path: Path, **more: Any) -> Policy:
     return rig.load(tmp_path, {"id": "image", "kind": "file", "path": str(path), **more})
 
 
-def refusal(leg: Leg, allowed: Policy, armed: tuple[str, ...] = ()) -> guard.GuardRefused:
-    with pytest.raises(guard.GuardRefused) as caught, guard.admit(leg, allowed, armed):
+def refusal(stream: Stream, allowed: Policy, armed: tuple[str, ...] = ()) -> guard.GuardRefused:
+    with pytest.raises(guard.GuardRefused) as caught, guard.admit(stream, allowed, armed):
         pass
     return caught.value
 
 
 def test_it_makes_a_private_directory_and_admits_writes_to_it(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch)
-    with guard.admit(rig.leg(allowed, writes=True), allowed, ()) as place:
+    with guard.admit(rig.stream(allowed, writes=True), allowed, ()) as place:
         assert place.cwd_fd is not None
         assert os.path.samestat(os.fstat(place.cwd_fd), (scratch / ".sweetspot").stat())
         assert place.target == "scratch"
@@ -45,19 +45,19 @@ def test_it_stays_in_the_directory_it_checked_whatever_has_the_name_later(tmp_pa
     allowed = allow(tmp_path, scratch)
     trap = tmp_path / "trap"
     (trap / ".sweetspot").mkdir(parents=True)
-    with guard.admit(rig.leg(allowed, writes=True), allowed, ()) as place:
+    with guard.admit(rig.stream(allowed, writes=True), allowed, ()) as place:
         scratch.rename(tmp_path / "moved")
         scratch.symlink_to(trap)
         os.close(os.open("written", os.O_CREAT | os.O_WRONLY, 0o600, dir_fd=place.cwd_fd))
     assert (tmp_path / "moved/.sweetspot/written").exists()
     assert not list((trap / ".sweetspot").iterdir())
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
 
 
 def test_it_refuses_a_link_anywhere_in_the_path(tmp_path: Path, scratch: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     allowed = allow(tmp_path, tmp_path / "link/scratch")
-    refused = refusal(rig.leg(allowed), allowed)
+    refused = refusal(rig.stream(allowed), allowed)
     assert (refused.code, "symbolic link" in refused.message) == ("guard_path", True)
 
 
@@ -65,16 +65,16 @@ def test_it_refuses_a_link_anywhere_in_the_path(tmp_path: Path, scratch: Path) -
 def test_it_refuses_a_directory_that_others_can_write(tmp_path: Path, scratch: Path, mode: int) -> None:
     scratch.chmod(mode)
     allowed = allow(tmp_path, scratch)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
 
 
 def test_it_refuses_a_way_on_which_others_can_rename(tmp_path: Path, scratch: Path) -> None:
     (scratch / "inner").mkdir()
     allowed = allow(tmp_path, scratch / "inner")
     scratch.chmod(0o777)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
     scratch.chmod(0o1777)
-    with guard.admit(rig.leg(allowed), allowed, ()):
+    with guard.admit(rig.stream(allowed), allowed, ()):
         pass
 
 
@@ -82,12 +82,12 @@ def test_it_refuses_a_way_on_which_others_can_rename(tmp_path: Path, scratch: Pa
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chown")
 def test_it_refuses_what_belongs_to_somebody_else(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch)
-    with guard.admit(rig.leg(allowed), allowed, ()):
+    with guard.admit(rig.stream(allowed), allowed, ()):
         pass
     os.chown(scratch / ".sweetspot", 12345, 12345)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
     os.chown(scratch, 12345, 12345)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
 
 
 def test_it_refuses_links_and_odd_things_among_its_files(tmp_path: Path, scratch: Path) -> None:
@@ -104,42 +104,42 @@ def test_it_refuses_links_and_odd_things_among_its_files(tmp_path: Path, scratch
     ]
     for make in makes:
         make()
-        assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_path"
+        assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_path"
         odd.rmdir() if odd.is_dir() else odd.unlink()
-    with guard.admit(rig.leg(allowed, writes=True), allowed, ()):
+    with guard.admit(rig.stream(allowed, writes=True), allowed, ()):
         pass
 
 
 def test_it_refuses_a_private_directory_that_is_a_link_or_open_to_others(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch)
     (scratch / ".sweetspot").symlink_to(tmp_path)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
     (scratch / ".sweetspot").unlink()
     (scratch / ".sweetspot").mkdir()
     (scratch / ".sweetspot").chmod(0o755)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
 
 
 def test_it_lets_one_trial_at_a_time_into_a_directory(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch)
-    with guard.admit(rig.leg(allowed), allowed, ()):
-        assert refusal(rig.leg(allowed), allowed).code == "guard_busy"
+    with guard.admit(rig.stream(allowed), allowed, ()):
+        assert refusal(rig.stream(allowed), allowed).code == "guard_busy"
 
 
 def test_it_keeps_to_the_policys_amount_of_bytes(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch, max_bytes=2 * rig.MIB)
-    with guard.admit(rig.leg(allowed, files=2), allowed, ()):
+    with guard.admit(rig.stream(allowed, files=2), allowed, ()):
         pass
-    assert refusal(rig.leg(allowed, files=3), allowed).code == "guard_no_space"
+    assert refusal(rig.stream(allowed, files=3), allowed).code == "guard_no_space"
     (scratch / ".sweetspot/sweetspot.4096.0").write_bytes(b"x" * 4096)
-    assert refusal(rig.leg(allowed, files=2), allowed).code == "guard_no_space"
+    assert refusal(rig.stream(allowed, files=2), allowed).code == "guard_no_space"
 
 
 def test_it_leaves_room_on_the_file_system(tmp_path: Path, scratch: Path) -> None:
     allowed = allow(tmp_path, scratch)
     space = os.statvfs(scratch)
     nearly_all = space.f_bavail * space.f_frsize - space.f_blocks * space.f_frsize // 40
-    assert refusal(rig.leg(allowed, size=nearly_all // 512 * 512), allowed).code == "guard_no_space"
+    assert refusal(rig.stream(allowed, size=nearly_all // 512 * 512), allowed).code == "guard_no_space"
 
 
 @pytest.mark.root
@@ -150,32 +150,32 @@ def test_it_names_the_device_under_a_directory(tmp_path: Path) -> None:
         rig.mounted(device, tmp_path / "point") as point,
     ):
         allowed = allow(tmp_path, point)
-        with guard.admit(rig.leg(allowed), allowed, ()) as place:
+        with guard.admit(rig.stream(allowed), allowed, ()) as place:
             assert place.device == Path(device).name
 
 
 def test_it_reads_a_file_and_writes_it_only_when_allowed_and_armed(tmp_path: Path, scratch: Path) -> None:
     image = rig.sparse(scratch / "image")
     allowed = allow_file(tmp_path, image)
-    with guard.admit(rig.leg(allowed), allowed, ()) as place:
+    with guard.admit(rig.stream(allowed), allowed, ()) as place:
         assert place.path == "image"
         assert place.cwd_fd is not None
-    assert refusal(rig.leg(allowed, writes=True), allowed, (f"file:{image}",)).code == "guard_not_destroyable"
+    assert refusal(rig.stream(allowed, writes=True), allowed, (f"file:{image}",)).code == "guard_not_destroyable"
     allowed = allow_file(tmp_path, image, destroy=True)
-    assert refusal(rig.leg(allowed, writes=True), allowed).code == "guard_not_armed"
-    with guard.admit(rig.leg(allowed, writes=True), allowed, (f"file:{image}",)):
+    assert refusal(rig.stream(allowed, writes=True), allowed).code == "guard_not_armed"
+    with guard.admit(rig.stream(allowed, writes=True), allowed, (f"file:{image}",)):
         pass
-    assert refusal(rig.leg(allowed, size=65 * rig.MIB), allowed).code == "guard_no_space"
+    assert refusal(rig.stream(allowed, size=65 * rig.MIB), allowed).code == "guard_no_space"
 
 
 def test_it_refuses_files_with_links(tmp_path: Path, scratch: Path) -> None:
     image = rig.sparse(scratch / "image")
     (scratch / "link").symlink_to(image)
     by_link = allow_file(tmp_path, scratch / "link")
-    assert refusal(rig.leg(by_link), by_link).code == "guard_path"
+    assert refusal(rig.stream(by_link), by_link).code == "guard_path"
     (scratch / "second").hardlink_to(image)
     allowed = allow_file(tmp_path, image)
-    assert refusal(rig.leg(allowed), allowed).code == "guard_path"
+    assert refusal(rig.stream(allowed), allowed).code == "guard_path"
 
 
 @pytest.mark.root
@@ -184,4 +184,4 @@ def test_it_refuses_to_write_a_file_that_is_under_a_loop_device(tmp_path: Path, 
     image = rig.sparse(scratch / "image")
     allowed = allow_file(tmp_path, image, destroy=True)
     with rig.loop(image):
-        assert refusal(rig.leg(allowed, writes=True), allowed, (f"file:{image}",)).code == "guard_held"
+        assert refusal(rig.stream(allowed, writes=True), allowed, (f"file:{image}",)).code == "guard_held"

@@ -7,7 +7,7 @@ import pytest
 
 from worker import inventory
 from worker.contract.base import encode
-from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.guard.tests import rig
 from worker.inventory.geometry import geometry
 from worker.inventory.signature import read_signature
@@ -42,8 +42,8 @@ def test_it_tells_what_a_device_is_and_what_holds_it(tmp_path: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")
-def test_it_observes_device_and_file_system_under_a_leg(tmp_path: Path) -> None:
-    leg = Leg(
+def test_it_observes_device_and_file_system_under_a_stream(tmp_path: Path) -> None:
+    stream = Stream(
         number=3,
         target=TargetRef(id="d", kind=TargetKind.DIRECTORY, path=str(tmp_path), stable_id="dir:x"),
         workload=Workload(pattern=Pattern.READ, runtime_s=1),
@@ -51,11 +51,11 @@ def test_it_observes_device_and_file_system_under_a_leg(tmp_path: Path) -> None:
     with rig.loop(rig.sparse(tmp_path / "disk.img")) as device, rig.mounted(device, tmp_path / "point") as point:
         name, fd = Path(device).name, os.open(point, os.O_RDONLY)
         try:
-            facts = inventory.observed_facts(Place(path=str(point), device=name, cwd_fd=fd, target="d"), leg)
+            facts = inventory.observed_facts(Place(path=str(point), device=name, cwd_fd=fd, target="d"), stream)
         finally:
             os.close(fd)
-    assert facts["leg.3.file_system"] == "ext4"
-    assert "relatime" in facts["leg.3.file_system.options"]
+    assert facts["stream.3.file_system"] == "ext4"
+    assert "relatime" in facts["stream.3.file_system.options"]
     assert {f"device.{name}.scheduler", f"device.{name}.nr_requests", "kernel.release", "memory.bytes"} <= set(facts)
 
 

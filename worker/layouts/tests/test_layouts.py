@@ -37,17 +37,17 @@ LINES = [
     "single share 80% / ext4",
     "single / jfs",
     "single / f2fs",
-    "4 legs of single / btrfs raid10",
-    "2 legs of single / btrfs raid0 nodatacow",
+    "4 drives / btrfs raid10",
+    "2 drives / btrfs raid0 nodatacow",
     "raid0 x4 chunk 64k",
     "raid0 x4 chunk 64k / xfs",
     "raid1 x2 / ext4",
     "raid5 x3 chunk 64k / xfs",
     "raid6 x4 chunk 64k",
     "raid10 x4 chunk 64k share 50% / ext4",
-    "4 legs of single / lvm stripe 64k / xfs",
-    "2 legs of raid0 x2 chunk 64k / lvm stripe 128k / jfs",
-    "2 legs of raid1 x2 / md chunk 64k / ext4",
+    "4 drives / lvm stripe 64k / xfs",
+    "2 arrays of raid0 x2 chunk 64k / lvm stripe 128k / jfs",
+    "2 arrays of raid1 x2 / md chunk 64k / ext4",
 ]
 
 
@@ -84,7 +84,7 @@ def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
 
 
 def test_it_gives_md_and_lvm_the_starts_and_sizes_that_were_computed(rack: Rack) -> None:
-    line = "2 legs of raid0 x2 chunk 64k / lvm stripe 128k"
+    line = "2 arrays of raid0 x2 chunk 64k / lvm stripe 128k"
     need(line)
     built = rack.build(line)
     try:
@@ -141,7 +141,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
 
 def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: Path) -> None:
     """The first drive is wiped before that, and the layout is forgotten: nothing of it stays to be taken down."""
-    line, point = "2 legs of single / btrfs raid0", tmp_path / "point"
+    line, point = "2 drives / btrfs raid0", tmp_path / "point"
     rig.run("mkfs.ext4", "-q", "-F", rack.devices[0])
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
 
@@ -207,12 +207,12 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
     assert refused.value.code == "guard_mounted"
     with pytest.raises(LayoutFailed, match="has 2 drives, 1 are given"):
         layouts.build(
-            parse("2 legs of single / btrfs raid0"), rack.policy.targets[:1], rack.armed,
+            parse("2 drives / btrfs raid0"), rack.policy.targets[:1], rack.armed,
             key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
     with pytest.raises(GuardRefused, match="named twice"):
         layouts.build(
-            parse("2 legs of single / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
+            parse("2 drives / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
             key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
     assert rack.journal.layouts() == ()

@@ -16,7 +16,7 @@ import pytest
 from worker import layouts, policy
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
 from worker.contract.orders import Arming, LayoutWish, TrialOrder
-from worker.contract.workload import Engine, Leg, Pattern, TargetRef, Workload
+from worker.contract.workload import Engine, Pattern, Stream, TargetRef, Workload
 from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
 from worker.files import CompleteFiles
@@ -133,7 +133,7 @@ def test_it_takes_down_after_a_crash_between_any_two_steps(bench: Bench) -> None
     for known in ((), (MadeDrive(made.name, made.wwn),)):
         half = msgspec.structs.replace(built.record, virtual_drives=known)
         bench.journal.save_layout(half)
-        assert [leg.disk for leg in virtual_drives.legs(parse(half.line), half)] == list(built.members)
+        assert [array.disk for array in virtual_drives.arrays(parse(half.line), half)] == list(built.members)
     bench.take_down(bench.journal.layouts()[0])
     bench.assert_blank()
 
@@ -200,7 +200,7 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
         workload = Workload(pattern=Pattern.RANDWRITE, engine=Engine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r1", trial="t",
-            legs=(Leg(number=0, target=ref("shelf"), workload=workload),),
+            streams=(Stream(number=0, target=ref("shelf"), workload=workload),),
             layout=LayoutWish(layout=parse(line), drives=(ref("s0"), ref("s1"))),
             arming=Arming(serials=armed, by="tester", until=now + 60),
         )  # fmt: skip

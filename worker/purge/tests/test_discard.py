@@ -30,7 +30,7 @@ class Lab:
         self.allowed: Policy = rig.load(folder, rig.block(device, file, destroy=True))
         self.drives = Drives(folder / "drives")
         self.items: list[Item] = []
-        self.target = TargetRef(**{n: getattr(rig.leg(self.allowed).target, n) for n in TargetRef.__struct_fields__})
+        self.target = TargetRef(**{n: getattr(rig.stream(self.allowed).target, n) for n in TargetRef.__struct_fields__})
 
     def order(self, **changes: object) -> PurgeOrder:
         arming = Arming(serials=(f"loop:{self.file}",), by="olga", until=NOW + 60)

@@ -62,7 +62,7 @@ class Names(msgspec.Struct, frozen=True):
     """What is made on the host is called by the layout's id, so that it can be found again after a crash."""
 
     key: str  # up to 8 lower-case letters and digits: XFS' labels have 12 characters
-    made: tuple[str, ...] = ()  # nodes of the legs' virtual drives, where they are known
+    made: tuple[str, ...] = ()  # nodes of the arrays' virtual drives, where they are known
 
     @property
     def label(self) -> str:
@@ -74,24 +74,24 @@ class Names(msgspec.Struct, frozen=True):
         """The UUID of the drives' partition tables."""
         return str(uuid.uuid5(_TABLES, self.key))
 
-    def array(self, leg: int | str) -> str:
-        """What md's superblocks call the array of a leg, or of the stripe over them (`s`)."""
-        return f"sweetspot-{self.key}-{leg}"
+    def array(self, number: int | str) -> str:
+        """The name in md's superblocks of array `number`, or of the stripe over the arrays (`s`)."""
+        return f"sweetspot-{self.key}-{number}"
 
-    def md(self, leg: int) -> str:
-        return f"/dev/md/{self.array(leg)}"
+    def md(self, number: int) -> str:
+        return f"/dev/md/{self.array(number)}"
 
     @property
     def md_stripe(self) -> str:
         return f"/dev/md/{self.array('s')}"
 
-    def drive_name(self, leg: int) -> str:
-        """Of a leg's virtual drive; controllers take 15 characters."""
-        return f"ss-{self.key}-{leg}"
+    def drive_name(self, number: int) -> str:
+        """The name of an array's virtual drive; controllers take 15 characters."""
+        return f"ss-{self.key}-{number}"
 
-    def virtual_drive(self, leg: int) -> str:
+    def virtual_drive(self, array: int) -> str:
         """Its node: before it is made, one that is only shown."""
-        return self.made[leg] if self.made else f"/dev/disk/by-id/wwn-OF-{self.drive_name(leg)}"
+        return self.made[array] if self.made else f"/dev/disk/by-id/wwn-OF-{self.drive_name(array)}"
 
     @property
     def group(self) -> str:
@@ -108,26 +108,26 @@ def part_path(drive: str, number: int = 1) -> str:
 
 
 def members(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[str, ...], ...]:
-    """The block devices of each leg: drives in the order given, or their partitions."""
+    """The block devices of each array: drives in the order given, or their partitions."""
     paths = [part_path(drive.path) if layout.share_percent < 100 else drive.path for drive in drives]
-    per_leg = layout.drives_per_leg
-    return tuple(tuple(paths[leg * per_leg : (leg + 1) * per_leg]) for leg in range(layout.legs))
+    per_array = layout.drives_per_array
+    return tuple(tuple(paths[array * per_array : (array + 1) * per_array]) for array in range(layout.arrays))
 
 
-def leg_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tuple[str, ...]:
-    """What each leg is once its RAID is made."""
+def array_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tuple[str, ...]:
+    """What each array is once its RAID is made."""
     if layout.maker is Maker.CONTROLLER:
-        return tuple(names.virtual_drive(number) for number in range(layout.legs))
+        return tuple(names.virtual_drive(number) for number in range(layout.arrays))
     if layout.raid is Raid.NONE:
-        return tuple(leg[0] for leg in members(layout, drives))
-    return tuple(names.md(number) for number in range(layout.legs))
+        return tuple(array[0] for array in members(layout, drives))
+    return tuple(names.md(number) for number in range(layout.arrays))
 
 
 def top_path(layout: Layout, drives: tuple[Drive, ...], names: Names) -> str:
-    """The device that the file system, or fio, gets. btrfs over several legs is named by its first."""
+    """The device that the file system, or fio, gets. btrfs over several arrays is named by its first."""
     if layout.stripe is Stripe.LVM:
         return names.volume
-    return names.md_stripe if layout.stripe is Stripe.MD else leg_paths(layout, drives, names)[0]
+    return names.md_stripe if layout.stripe is Stripe.MD else array_paths(layout, drives, names)[0]
 
 
 def build_steps(
@@ -148,24 +148,24 @@ def build_steps(
 # ---- building, from the drives up
 
 
-def leg_bays(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[virtual_drives.Bay, ...], ...]:
-    """Where the drives of each leg sit; those whose controller's tool is not known are only shown."""
+def array_bays(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[virtual_drives.Bay, ...], ...]:
+    """Where the drives of each array sit; those whose controller's tool is not known are only shown."""
     bays = [
         virtual_drives.bay(drive.path) or virtual_drives.Bay("controller-tool", "N", drive.path.rpartition("/")[2])
         for drive in drives
     ]
-    per_leg = layout.drives_per_leg
-    return tuple(tuple(bays[leg * per_leg : (leg + 1) * per_leg]) for leg in range(layout.legs))
+    per_array = layout.drives_per_array
+    return tuple(tuple(bays[array * per_array : (array + 1) * per_array]) for array in range(layout.arrays))
 
 
 def _virtual_drives(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
     if layout.maker is not Maker.CONTROLLER:
         return
-    for leg, bays in enumerate(leg_bays(layout, drives)):
-        (tool, controller), name = (bays[0].tool, bays[0].controller), names.drive_name(leg)
+    for array, bays in enumerate(array_bays(layout, drives)):
+        (tool, controller), name = (bays[0].tool, bays[0].controller), names.drive_name(array)
         made = virtual_drives.create(tool, controller, tuple(bay.slot for bay in bays), layout, name)
         words = f"virtual drive {name}: {layout.raid} of {len(bays)}"
-        yield Step(words, (tool, *made), makes=names.virtual_drive(leg), by_controller=True)
+        yield Step(words, (tool, *made), makes=names.virtual_drive(array), by_controller=True)
         for command in virtual_drives.settle(tool, controller, SHOWN_NUMBER, layout, name):
             yield Step(f"set up {name}, whose number N is", (tool, *command), by_controller=True)
 
@@ -178,7 +178,7 @@ def _blank(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[
     """
     made = layout.maker is Maker.CONTROLLER
     if layout != Layout():
-        for path in leg_paths(layout, drives, names) if made else [drive.path for drive in drives]:
+        for path in array_paths(layout, drives, names) if made else [drive.path for drive in drives]:
             yield Step(f"wipe {path}", ("wipefs", "--all", "--quiet", path), wipes=path)
 
 
@@ -207,26 +207,26 @@ def share_bytes(drive_bytes: int, percent: int) -> int:
 def _arrays(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
     if layout.raid is Raid.NONE or layout.maker is Maker.CONTROLLER:
         return
-    for number, leg in enumerate(members(layout, drives)):
+    for number, array in enumerate(members(layout, drives)):
         start = md_data_start_bytes(layout)
-        yield _md(names.md(number), layout.raid.removeprefix("raid"), leg, layout.chunk_bytes, start)
+        yield _md(names.md(number), layout.raid.removeprefix("raid"), array, layout.chunk_bytes, start)
 
 
 def _stripe(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
-    legs, stripe_bytes = leg_paths(layout, drives, names), layout.stripe_bytes or 0
+    arrays, stripe_bytes = array_paths(layout, drives, names), layout.stripe_bytes or 0
     if layout.stripe is Stripe.MD:
-        yield _md(names.md_stripe, "0", legs, stripe_bytes, max(MIB, stripe_bytes))
+        yield _md(names.md_stripe, "0", arrays, stripe_bytes, max(MIB, stripe_bytes))
     if layout.stripe is Stripe.LVM:
         align = f"{lvm_alignment_bytes(layout)}b"
-        yield Step("LVM labels", ("pvcreate", *NO_COPIES, "--yes", "--force", "--dataalignment", align, *legs))
+        yield Step("LVM labels", ("pvcreate", *NO_COPIES, "--yes", "--force", "--dataalignment", align, *arrays))
         yield Step(
             "volume group",
-            ("vgcreate", *NO_COPIES, "--yes", "--physicalextentsize", f"{layout.extent_bytes}b", names.group, *legs),
+            ("vgcreate", *NO_COPIES, "--yes", "--physicalextentsize", f"{layout.extent_bytes}b", names.group, *arrays),
         )
-        options = ("--stripes", str(layout.legs), "--stripesize", f"{stripe_bytes}b") if layout.legs > 1 else ()
+        options = ("--stripes", str(layout.arrays), "--stripesize", f"{stripe_bytes}b") if layout.arrays > 1 else ()
         wipe = ("--wipesignatures", "n", "--zero", "n", "--yes")
         yield Step(
-            f"volume striped over {layout.legs} legs",
+            f"volume striped over {layout.arrays} arrays",
             ("lvcreate", *NO_COPIES, *wipe, *options, "--extents", "100%FREE", "--name", "data", names.group),
             makes=names.volume,
         )
@@ -246,7 +246,7 @@ def _file_system(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Ite
     if layout.file_system is FileSystem.NONE:
         return
     top = top_path(layout, drives, names)
-    parts = leg_paths(layout, drives, names) if layout.stripe is Stripe.NONE else (top,)
+    parts = array_paths(layout, drives, names) if layout.stripe is Stripe.NONE else (top,)
     argv = {
         FileSystem.XFS: ("mkfs.xfs", "-q", "-f", "-K", "-L", names.label, *_xfs_geometry(layout), top),
         FileSystem.EXT4: ("mkfs.ext4", "-q", "-F", "-L", names.label, "-E", _ext4_options(layout), top),

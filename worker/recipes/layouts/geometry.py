@@ -55,29 +55,29 @@ def data_drives(raid: Raid, drives: int, spans: int = 1) -> int:
             return 1
 
 
-def leg_width_bytes(layout: Layout) -> int | None:
-    """Data stripe width of one leg; None where a leg is not striped (one drive, or mirrors of one)."""
+def array_width_bytes(layout: Layout) -> int | None:
+    """Data stripe width of one array; None where an array is not striped (one drive, or mirrors of one)."""
     if layout.chunk_bytes is None or layout.raid in (Raid.NONE, Raid.RAID1):
         return None
-    return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_leg, layout.spans)
+    return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_array, layout.spans)
 
 
 def stripe_unit_bytes(layout: Layout) -> int | None:
     """What the file system is told is its stripe unit: what one place of the uppermost stripe gets before the next."""
     if layout.stripe is not Stripe.NONE:
         return layout.stripe_bytes
-    return layout.chunk_bytes if leg_width_bytes(layout) is not None else None
+    return layout.chunk_bytes if array_width_bytes(layout) is not None else None
 
 
 def whole_width_bytes(layout: Layout) -> int | None:
     """Data stripe width of all that lies under the file system."""
     if layout.stripe is Stripe.NONE or layout.stripe_bytes is None:
-        return leg_width_bytes(layout)
-    return layout.stripe_bytes * layout.legs
+        return array_width_bytes(layout)
+    return layout.stripe_bytes * layout.arrays
 
 
 def lvm_data_start_bytes(layout: Layout) -> int:
-    """Where LVM's data begins on each leg: the first multiple of the alignment that leaves room for the metadata.
+    """Where LVM's data begins on each array: the first multiple of the alignment that leaves room for the metadata.
 
     pvcreate(8), --dataalignment; the metadata area of LVM 2.03 ends at 1 MiB.
     """
@@ -86,8 +86,8 @@ def lvm_data_start_bytes(layout: Layout) -> int:
 
 
 def lvm_alignment_bytes(layout: Layout) -> int:
-    """What pvcreate is told: as asked for, else the leg's data stripe width, else LVM's own 1 MiB."""
-    return layout.data_alignment_bytes or leg_width_bytes(layout) or LVM_DATA_START_BYTES
+    """What pvcreate is told: as asked for, else the array's data stripe width, else LVM's own 1 MiB."""
+    return layout.data_alignment_bytes or array_width_bytes(layout) or LVM_DATA_START_BYTES
 
 
 def md_data_start_bytes(layout: Layout) -> int:
@@ -100,12 +100,12 @@ def capacity_share(layout: Layout) -> float:
     copies = {BtrfsProfile.RAID1: 0.5, BtrfsProfile.RAID10: 0.5}
     parity = {BtrfsProfile.RAID5: 1, BtrfsProfile.RAID6: 2}
     own = 1.0
-    if layout.file_system is FileSystem.BTRFS and layout.legs > 1 and layout.stripe is Stripe.NONE:
+    if layout.file_system is FileSystem.BTRFS and layout.arrays > 1 and layout.stripe is Stripe.NONE:
         profile = layout.btrfs_profile
-        own = copies.get(profile, (layout.legs - parity.get(profile, 0)) / layout.legs)
-    inside = 1 / layout.drives_per_leg if layout.raid is Raid.RAID1 else 1.0
+        own = copies.get(profile, (layout.arrays - parity.get(profile, 0)) / layout.arrays)
+    inside = 1 / layout.drives_per_array if layout.raid is Raid.RAID1 else 1.0
     if layout.raid not in (Raid.NONE, Raid.RAID1):
-        inside = data_drives(layout.raid, layout.drives_per_leg, layout.spans) / layout.drives_per_leg
+        inside = data_drives(layout.raid, layout.drives_per_array, layout.spans) / layout.drives_per_array
     return own * inside * layout.share_percent / 100
 
 
@@ -134,35 +134,37 @@ def _partition(layout: Layout, block: int) -> Iterator[Alignment]:
 
 def _array(layout: Layout, block: int) -> Iterator[Alignment]:
     if layout.maker is Maker.CONTROLLER:
-        what = f"virtual drive {layout.raid} of {layout.drives_per_leg}"
+        what = f"virtual drive {layout.raid} of {layout.drives_per_array}"
         yield _held(what, layout.chunk_bytes, 0, block, "physical block")
     elif layout.raid is not Raid.NONE:
-        what = f"md {layout.raid} of {layout.drives_per_leg}"
+        what = f"md {layout.raid} of {layout.drives_per_array}"
         yield _held(what, layout.chunk_bytes, md_data_start_bytes(layout), block, "physical block")
 
 
 def _lvm(layout: Layout) -> Iterator[Alignment]:
     if layout.stripe is not Stripe.LVM:
         return
-    width = leg_width_bytes(layout)
-    made = _held("LVM stripe", layout.stripe_bytes, lvm_data_start_bytes(layout), width, "data stripe width of a leg")
+    width = array_width_bytes(layout)
+    made = _held(
+        "LVM stripe", layout.stripe_bytes, lvm_data_start_bytes(layout), width, "data stripe width of an array"
+    )
     if made.verdict is Verdict.MISALIGNED and _never_a_power_of_two(layout):
-        data = data_drives(layout.raid, layout.drives_per_leg, layout.spans)
+        data = data_drives(layout.raid, layout.drives_per_array, layout.spans)
         hint = f" LVM's stripe is a power of two and so never a multiple of {data} data drives: take 2, 4 or 8."
         made = msgspec.structs.replace(made, words=made.words + hint)
     yield made
 
 
 def _never_a_power_of_two(layout: Layout) -> bool:
-    data = data_drives(layout.raid, layout.drives_per_leg, layout.spans)
+    data = data_drives(layout.raid, layout.drives_per_array, layout.spans)
     return data & (data - 1) != 0
 
 
 def _md_stripe(layout: Layout) -> Iterator[Alignment]:
     if layout.stripe is Stripe.MD:
         start = math.lcm(layout.stripe_bytes or MIB, MIB)
-        below = "data stripe width of a leg"
-        yield _held(f"md raid0 of {layout.legs} legs", layout.stripe_bytes, start, leg_width_bytes(layout), below)
+        below = "data stripe width of an array"
+        yield _held(f"md raid0 of {layout.arrays} arrays", layout.stripe_bytes, start, array_width_bytes(layout), below)
 
 
 def _file_system(layout: Layout) -> Iterator[Alignment]:

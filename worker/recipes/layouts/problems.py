@@ -52,20 +52,20 @@ def needed(layout: Layout) -> tuple[str, ...]:
     return tuple(name for name, wanted in parts.items() if wanted)
 
 
-def _legs(layout: Layout) -> Iterator[str]:
+def _arrays(layout: Layout) -> Iterator[str]:
     if layout.drives > MOST_DRIVES:
         yield f"{layout.drives} drives are over the limit of {MOST_DRIVES}"
     if layout.maker is Maker.CONTROLLER:
         return
     if layout.raid in (Raid.RAID50, Raid.RAID60):
-        yield f"md has no {layout.raid}; `vd {layout.raid} …` is a controller's, `2 legs of raid5 x4 …` is md's"
-    if layout.raid is Raid.NONE and layout.drives_per_leg != 1:
-        yield "drives without RAID are a leg each: say how many legs, not how many drives a leg has"
+        yield f"md has no {layout.raid}; `vd {layout.raid} …` is a controller's, `2 arrays of raid5 x4 …` is md's"
+    if layout.raid is Raid.NONE and layout.drives_per_array != 1:
+        yield "drives without RAID are an array each: say how many arrays, not how many drives an array has"
     fewest = FEWEST.get(layout.raid, 1)
-    if layout.drives_per_leg < fewest:
-        yield f"{layout.raid} needs at least {fewest} drives, this has {layout.drives_per_leg}"
-    if layout.raid is Raid.RAID10 and layout.drives_per_leg % 2:
-        yield f"raid10 with two copies needs an even number of drives, this has {layout.drives_per_leg}"
+    if layout.drives_per_array < fewest:
+        yield f"{layout.raid} needs at least {fewest} drives, this has {layout.drives_per_array}"
+    if layout.raid is Raid.RAID10 and layout.drives_per_array % 2:
+        yield f"raid10 with two copies needs an even number of drives, this has {layout.drives_per_array}"
 
 
 def _virtual_drive(layout: Layout) -> Iterator[str]:
@@ -73,7 +73,7 @@ def _virtual_drive(layout: Layout) -> Iterator[str]:
         if layout.spans != 1 or layout.policies:
             yield "spans and policies are of a controller's virtual drives"
         return
-    raid, drives = layout.raid, layout.drives_per_leg
+    raid, drives = layout.raid, layout.drives_per_array
     if raid is Raid.NONE:
         yield "a virtual drive has a RAID level; of one drive it is `vd raid0 x1 strip 64k`"
     elif fewest := FEWEST_OF_A_SPAN.get(raid):
@@ -111,13 +111,13 @@ def _stripe(layout: Layout) -> Iterator[str]:
     if layout.stripe is Stripe.NONE:
         if layout.stripe_bytes is not None:
             yield "a stripe size without a stripe: say `lvm stripe …` or `md chunk …`"
-        if layout.legs > 1 and layout.file_system is not FileSystem.BTRFS:
-            yield f"{layout.legs} legs need something over them: `lvm stripe 256k`, `md chunk 256k` or btrfs"
+        if layout.arrays > 1 and layout.file_system is not FileSystem.BTRFS:
+            yield f"{layout.arrays} arrays need something over them: `lvm stripe 256k`, `md chunk 256k` or btrfs"
         return
     if layout.stripe_bytes is None:
         yield f"the {layout.stripe} stripe needs its size"
-    if layout.stripe is Stripe.MD and layout.legs < 2:
-        yield "md over one leg stripes nothing: leave it out"
+    if layout.stripe is Stripe.MD and layout.arrays < 2:
+        yield "md over one array stripes nothing: leave it out"
 
 
 def _lvm(layout: Layout) -> Iterator[str]:
@@ -136,9 +136,9 @@ def _file_system(layout: Layout) -> Iterator[str]:
     if kind is not FileSystem.BTRFS and profile is not BtrfsProfile.SINGLE:
         yield f"the profile {profile} is btrfs', and the file system is {kind}"
     if profile is not BtrfsProfile.SINGLE and layout.stripe is not Stripe.NONE:
-        yield f"btrfs {profile} needs the legs themselves: leave the {layout.stripe} stripe out"
-    elif layout.legs < FEWEST_BTRFS.get(profile, 1):
-        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} legs, this has {layout.legs}"
+        yield f"btrfs {profile} needs the arrays themselves: leave the {layout.stripe} stripe out"
+    elif layout.arrays < FEWEST_BTRFS.get(profile, 1):
+        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} arrays, this has {layout.arrays}"
     if kind is FileSystem.NONE and layout.mount_options:
         yield "mount options without a file system"
 
@@ -151,4 +151,4 @@ def _mount(layout: Layout) -> Iterator[str]:
             yield f"mount option {option} is not among those {kind} may be mounted with: {', '.join(sorted(known))}"
 
 
-_RULES = (_legs, _virtual_drive, _chunk, _stripe, _lvm, _file_system, _mount)
+_RULES = (_arrays, _virtual_drive, _chunk, _stripe, _lvm, _file_system, _mount)

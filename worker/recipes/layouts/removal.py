@@ -15,8 +15,8 @@ from worker.recipes.layouts.commands import (
     Drive,
     Names,
     Step,
-    leg_bays,
-    leg_paths,
+    array_bays,
+    array_paths,
     members,
     top_path,
 )
@@ -58,10 +58,10 @@ def _steps(layout: Layout, drives: tuple[Drive, ...], names: Names, mount_point:
         yield Removal("remove the volume group", argv, part=Part.GROUP, of=names.group)
     if layout.stripe is Stripe.MD:
         yield _stop(names.md_stripe)
-    for leg in leg_paths(layout, drives, names):
-        yield _wipe(leg)
+    for array in array_paths(layout, drives, names):
+        yield _wipe(array)
         if layout.raid is not Raid.NONE and layout.maker is Maker.MD:
-            yield _stop(leg)
+            yield _stop(array)
     if layout.maker is Maker.CONTROLLER:
         yield from _deleted(layout, drives, names)
         return
@@ -81,8 +81,8 @@ def _stop(path: str) -> Removal:
 
 
 def _deleted(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Removal]:
-    for leg, bays in enumerate(leg_bays(layout, drives)):
-        name, bay = names.drive_name(leg), bays[0]
+    for array, bays in enumerate(array_bays(layout, drives)):
+        name, bay = names.drive_name(array), bays[0]
         argv = (bay.tool, *virtual_drives.delete(bay.tool, bay.controller, SHOWN_NUMBER))
         words = f"delete virtual drive {name}, whose number N is"
         yield Removal(words, argv, by_controller=True, part=Part.VIRTUAL_DRIVE, of=name)

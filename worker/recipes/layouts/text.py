@@ -4,12 +4,12 @@
     single share 80% / xfs noatime                  its first 80 %, with a file system
     raid0 x4 chunk 64k                              md RAID 0 over 4 drives
     vd raid50 x8 spans 2 strip 64k wb ra direct     a virtual drive of a RAID controller, with its policies
-    2 legs of raid5 x5 chunk 64k / lvm stripe 256k / xfs
-    4 legs of single / btrfs raid10
+    2 arrays of raid5 x5 chunk 64k / lvm stripe 256k / xfs
+    4 drives / btrfs raid10
     raid0 x1..8 chunk 8k..2M *2 / xfs|ext4          8 × 9 × 2 layouts
 
 Layers are separated by ` / `, from the drives up. In a sweep a number may be a range, doubled with `*2`
-or stepped with `+N` (a range of drives or legs steps by 1 by itself), and words may be alternatives
+or stepped with `+N` (a range of drives or arrays steps by 1 by itself), and words may be alternatives
 separated by `|`.
 """
 
@@ -26,7 +26,7 @@ MOST_LAYOUTS = 200
 UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _RANGE = re.compile(r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I)
 _DRIVES = re.compile(
-    r"(?:(?P<legs>\d+) legs? of )?(?P<vd>vd )?(?P<raid>\w+)(?: x(?P<drives>\d+))?(?: spans (?P<spans>\d+))?"
+    r"(?:(?P<arrays>\d+) arrays? of )?(?P<vd>vd )?(?P<raid>\w+)(?: x(?P<drives>\d+))?(?: spans (?P<spans>\d+))?"
     r"(?: (?P<unit>chunk|strip) (?P<chunk>\w+))?(?P<policies>(?: (?:wb|wt|awb|ra|nora|direct|cached|pdcache=\w+))*)"
     r"(?: share (?P<share>\d+) ?%)?",
     re.I,
@@ -117,16 +117,16 @@ def _range_values(match: "re.Match[str]") -> list[str]:
 
 
 def _drives(text: str) -> Given:
-    match = _DRIVES.fullmatch(text)
+    match = _DRIVES.fullmatch(re.sub(r"^(\d+) drives?\b", r"\1 arrays of single", text, flags=re.I))
     if match is None:
         raise LayoutError(
-            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 legs of raid5 x4 …`, "
+            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 arrays of raid5 x4 …`, "
             "`vd raid5 x4 strip 64k wb ra direct`"
         )
     raid = _named(Raid, match["raid"].lower(), "a RAID level")
-    given: Given = {"raid": raid, "legs": int(match["legs"] or 1), "share_percent": int(match["share"] or 100)}
+    given: Given = {"raid": raid, "arrays": int(match["arrays"] or 1), "share_percent": int(match["share"] or 100)}
     if match["drives"]:
-        given["drives_per_leg"] = int(match["drives"])
+        given["drives_per_array"] = int(match["drives"])
     if match["chunk"]:
         _refuse_the_others_word(match)
         given["chunk_bytes"] = _number(match["chunk"])
@@ -217,13 +217,17 @@ def _number(text: str) -> int:
 # ---- and back
 
 
+def _write_arrays(layout: Layout) -> list[str]:
+    if layout.raid is Raid.NONE:
+        return [f"{layout.arrays} drives" if layout.arrays > 1 else str(layout.raid)]
+    return [f"{layout.arrays} arrays of"] if layout.arrays > 1 else []
+
+
 def _write_drives(layout: Layout) -> str:
-    words = [f"{layout.legs} legs of"] if layout.legs > 1 else []
     by_controller = layout.maker is Maker.CONTROLLER
-    words += ["vd"] if by_controller else []
-    words.append(str(layout.raid))
+    words = _write_arrays(layout) + (["vd"] if by_controller else [])
     if layout.raid is not Raid.NONE:
-        words.append(f"x{layout.drives_per_leg}")
+        words += [str(layout.raid), f"x{layout.drives_per_array}"]
     if layout.spans > 1:
         words.append(f"spans {layout.spans}")
     if layout.chunk_bytes:

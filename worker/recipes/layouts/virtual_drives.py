@@ -56,7 +56,7 @@ def family(tool: str) -> str | None:
 
 
 def create(tool: str, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> Command:
-    """The arguments of the tool. `slots` are of one leg."""
+    """The arguments of the tool. `slots` are of one array."""
     strip = (layout.chunk_bytes or 0) // 1024
     if family(tool) == MEGACLI:
         spelt = tuple(word for policy in layout.policies for word in _SPELT.get(policy, ()))

@@ -12,8 +12,8 @@ from worker.contract.workload import (
     BlockShare,
     Buffers,
     Engine,
-    Leg,
     Pattern,
+    Stream,
     Sync,
     SyncDepth,
     TargetKind,
@@ -25,9 +25,9 @@ from worker.recipes import RecipeError, path_problem, render, render_prefill, wo
 from worker.recipes.fio_options import ALLOWED, OptionRefused
 
 
-def leg(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Leg:
+def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
     given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": MIB, "runtime_s": 1} | workload
-    return Leg(
+    return Stream(
         number=0,
         target=TargetRef(id="t", kind=kind, path=path, stable_id="s"),
         workload=Workload(**given),
@@ -39,7 +39,7 @@ def options(text: str) -> dict[str, str]:
 
 
 def test_it_renders_one_option_a_line_in_a_stable_order() -> None:
-    work = leg(
+    work = stream(
         pattern=Pattern.RANDRW, read_percent=70, files=2, iodepth=32, uring=UringOptions(fixedbufs=True), ramp_s=2
     )
     assert render(work).job_text == (
@@ -52,14 +52,14 @@ def test_it_renders_one_option_a_line_in_a_stable_order() -> None:
 
 def test_it_names_only_options_that_are_allowed_in_job_files_or_ours() -> None:
     ours = {"offset_increment", "fadvise_hint", "fallocate", "lat_percentiles", "clat_percentiles"}
-    work = leg(pattern=Pattern.WRITE, numjobs=2, direct=False, prefill=False, end_fsync=True, sync=Sync.DSYNC)
+    work = stream(pattern=Pattern.WRITE, numjobs=2, direct=False, prefill=False, end_fsync=True, sync=Sync.DSYNC)
     assert set(options(render(work).job_text)) <= set(ALLOWED) | ours
 
 
 def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
     asked: dict[str, Any] = {"engine": Engine.PSYNC, "iodepth": 8, "numjobs": 2}
-    assert "psync" in workload_problems(leg(**asked).workload, TargetKind.DIRECTORY)[0]
-    told = options(render(leg(**asked, sync_depth=SyncDepth.THREADS)).job_text)
+    assert "psync" in workload_problems(stream(**asked).workload, TargetKind.DIRECTORY)[0]
+    told = options(render(stream(**asked, sync_depth=SyncDepth.THREADS)).job_text)
     assert (told["numjobs"], told["iodepth"]) == ("16", "1")
 
 
@@ -69,12 +69,12 @@ def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
 def test_it_refuses_a_path_that_fio_would_change(path: str) -> None:
     assert path_problem(path)
     with pytest.raises(RecipeError, match="target cannot be given to fio"):
-        render(leg(TargetKind.BLOCK, path))
+        render(stream(TargetKind.BLOCK, path))
 
 
 def test_it_escapes_colons(tmp_path: Path) -> None:
     (tmp_path / "a:b").write_bytes(bytes(MIB))
-    text = render(leg(TargetKind.FILE, str(tmp_path / "a:b"), amount_bytes=4096, runtime_s=None, engine=Engine.PSYNC,
+    text = render(stream(TargetKind.FILE, str(tmp_path / "a:b"), amount_bytes=4096, runtime_s=None, engine=Engine.PSYNC,
                       direct=False)).job_text  # fmt: skip
     assert "filename=a\\:b\n" in text
     run_fio(text, tmp_path)
@@ -89,7 +89,7 @@ def run_fio(text: str, cwd: Path) -> Any:
 
 
 def test_it_writes_every_file_whole_before_use(tmp_path: Path) -> None:
-    recipe = render_prefill(leg(size_bytes=3 * MIB // 2, files=3))
+    recipe = render_prefill(stream(size_bytes=3 * MIB // 2, files=3))
     assert recipe is not None
     run_fio(recipe.job_text, tmp_path)
     assert [(tmp_path / name).stat().st_size for name in recipe.files] == [3 * MIB // 2] * 3
@@ -98,12 +98,12 @@ def test_it_writes_every_file_whole_before_use(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [TargetKind.BLOCK, TargetKind.FILE])
 def test_it_never_prefills_a_device_or_a_file(kind: TargetKind) -> None:
-    assert render_prefill(leg(kind, "/dev/x")) is None
+    assert render_prefill(stream(kind, "/dev/x")) is None
 
 
 @pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
 def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, pattern: Pattern) -> None:
-    work = leg(pattern=pattern, numjobs=3, files=2, amount_bytes=MIB, runtime_s=None, block_bytes=64 * 1024,
+    work = stream(pattern=pattern, numjobs=3, files=2, amount_bytes=MIB, runtime_s=None, block_bytes=64 * 1024,
                engine=Engine.PSYNC, direct=False)  # fmt: skip
     job = run_fio(render(work).job_text, tmp_path)
     assert job["write"]["io_bytes"] == 18 * 64 * 1024  # 16 blocks for 3 jobs: 6 each
@@ -111,7 +111,9 @@ def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, 
 
 
 def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
-    work = leg(pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, engine=Engine.PSYNC, prefill=False)
+    work = stream(
+        pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, engine=Engine.PSYNC, prefill=False
+    )
     run_fio(render(work).job_text, tmp_path)
     (file,) = tmp_path.iterdir()
     assert file.stat().st_blocks * 512 == MIB  # each wrote its own quarter; all at the start would leave three holes
@@ -121,11 +123,11 @@ def test_it_takes_all_of_the_amount_types_and_buffers() -> None:
     for kind, line in zip(
         Buffers, ("scramble_buffers=1", "refill_buffers=1", "scramble_buffers=0", "zero_buffers=1"), strict=True
     ):
-        assert line in render(leg(pattern=Pattern.WRITE, buffers=kind)).job_text
+        assert line in render(stream(pattern=Pattern.WRITE, buffers=kind)).job_text
 
 
 def test_it_asks_for_completion_latency_only_where_there_is_no_total() -> None:
-    job = options(render(leg(uring=UringOptions(sqthread_poll=True))).job_text)
+    job = options(render(stream(uring=UringOptions(sqthread_poll=True))).job_text)
     assert (job["lat_percentiles"], job["clat_percentiles"]) == ("0", "1")
 
 
@@ -149,13 +151,13 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("workload", "words"), PROBLEMS)
 def test_it_says_what_is_wrong_with_a_workload(workload: dict[str, Any], words: str) -> None:
-    assert any(words in problem for problem in workload_problems(leg(**workload).workload, TargetKind.DIRECTORY))
+    assert any(words in problem for problem in workload_problems(stream(**workload).workload, TargetKind.DIRECTORY))
     with pytest.raises(RecipeError, match="This workload cannot run"):
-        render(leg(**workload))
+        render(stream(**workload))
 
 
 def test_it_has_several_files_only_in_directories() -> None:
-    assert "directory" in workload_problems(leg(files=2).workload, TargetKind.BLOCK)[0]
+    assert "directory" in workload_problems(stream(files=2).workload, TargetKind.BLOCK)[0]
 
 
 def test_it_reads_allowed_options_back_to_factors() -> None:

@@ -118,9 +118,11 @@ def test_it_moves_the_interrupts_of_a_raid_controller(tmp_path: Path, value: str
 
 def test_two_drives_of_one_controller_cannot_want_different_interrupts(tmp_path: Path) -> None:
     found = drive(tmp_path, "LABINT0000")
-    wishes = [SettingWish(name="irq_affinity", value=value, leg=leg) for leg, value in enumerate(("cpu0", "cpu1"))]
+    wishes = [
+        SettingWish(name="irq_affinity", value=value, stream=stream) for stream, value in enumerate(("cpu0", "cpu1"))
+    ]
     names = (DRIVES["LABINT0000"], DRIVES["LABINT0001"])
-    places = {leg: Place(path=f"/dev/{name}", device=name, target="drive") for leg, name in enumerate(names)}
+    places = {stream: Place(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)}
     with pytest.raises(SettingFailed) as caught:
         session.settle(wishes, "run", places, found.policy, found.journal)
     assert caught.value.code == "setting_conflict"

@@ -238,8 +238,8 @@ def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
 
 
 def test_it_refuses_two_values_for_one_device(host: Host) -> None:
-    wishes = [SettingWish(name="nomerges", value=value, leg=leg) for leg, value in enumerate("12")]
-    places = {leg: Place(path=host.path, device=host.device, target="disk") for leg in (0, 1)}
+    wishes = [SettingWish(name="nomerges", value=value, stream=stream) for stream, value in enumerate("12")]
+    places = {stream: Place(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
     with pytest.raises(SettingFailed) as caught:
         session.settle(wishes, "run", places, host.allowed, host.journal)
     assert caught.value.code == "setting_conflict"

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from worker.contract.items import Finished, Item, KernelLog, LegStarted, Outcome, Sample
+from worker.contract.items import Finished, Item, KernelLog, Outcome, Sample, StreamStarted
 from worker.contract.orders import TrialOrder
-from worker.contract.workload import Leg, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -44,7 +44,7 @@ class Lab:
         now = time.time()
         return TrialOrder(
             host="lab", attempt="a1", issued_at=now, expires_at=now + 600, run="r1", trial="t1",
-            legs=(Leg(number=0, target=target, workload=work),), silence_limit_s=60, total_limit_s=120,
+            streams=(Stream(number=0, target=target, workload=work),), silence_limit_s=60, total_limit_s=120,
         )  # fmt: skip
 
     def trial(self, runtime_s: int, emit: Callable[[Item], None] | None = None) -> Finished:
@@ -97,7 +97,7 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
 
 def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     assert lab.trial(runtime_s=2).outcome is Outcome.DONE
-    started = next(item for item in lab.items if isinstance(item, LegStarted))
+    started = next(item for item in lab.items if isinstance(item, StreamStarted))
     places = [place for place, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")]
     assert len(places) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
@@ -110,7 +110,7 @@ def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: L
 
     def emit(item: Item) -> None:
         lab.items.append(item)
-        if isinstance(item, LegStarted):
+        if isinstance(item, StreamStarted):
             Path("/dev/kmsg").write_text(f"<3>sd 0:0:0:0: [{device}] tag#1 timing out command, waited 30s (a test)\n")
 
     assert lab.trial(runtime_s=2, emit=emit).outcome is Outcome.DONE
@@ -136,7 +136,7 @@ KILLED = """
         os.kill(os.getpid(), signal.SIGKILL)
 
     type(setting).apply = apply_and_die
-    wishes = [SettingWish(name=name, value=os.environ["VALUE"], leg=0)]
+    wishes = [SettingWish(name=name, value=os.environ["VALUE"], stream=0)]
     places = {0: Place(path="/dev/" + device, device=device, target="LABSAM0003")}
     session.settle(wishes, "r1", places, load(Path(policy)), Journal(Path(state) / "journal.db"))
 """

@@ -15,8 +15,8 @@ def commands(text: str, given: tuple[Drive, ...]) -> list[str]:
     return [step.line for step in steps]
 
 
-def test_it_builds_two_legs_from_the_drives_up() -> None:
-    assert commands("2 legs of raid5 x3 chunk 64k / lvm stripe 128k / ext4 noatime", drives(6)) == [
+def test_it_builds_two_arrays_from_the_drives_up() -> None:
+    assert commands("2 arrays of raid5 x3 chunk 64k / lvm stripe 128k / ext4 noatime", drives(6)) == [
         *(f"wipefs --all --quiet /dev/sd{letter}" for letter in "bcdefg"),
         "mdadm --create /dev/md/sweetspot-t1-0 --run --force --metadata=1.2 --homehost=any --level 5 --raid-devices 3"
         " --chunk 64K --assume-clean --bitmap=none --data-offset=1024K /dev/sdb /dev/sdc /dev/sdd",
@@ -52,25 +52,25 @@ def test_it_partitions_a_share_and_names_the_partition_as_the_kernel_does() -> N
     assert build_steps(layout, drives(1), key="t1", mount_point="/m")[3].argv[-1] == "/dev/sdb1"
 
 
-def test_it_gives_btrfs_all_legs() -> None:
-    made = commands("4 legs of single / btrfs raid10", drives(4))
+def test_it_gives_btrfs_all_arrays() -> None:
+    made = commands("4 drives / btrfs raid10", drives(4))
     assert made[-2].endswith("--data raid10 --metadata raid10 /dev/sdb /dev/sdc /dev/sdd /dev/sde")
     assert made[-1].endswith("/dev/sdb /mnt/t1")
 
 
 def test_it_takes_down_from_the_top_and_leaves_blank_drives() -> None:
-    layout = parse("2 legs of raid0 x2 chunk 64k share 90% / md chunk 128k / xfs")
+    layout = parse("2 arrays of raid0 x2 chunk 64k share 90% / md chunk 128k / xfs")
     words = [" ".join(s.argv) for s in tear_down_steps(layout, drives(4), key="t1", mount_point="/mnt/t1")]
     assert words[0] == "umount /mnt/t1"
     assert words.index("mdadm --stop /dev/md/sweetspot-t1-s") < words.index("mdadm --stop /dev/md/sweetspot-t1-0")
     wiped = [line.rpartition(" ")[2] for line in words if line.startswith("wipefs")]
-    arrays = [f"/dev/md/sweetspot-t1-{leg}" for leg in ("s", 0, 1)]
+    arrays = [f"/dev/md/sweetspot-t1-{array}" for array in ("s", 0, 1)]
     assert wiped == [*arrays, *(f"/dev/sd{d}1" for d in "bcde"), *(f"/dev/sd{d}" for d in "bcde")]
     assert words[-4:] == [f"partx --delete /dev/sd{d}" for d in "bcde"]
 
 
 def test_it_takes_down_lvm_in_the_order_in_which_it_lies() -> None:
-    steps = tear_down_steps(parse("2 legs of single / lvm stripe 64k / ext4"), drives(2), key="t1", mount_point="/m")
+    steps = tear_down_steps(parse("2 drives / lvm stripe 64k / ext4"), drives(2), key="t1", mount_point="/m")
     assert [(step.part.value, step.of) for step in steps] == [
         ("mount", "/m"),
         ("signatures", "/dev/sweetspot-t1/data"),
@@ -98,7 +98,7 @@ OLD_BAYS = tuple(Drive(f"/MegaCli/1/32:{n}", 100 * GB) for n in range(8))
 
 
 def test_it_makes_virtual_drives_and_stripes_over_them() -> None:
-    line = "2 legs of vd raid5 x3 strip 64k wb nora direct pdcache=off / lvm stripe 128k / xfs"
+    line = "2 arrays of vd raid5 x3 strip 64k wb nora direct pdcache=off / lvm stripe 128k / xfs"
     made = commands(line, BAYS[:6])
     assert made[:6] == [
         "storcli /c0 add vd type=raid5 name=ss-t1-0 drives=252:0,252:1,252:2 pdcache=off wb nora direct strip=64"

@@ -17,8 +17,8 @@ def verdicts(text: str) -> dict[str, str]:
         ("raid6 x6 chunk 128k", 512),  # the write-up's 2x6xRAID6 with strips of 128 KiB: 512 KiB
         ("raid6 x6 chunk 8k", 32),  # and with strips of 8 KiB: 32 KiB
         ("raid10 x4 chunk 64k", 128),
-        ("2 legs of raid5 x5 chunk 64k / lvm stripe 256k", 512),
-        ("4 legs of single / lvm stripe 256k", 1024),
+        ("2 arrays of raid5 x5 chunk 64k / lvm stripe 256k", 512),
+        ("4 drives / lvm stripe 256k", 1024),
     ],
 )
 def test_it_computes_the_data_stripe_width(text: str, width_kib: int) -> None:
@@ -32,7 +32,7 @@ def test_it_knows_what_is_not_striped(text: str) -> None:
 
 
 def test_it_holds_every_layer_against_the_one_below() -> None:
-    assert verdicts("2 legs of raid5 x5 chunk 64k share 80% / lvm stripe 256k / xfs") == {
+    assert verdicts("2 arrays of raid5 x5 chunk 64k share 80% / lvm stripe 256k / xfs") == {
         "partition": "aligned",
         "md raid5 of 5": "aligned",
         "LVM stripe": "aligned",
@@ -41,7 +41,9 @@ def test_it_holds_every_layer_against_the_one_below() -> None:
 
 
 def test_it_says_that_three_data_drives_never_fit_a_power_of_two() -> None:
-    lvm = next(a for a in alignment(parse("2 legs of raid5 x4 chunk 64k / lvm stripe 256k")) if a.layer == "LVM stripe")
+    lvm = next(
+        a for a in alignment(parse("2 arrays of raid5 x4 chunk 64k / lvm stripe 256k")) if a.layer == "LVM stripe"
+    )
     assert lvm.verdict is Verdict.MISALIGNED
     assert "192 KiB" in lvm.words
     assert "take 2, 4 or 8" in lvm.words
@@ -75,8 +77,8 @@ def test_it_sees_drives_with_large_physical_blocks() -> None:
         ("raid5 x4 chunk 64k", 0.75),
         ("raid6 x6 chunk 64k share 50%", 1 / 3),
         ("raid10 x4 chunk 64k", 0.5),
-        ("4 legs of single / btrfs raid10", 0.5),
-        ("4 legs of single / btrfs raid5", 0.75),
+        ("4 drives / btrfs raid10", 0.5),
+        ("4 drives / btrfs raid5", 0.75),
     ],
 )
 def test_it_knows_how_much_holds_data(text: str, share: float) -> None:

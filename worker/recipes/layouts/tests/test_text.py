@@ -8,12 +8,12 @@ from worker.recipes.layouts import LayoutError, parse, problems, sweep, write
 KIB = 1024
 
 
-def test_it_reads_two_legs_striped_and_formatted() -> None:
-    layout = parse("2 legs of raid5 x5 chunk 64k / lvm stripe 256k extent 8M align 512k / xfs noatime logbsize=256k")
+def test_it_reads_two_arrays_striped_and_formatted() -> None:
+    layout = parse("2 arrays of raid5 x5 chunk 64k / lvm stripe 256k extent 8M align 512k / xfs noatime logbsize=256k")
     assert layout == Layout(
-        legs=2,
+        arrays=2,
         raid=Raid.RAID5,
-        drives_per_leg=5,
+        drives_per_array=5,
         chunk_bytes=64 * KIB,
         stripe=Stripe.LVM,
         stripe_bytes=256 * KIB,
@@ -27,7 +27,7 @@ def test_it_reads_two_legs_striped_and_formatted() -> None:
 
 def test_it_reads_a_share_of_a_drive_and_btrfs_over_several() -> None:
     assert parse("single share 80%") == Layout(share_percent=80)
-    over_four = parse("4 legs of single / btrfs raid10 nodatacow")
+    over_four = parse("4 drives / btrfs raid10 nodatacow")
     assert (over_four.btrfs_profile, over_four.mount_options) == (BtrfsProfile.RAID10, ("nodatacow",))
 
 
@@ -40,16 +40,16 @@ def test_it_reads_a_share_of_a_drive_and_btrfs_over_several() -> None:
         ("raid0 x2", "needs a chunk"),
         ("raid5 x4 chunk 96k", "no power of two"),
         ("single chunk 64k", "has no chunk"),
-        ("2 legs of single", "something over them"),
-        ("2 legs of single / lvm stripe 192k", "power of two"),
-        ("2 legs of single / lvm stripe 8M", "larger than its extent"),
+        ("2 drives", "something over them"),
+        ("2 drives / lvm stripe 192k", "power of two"),
+        ("2 drives / lvm stripe 8M", "larger than its extent"),
         ("single / xfs / ext4", "one stripe at most"),
         ("single // xfs", "nothing between"),
         ("single / zfs", "not a file system"),
         ("single / xfs Dev=x", "mount options"),
         ("single / xfs nobarrier", "not among those"),
-        ("4 legs of single / lvm stripe 64k / btrfs raid10", "leave the lvm stripe out"),
-        ("65 legs of single / btrfs raid0", "legs"),
+        ("4 drives / lvm stripe 64k / btrfs raid10", "leave the lvm stripe out"),
+        ("65 drives / btrfs raid0", "arrays"),
         ("single share 0%", "share"),
         ("raid0 x4 chunk 5000", "chunk"),
         ("", "not understood"),
@@ -79,7 +79,7 @@ def test_it_reads_sweeps_of_one_line() -> None:
     assert [layout.drives for layout in sweep("raid0 x1..8 chunk 64k")] == [1, 2, 3, 4, 5, 6, 7, 8]
     strips = sweep("raid0 x4 chunk 8k..2M *2 / xfs")
     assert [layout.chunk_bytes for layout in strips] == [8 * KIB * 2**power for power in range(9)]
-    both = sweep("2 legs of raid0|raid10 x4 chunk 64k / lvm stripe 256k / xfs|ext4")
+    both = sweep("2 arrays of raid0|raid10 x4 chunk 64k / lvm stripe 256k / xfs|ext4")
     assert [(layout.raid, layout.file_system) for layout in both] == [
         (Raid.RAID0, FileSystem.XFS),
         (Raid.RAID0, FileSystem.EXT4),
@@ -109,9 +109,9 @@ def test_it_says_what_is_wrong_with_the_sweep(text: str, words: str) -> None:
 
 LAYOUTS = st.builds(
     Layout,
-    legs=st.integers(1, 4),
+    arrays=st.integers(1, 4),
     raid=st.sampled_from(Raid),
-    drives_per_leg=st.integers(1, 8),
+    drives_per_array=st.integers(1, 8),
     maker=st.sampled_from(Maker),
     spans=st.integers(1, 3),
     policies=st.sampled_from([(), (DrivePolicy.WRITE_THROUGH,), (DrivePolicy.WRITE_BACK, DrivePolicy.DISK_CACHE_OFF)]),

@@ -1,23 +1,23 @@
-"""What each leg of a trial measured, where it has several: its share of the sum, and whether all began together."""
+"""What each stream of a trial measured, where it has several: its share of the sum, and whether all began together."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.results.models import LegRun, Result
+from webapp.results.models import Result, StreamRun
 from webapp.results.services import directions_of
 from webapp.runs.models import Trial
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
 from worker.contract.packing import unpack
 
-MOSTLY = 0.95  # legs that worked side by side for less of the time are told of
+MOSTLY = 0.95  # streams that worked side by side for less of the time are told of
 
 
 @dataclass(frozen=True)
-class LegFigures:
-    """One direction of one leg. Times are seconds after the first leg's start, by the worker's clock."""
+class StreamFigures:
+    """One direction of one stream. Times are seconds after the first stream's start, by the worker's clock."""
 
-    leg: int  # from 0
+    stream: int  # from 0
     target: str  # host/target
     device: str  # kernel name, "" where none is known
     direction: str
@@ -32,7 +32,7 @@ class LegFigures:
 
 @dataclass(frozen=True)
 class Together:
-    """How well the legs coincided, in seconds."""
+    """How well the streams coincided, in seconds."""
 
     apart_s: float  # from the first start to the last
     shared_s: float  # all of them at work
@@ -44,39 +44,42 @@ class Together:
 
 
 @dataclass(frozen=True)
-class LegsTable:
-    rows: tuple[LegFigures, ...]
+class StreamsTable:
+    rows: tuple[StreamFigures, ...]
     together: Together
 
 
-def legs_of(trial: Trial, results: Sequence[Result]) -> LegsTable | None:
-    """Of the attempt that `results` of the trial are of. None for a trial of one leg, or without a result."""
-    if trial.leg_count < 2 or not results:
+def streams_of(trial: Trial, results: Sequence[Result]) -> StreamsTable | None:
+    """Of the attempt that `results` of the trial are of. None for a trial of one stream, or without a result."""
+    if trial.stream_count < 2 or not results:
         return None
-    legs = list(LegRun.objects.filter(attempt__legs=results[0].leg_run_id).defer("fio_json").order_by("leg"))
+    streams = list(
+        StreamRun.objects.filter(attempt__streams=results[0].stream_run_id).defer("fio_json").order_by("stream")
+    )
     sums = {result.direction: result.iops for result in results}
-    targets, began = trial.all_targets, min(leg.started_at for leg in legs)
+    targets, began = trial.all_targets, min(stream.started_at for stream in streams)
     times = {
-        leg.leg: tuple((at - began).total_seconds() for at in (leg.started_at, leg.ended_at or began)) for leg in legs
+        stream.stream: tuple((at - began).total_seconds() for at in (stream.started_at, stream.ended_at or began))
+        for stream in streams
     }
     rows = [
-        _figures(leg, str(targets[leg.leg]), measured, sums, times[leg.leg])
-        for leg in legs
-        for measured in directions_of(leg)
+        _figures(stream, str(targets[stream.stream]), measured, sums, times[stream.stream])
+        for stream in streams
+        for measured in directions_of(stream)
     ]
     starts, ends = zip(*times.values(), strict=True)
     shared = max(0.0, min(ends) - max(starts))
-    return LegsTable(tuple(rows), Together(max(starts), shared, max(ends)))
+    return StreamsTable(tuple(rows), Together(max(starts), shared, max(ends)))
 
 
 def _figures(
-    leg: LegRun, target: str, measured: DirectionResult, sums: Mapping[str, float], times: tuple[float, ...]
-) -> LegFigures:
+    stream: StreamRun, target: str, measured: DirectionResult, sums: Mapping[str, float], times: tuple[float, ...]
+) -> StreamFigures:
     whole = sums.get(measured.direction.value)
-    return LegFigures(
-        leg=leg.leg,
+    return StreamFigures(
+        stream=stream.stream,
         target=target,
-        device=(leg.device or {}).get("device", ""),
+        device=(stream.device or {}).get("device", ""),
         direction=measured.direction.value,
         iops=measured.iops,
         bytes_per_s=measured.bytes_per_s,

@@ -1,4 +1,4 @@
-"""Legs with real fio, on files of a scratch directory and on a loop device."""
+"""Streams with real fio, on files of a scratch directory and on a loop device."""
 
 import os
 import resource
@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from worker.contract.histogram import merge
-from worker.contract.items import Direction, LegResult, LegStarted, Sample
+from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
-from worker.contract.workload import MIB, Engine, Leg, Pattern, TargetKind, TargetRef, UringOptions, Workload
-from worker.engines import LegFailed, missing_features, prefill, run_leg
+from worker.contract.workload import MIB, Engine, Pattern, Stream, TargetKind, TargetRef, UringOptions, Workload
+from worker.engines import StreamFailed, missing_features, prefill, run_stream
 from worker.engines.fio import device
 from worker.engines.fio.version import version_of
 from worker.engines.probe import capabilities, device_under, polls
@@ -25,7 +25,7 @@ from worker.recipes import render
 
 
 class Bench:
-    """A scratch directory as a target, and what a leg there reports."""
+    """A scratch directory as a target, and what a stream there reports."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -35,13 +35,15 @@ class Bench:
         self.cwd_fd = os.open(self.data, os.O_DIRECTORY)
         self.place = Place(path=".", cwd_fd=self.cwd_fd, device=device_under(str(self.data)))
         self.samples: list[Sample] = []
-        self.started: list[LegStarted] = []
+        self.started: list[StreamStarted] = []
         self.cancelled = threading.Event()
 
-    def run(self, leg: Leg, place: Place | None = None, *, silence_s: float = 10, total_s: float = 20) -> LegResult:
-        with open_scope(self.state, "leg") as scope:
-            return run_leg(
-                leg,
+    def run(
+        self, stream: Stream, place: Place | None = None, *, silence_s: float = 10, total_s: float = 20
+    ) -> StreamResult:
+        with open_scope(self.state, "stream") as scope:
+            return run_stream(
+                stream,
                 place or self.place,
                 scope=scope,
                 cancelled=self.cancelled,
@@ -51,10 +53,10 @@ class Bench:
                 on_sample=self.samples.append,
             )
 
-    def prefill(self, leg: Leg) -> list[float]:
+    def prefill(self, stream: Stream) -> list[float]:
         said: list[float] = []
         with open_scope(self.state, "prefill") as scope:
-            prefill(leg, self.place, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=20,
+            prefill(stream, self.place, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=20,
                     on_progress=said.append)  # fmt: skip
         return said
 
@@ -66,13 +68,13 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     os.close(made.cwd_fd)
 
 
-def leg(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Leg:
+def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
     given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": 8 * MIB, "runtime_s": 2, "iodepth": 4}
     work = Workload(**(given | workload))
-    return Leg(number=3, target=TargetRef(id="t", kind=kind, path=path, stable_id="s"), workload=work)
+    return Stream(number=3, target=TargetRef(id="t", kind=kind, path=path, stable_id="s"), workload=work)
 
 
-def assert_samples_add_up(bench: Bench, result: LegResult) -> None:
+def assert_samples_add_up(bench: Bench, result: StreamResult) -> None:
     assert [s.second for s in bench.samples] == list(range(result.samples))
     for whole in result.directions:
         parts = [part for s in bench.samples for part in s.directions if part.direction is whole.direction]
@@ -82,7 +84,7 @@ def assert_samples_add_up(bench: Bench, result: LegResult) -> None:
 
 
 def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
-    work = leg(pattern=Pattern.RANDRW, read_percent=70, numjobs=2, ramp_s=1)
+    work = stream(pattern=Pattern.RANDRW, read_percent=70, numjobs=2, ramp_s=1)
     assert bench.prefill(work)
     result = bench.run(work)
     assert {d.direction for d in result.directions} == {Direction.READ, Direction.WRITE}
@@ -99,7 +101,7 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
 
 
 def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
-    work = leg(
+    work = stream(
         pattern=Pattern.WRITE, amount_bytes=16 * MIB, runtime_s=None, block_bytes=MIB, engine=Engine.PSYNC, iodepth=1
     )
     result = bench.run(work)
@@ -110,7 +112,7 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
 def test_it_tells_the_cpu_time_of_all_jobs_together(bench: Bench) -> None:
     """The truth is what the kernel charged to the processes. They start up, too: hence the width of the bounds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = bench.run(leg(numjobs=4, iodepth=1, engine=Engine.PSYNC, direct=False, pattern=Pattern.RANDWRITE))
+    result = bench.run(stream(numjobs=4, iodepth=1, engine=Engine.PSYNC, direct=False, pattern=Pattern.RANDWRITE))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     percent = 100 * used_s / (result.directions[0].runtime_ms / 1000)
@@ -118,7 +120,7 @@ def test_it_tells_the_cpu_time_of_all_jobs_together(bench: Bench) -> None:
 
 
 def test_it_cancels_within_a_second(bench: Bench) -> None:
-    work = leg(runtime_s=30)
+    work = stream(runtime_s=30)
     set_at: list[float] = []
 
     def cancel() -> None:
@@ -126,7 +128,7 @@ def test_it_cancels_within_a_second(bench: Bench) -> None:
         bench.cancelled.set()
 
     threading.Timer(1.5, cancel).start()
-    with pytest.raises(LegFailed) as failure:
+    with pytest.raises(StreamFailed) as failure:
         bench.run(work)
     assert failure.value.code == "cancelled"
     assert time.monotonic() - set_at[0] < 1
@@ -135,25 +137,25 @@ def test_it_cancels_within_a_second(bench: Bench) -> None:
 @pytest.mark.parametrize(("code", "limits"), [("fio_timeout", {"total_s": 1.0}), ("fio_silent", {"silence_s": 0.5})])
 def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any) -> None:
     before = time.monotonic()
-    with pytest.raises(LegFailed) as failure:
-        bench.run(leg(runtime_s=30), **limits)
+    with pytest.raises(StreamFailed) as failure:
+        bench.run(stream(runtime_s=30), **limits)
     assert failure.value.code == code
     assert time.monotonic() - before < 4
 
 
 def test_it_names_an_io_error_in_fios_words(bench: Bench) -> None:
-    name = render(leg()).files[0]
+    name = render(stream()).files[0]
     (bench.data / name).mkdir()  # no file can be opened where a directory is
-    with pytest.raises(LegFailed) as failure:
-        bench.run(leg())
+    with pytest.raises(StreamFailed) as failure:
+        bench.run(stream())
     assert failure.value.code == "fio_error"
     assert name in failure.value.message or "irectory" in failure.value.message
     assert failure.value.exit_code
 
 
 def test_it_refuses_what_it_cannot_render_before_it_starts(bench: Bench) -> None:
-    with pytest.raises(LegFailed) as failure:
-        bench.run(leg(runtime_s=None))
+    with pytest.raises(StreamFailed) as failure:
+        bench.run(stream(runtime_s=None))
     assert failure.value.code == "option_refused"
     assert not bench.started
 
@@ -161,8 +163,8 @@ def test_it_refuses_what_it_cannot_render_before_it_starts(bench: Bench) -> None
 def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
     if polls(bench.place.device):
         pytest.skip("this device has poll queues")
-    work = leg(uring=UringOptions(hipri=True))
-    with pytest.raises(LegFailed, match="hipri") as failure:
+    work = stream(uring=UringOptions(hipri=True))
+    with pytest.raises(StreamFailed, match="hipri") as failure:
         bench.run(work)
     assert failure.value.code == "uring_feature_missing"
     assert "hipri" in missing_features(work.workload, str(bench.data))[0]
@@ -171,15 +173,15 @@ def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
 
 def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("worker.engines.probe.fio_version", lambda: "fio-3.35")
-    with pytest.raises(LegFailed, match=r"fio 3\.36 or newer"):
-        bench.run(leg(uring=UringOptions(sqthread_poll=True)))
+    with pytest.raises(StreamFailed, match=r"fio 3\.36 or newer"):
+        bench.run(stream(uring=UringOptions(sqthread_poll=True)))
 
 
 def test_it_lets_no_file_grow(bench: Bench) -> None:
     (bench.data / "mine").write_bytes(bytes(MIB))
     place = Place(path="mine", cwd_fd=bench.cwd_fd)
-    with pytest.raises(LegFailed, match="take a smaller size"):
-        bench.run(leg(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), place)
+    with pytest.raises(StreamFailed, match="take a smaller size"):
+        bench.run(stream(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), place)
     assert (bench.data / "mine").stat().st_size == MIB
 
 
@@ -189,7 +191,7 @@ def test_it_knows_what_this_host_can_run() -> None:
     assert "psync" in found.engines
     assert ("fixedbufs" in found.uring) == ("io_uring" in found.engines)
     if version_of(found.fio_version) < (3, 34):
-        assert "sqthread_poll" not in found.uring  # it runs, but its latency is wrong: every such leg is refused
+        assert "sqthread_poll" not in found.uring  # it runs, but its latency is wrong: every such stream is refused
 
 
 @pytest.fixture
@@ -206,15 +208,15 @@ def loop(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> None:
     place = Place(path=loop, device=Path(loop).name)
-    result = bench.run(leg(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), place)
+    result = bench.run(stream(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), place)
     assert f"filename={loop}\n" in bench.started[0].job_text
     (read,) = result.directions
     assert result.device is not None
     assert abs(result.device.read_ios - read.ios) < 100  # udev and partition scans may look at it as well
     assert 10 < result.device.utilisation_percent <= 100
     assert result.device.queue_depth > 0.5
-    with pytest.raises(LegFailed, match="take a smaller size"):
-        bench.run(leg(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
+    with pytest.raises(StreamFailed, match="take a smaller size"):
+        bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
 
 
 @pytest.mark.root
@@ -223,7 +225,7 @@ def test_it_shows_nothing_of_a_device_that_does_not_count(bench: Bench, loop: st
     counting = Path(f"/sys/block/{Path(loop).name}/queue/iostats")
     counting.write_text("0")
     try:
-        result = bench.run(leg(TargetKind.BLOCK, loop, size_bytes=None), Place(path=loop, device=Path(loop).name))
+        result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=None), Place(path=loop, device=Path(loop).name))
     finally:
         counting.write_text("1")
     assert result.device is None
@@ -240,9 +242,9 @@ def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
         subprocess.run(("losetup", "--set-capacity", loop), check=True)  # size 0: what an unplugged drive has
         bench.samples.append(sample)
 
-    with pytest.raises(LegFailed, match="went away") as failure, open_scope(bench.state, "leg") as scope:
-        run_leg(
-            leg(TargetKind.BLOCK, loop, runtime_s=10),
+    with pytest.raises(StreamFailed, match="went away") as failure, open_scope(bench.state, "stream") as scope:
+        run_stream(
+            stream(TargetKind.BLOCK, loop, runtime_s=10),
             Place(path=loop, device=Path(loop).name),
             scope=scope,
             cancelled=bench.cancelled,

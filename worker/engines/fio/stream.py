@@ -1,4 +1,4 @@
-"""The measured part of a leg: fio started, followed second by second, its result taken.
+"""The measured part of a stream: fio started, followed second by second, its result taken.
 
 The final dump is not marked by fio: it is the last one before its output ends. Every dump is
 differenced when it comes, so samples are live; the final dump's difference to the one before
@@ -10,9 +10,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from worker.contract.items import DeviceSample, LatencyKind, LegResult, LegStarted, Sample, Sensor
-from worker.contract.workload import Engine, Leg
-from worker.engines.errors import EOPNOTSUPP, LegFailed, code_of, errno_words
+from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
+from worker.contract.workload import Engine, Stream
+from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.output import Dump
@@ -39,36 +39,36 @@ class Beside(Protocol):
     def take(self) -> tuple[float | None, ...]: ...
 
 
-def run_leg(
-    leg: Leg,
+def run_stream(
+    stream: Stream,
     place: Place,
     *,
     scope: Scope,
     cancelled: threading.Event,
     silence_limit_s: float,
     total_limit_s: float,
-    on_started: Callable[[LegStarted], None],
+    on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
     beside: Beside | None = None,
-) -> LegResult:
-    """Run the leg's job at its place. Raises LegFailed; then nothing of fio is left running.
+) -> StreamResult:
+    """Run the stream's job at its place. Raises StreamFailed; then nothing of fio is left running.
 
     `beside` is read at the same moments as the device's counters.
     """
-    check_room(leg, place)
-    check_features(leg.workload, place.device)
-    recipe = recipe_at(leg, place, render)
+    check_room(stream, place)
+    check_features(stream.workload, place.device)
+    recipe = recipe_at(stream, place, render)
     started_at = time.time()
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
-    on_started(_leg_started(started_at, leg, recipe, beside))
-    sampler = Sampler(leg, place.devices, on_sample, beside)
+    on_started(_stream_started(started_at, stream, recipe, beside))
+    sampler = Sampler(stream, place.devices, on_sample, beside)
     ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
-    final = final_dump(ended, leg, place)
-    _refuse_wrong_latency(final, ended, leg)
+    final = final_dump(ended, stream, place)
+    _refuse_wrong_latency(final, ended, stream)
     sampler.finish(final)
-    return LegResult(
-        leg=leg.number,
+    return StreamResult(
+        stream=stream.number,
         started_at=started_at,
         ended_at=ended_at,
         fio_version=final.version,
@@ -83,10 +83,10 @@ def run_leg(
     )
 
 
-def _leg_started(at: float, leg: Leg, recipe: Recipe, beside: Beside | None) -> LegStarted:
-    return LegStarted(
+def _stream_started(at: float, stream: Stream, recipe: Recipe, beside: Beside | None) -> StreamStarted:
+    return StreamStarted(
         at=at,
-        leg=leg.number,
+        stream=stream.number,
         job_text=recipe.job_text,
         command=recipe.command,
         sensors=beside.sensors if beside else (),
@@ -94,25 +94,29 @@ def _leg_started(at: float, leg: Leg, recipe: Recipe, beside: Beside | None) -> 
     )
 
 
-def recipe_at(leg: Leg, place: Place, renderer: Callable[[Leg], Recipe]) -> Recipe:
+def recipe_at(stream: Stream, place: Place, renderer: Callable[[Stream], Recipe]) -> Recipe:
     """The recipe with the device's name as the guard resolved and holds it."""
     try:
-        return renderer(opening(leg, place.path))
+        return renderer(opening(stream, place.path))
     except RecipeError as error:
-        raise LegFailed(error.code, str(error)) from error
+        raise StreamFailed(error.code, str(error)) from error
 
 
 class Sampler:
     """Turns dumps into samples, with the counters of the devices over the same interval."""
 
     def __init__(
-        self, leg: Leg, devices: tuple[str, ...], on_sample: Callable[[Sample], None], beside: Beside | None = None
+        self,
+        stream: Stream,
+        devices: tuple[str, ...],
+        on_sample: Callable[[Sample], None],
+        beside: Beside | None = None,
     ) -> None:
-        work = leg.workload
+        work = stream.workload
         polled = work.engine is Engine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self.count = 0
-        self._leg = leg
+        self._stream = stream
         self._devices = devices
         self._on_sample = on_sample
         self._beside = beside
@@ -142,7 +146,7 @@ class Sampler:
             self._forget_ramp(after)
             return
         sample = Sample(
-            leg=self._leg.number,
+            stream=self._stream.number,
             second=self.count,
             at=time.time(),
             interval_ms=interval.duration_ms,
@@ -156,18 +160,18 @@ class Sampler:
 
     def _forget_ramp(self, now: tuple[Counters | None, ...]) -> None:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
-        if self.count == 0 and self._leg.workload.ramp_s and self._differ.ramping:
+        if self.count == 0 and self._stream.workload.ramp_s and self._differ.ramping:
             self._first = self._before = now
             if self._beside:
                 self._beside.restart()
 
 
-def final_dump(ended: Ended, leg: Leg, place: Place) -> Dump:
-    """fio's last dump, if the run was good; raises LegFailed with fio's words if not."""
+def final_dump(ended: Ended, stream: Stream, place: Place) -> Dump:
+    """fio's last dump, if the run was good; raises StreamFailed with fio's words if not."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
     if ended.exit_code or error:
-        raise _failure(ended, leg, place, error)
+        raise _failure(ended, stream, place, error)
     if dump is None:
         raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
     if len(dump.text) > JSON_KEPT:
@@ -175,26 +179,26 @@ def final_dump(ended: Ended, leg: Leg, place: Place) -> Dump:
     return dump
 
 
-def _refuse_wrong_latency(dump: Dump, ended: Ended, leg: Leg) -> None:
+def _refuse_wrong_latency(dump: Dump, ended: Ended, stream: Stream) -> None:
     """The version of a fio that was exchanged since it was probed; usually refused before it starts."""
-    problem = completion_latency_problem(dump.version, leg.workload)
+    problem = completion_latency_problem(dump.version, stream.workload)
     if problem:
         raise _failed(ended, "option_refused", problem)
 
 
-def _failure(ended: Ended, leg: Leg, place: Place, error: int) -> LegFailed:
+def _failure(ended: Ended, stream: Stream, place: Place, error: int) -> StreamFailed:
     words = ended.words or "no words"
     if gone := next(filter(is_gone, place.devices), ""):  # fio's own words would be "No space left on device"
         return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
-    if error == EOPNOTSUPP and leg.workload.uring.hipri:
+    if error == EOPNOTSUPP and stream.workload.uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
         return _failed(ended, "fio_error", f"fio met {errno_words(error)}: {words}")
     return _failed(ended, code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")
 
 
-def _failed(ended: Ended, code: str, message: str) -> LegFailed:
+def _failed(ended: Ended, code: str, message: str) -> StreamFailed:
     text = ended.last.text if ended.last else ""
-    return LegFailed(
+    return StreamFailed(
         code, message, stderr=ended.stderr[-STDERR_KEPT:], fio_json=text[:JSON_KEPT], exit_code=ended.exit_code
     )
