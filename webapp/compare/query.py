@@ -1,6 +1,6 @@
 """What a comparison asks: which results, what is on x, what makes a series, which metric, against what.
 
-x=iodepth&series=engine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&run=17&factor.block_size=4k
+x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&run=17&factor.block_size=4k
 """
 
 from collections.abc import Iterable
@@ -45,7 +45,7 @@ class CompareQuery:
 
 
 def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
-    """A query from the pairs of an address; several series factors come as `series=engine,scheduler` or one by one.
+    """A query from the pairs of an address; several series factors come as `series=ioengine,scheduler` or one by one.
 
     Raises CompareRefused or FilterRefused naming what is wrong.
     """

@@ -87,7 +87,7 @@ def _run(title: str, factors: dict[str, str], *, repeats: int = 1) -> "Run":
     from webapp.runs.models import OPEN_RUN_STATES, RunState
     from webapp.runs.services import start_run
 
-    basic = {"pattern": "randread", "block_size": "4k", "engine": "io_uring", "numjobs": "1"}
+    basic = {"pattern": "randread", "block_size": "4k", "ioengine": "io_uring", "numjobs": "1"}
     document = PlanDocument(title=title, parts=(Part(name="main", factors={**basic, **factors}),), repeats=repeats)
     run = start_run(
         version=create_plan(document=document, by=None).versions.get(),

@@ -156,7 +156,7 @@ def _filters(chance: random.Random, runs: int) -> str:
         {"factor.block_size": chance.choice(("4k", "8k, 16k", "4k..64k *2"))},
         {"factor.iodepth": "32", "factor.scheduler": "kyber", "host": f"storage{chance.randrange(8)}"},
         {"serial": f"S64G{chance.randrange(8)}1R800123", "sort": "-iops"},
-        {"factor.engine": "psync", "sort": "-latency_p99", "repeat": "2..3"},
+        {"factor.ioengine": "psync", "sort": "-latency_p99", "repeat": "2..3"},
         {"invalid": "1", "sort": "-latency_p999"},
     ]
     return urlencode(chance.choice(kinds))
@@ -166,7 +166,7 @@ def _comparison(chance: random.Random, runs: int, *, detail: bool = False) -> st
     chosen = sorted(chance.sample(range(1, runs + 1), chance.randint(1, 3)))
     given = {
         "run": ",".join(map(str, chosen)), "x": chance.choice(("iodepth", "block_size")), "panel": "pattern",
-        "series": chance.choice(("engine", "scheduler", "run", "serial", "model")),
+        "series": chance.choice(("ioengine", "scheduler", "run", "serial", "model")),
         "metric": chance.choice(("iops", "latency_p99", "bytes_per_s")), "factor.direct": "on",
     }  # fmt: skip
     if detail:

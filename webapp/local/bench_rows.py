@@ -113,7 +113,8 @@ def _grid(scheduler: str, engine: str) -> _Grid:
     levels = itertools.product(PATTERNS, SIZES, DEPTHS)
     points = [
         applicable(
-            plain | {"pattern": pattern, "block_size": size, "iodepth": depth, "engine": engine, "scheduler": scheduler}
+            plain
+            | {"pattern": pattern, "block_size": size, "iodepth": depth, "ioengine": engine, "scheduler": scheduler}
         )
         for pattern, size, depth in levels
     ]

@@ -26,7 +26,7 @@ from webapp.plans.values import (
     Whole,
 )
 from worker.contract.purge import PurgeMethod
-from worker.contract.workload import MIB, Buffers, CpusPolicy, Engine, Pattern, Sync, SyncDepth
+from worker.contract.workload import MIB, Buffers, CpusPolicy, IoEngine, Pattern, Sync, SyncDepth
 
 __all__ = ["FACTORS", "Factor", "FactorKind", "Value", "ValueRefused", "by_cost", "closest"]
 
@@ -94,7 +94,7 @@ _WORKLOAD = (
     Factor("read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="of a mixed pattern"),
     Factor("block_size", "Block size", Size(high=16 * MIB), unit="B", default=4096),
     Factor("block_split", "Block sizes", BlockSplit(), help="several at once, instead of one block size: 4k/60:8k/40"),
-    Factor("engine", "Engine", Choice(tuple(Engine)), default=Engine.IO_URING.value),
+    Factor("ioengine", "I/O engine", Choice(tuple(IoEngine)), default=IoEngine.IO_URING.value),
     Factor("fixedbufs", "Fixed buffers", Switch(), default=False, help="io_uring: buffers registered once"),
     Factor("registerfiles", "Registered files", Switch(), default=False, help="io_uring: files registered once"),
     Factor("hipri", "Polled completions", Switch(), default=False, help="io_uring: needs poll queues of the device"),

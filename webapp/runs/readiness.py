@@ -17,7 +17,7 @@ from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
-from worker.contract.workload import Engine
+from worker.contract.workload import IoEngine
 from worker.recipes.layouts import needed
 
 
@@ -72,8 +72,8 @@ def _capabilities(host: Host) -> Capabilities:
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
     work = trial.workload
-    lacks = [] if work.engine in offered.engines else [f"engine {work.engine}"]
-    if work.engine is Engine.IO_URING:
+    lacks = [] if work.ioengine in offered.engines else [f"I/O engine {work.ioengine}"]
+    if work.ioengine is IoEngine.IO_URING:
         lacks += [f"io_uring option {name}" for name in work.uring.wanted() if name not in offered.uring]
     lacks += (
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []

@@ -9,7 +9,7 @@ from webapp.plans.varying import varying as varying
 Point = Mapping[str, object]
 
 # What a workload is called by, in this order; the rest is said only where it varies.
-_NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "engine")
+_NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "ioengine")
 _SHORT = {"iodepth": "QD {}"}
 
 

@@ -74,7 +74,7 @@ def host() -> Host:
 def lab(host: Host) -> Lab:
     lab = Lab(make_target(host))
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
-    lab.measure(61.0, 62.0, 63.0, iodepth=1, engine="psync")
+    lab.measure(61.0, 62.0, 63.0, iodepth=1, ioengine="psync")
     return lab
 
 
@@ -274,7 +274,7 @@ def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) 
 
 
 def test_results_are_filtered_by_any_factor(viewer: Caller, lab: Lab) -> None:
-    found = viewer("get", "results?factor.engine=psync&run=1&limit=2")[1]
+    found = viewer("get", "results?factor.ioengine=psync&run=1&limit=2")[1]
     assert found["count"] == 3
     assert [result["iops"] for result in found["items"]] == [63.0, 62.0]
     assert found["items"][0]["target"] == "a/scratch"
@@ -310,7 +310,7 @@ def test_a_series_is_read_on_from_where_one_was(viewer: Caller, lab: Lab) -> Non
 
 
 def test_a_comparison_is_as_described(viewer: Caller, lab: Lab) -> None:
-    status, made = viewer("get", "compare?x=iodepth&series=engine&factor.block_size=4k")
+    status, made = viewer("get", "compare?x=iodepth&series=ioengine&factor.block_size=4k")
     assert status == 200
     assert made["panels"][0]["series"][1]["sentence"] == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
     schema_of(Comparison).model_validate(made)
@@ -339,8 +339,8 @@ def test_a_person_is_invited_changed_switched_off_and_removed() -> None:
 
 
 def test_a_comparison_is_saved_changed_copied_deleted_and_brought_back(operator: Caller, viewer: Caller) -> None:
-    status, made = operator("post", "comparisons", {"title": "Engines", "query": "x=iodepth&series=engine&saved=3"})
-    assert (status, made["query"], made["owner"]) == (201, "x=iodepth&series=engine", "operator-person")
+    status, made = operator("post", "comparisons", {"title": "Engines", "query": "x=iodepth&series=ioengine&saved=3"})
+    assert (status, made["query"], made["owner"]) == (201, "x=iodepth&series=ioengine", "operator-person")
     path = f"comparisons/{made['id']}"
     changed = operator("post", path, {"title": "Both engines"})[1]
     assert (changed["title"], changed["query"]) == ("Both engines", made["query"])

@@ -34,7 +34,7 @@ def page(system: System) -> Iterator[Page]:
 def test_it_leads_from_log_in_to_a_comparison(system: System, storage: StorageHost, page: Page) -> None:
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
-    factors = {"pattern": "randread", "engine": "io_uring, psync", "size": "16M", "runtime": "3s"}
+    factors = {"pattern": "randread", "ioengine": "io_uring, psync", "size": "16M", "runtime": "3s"}
     document = PlanDocument(title="Two engines", parts=(Part(name="main", factors=factors),), repeats=2)
     create_plan(document=document, by=None)
 

@@ -44,7 +44,7 @@ def states(system: System, storage: StorageHost, *factors: dict[str, str]) -> li
     parts = tuple(Part(name=f"part {number}", factors=one) for number, one in enumerate(factors))
     plan = PlanDocument(
         title=f"Drive life {Run.objects.count()}", parts=parts, repeats=1, order=Order.LISTED,
-        common={"block_size": "1M", "engine": "psync"},
+        common={"block_size": "1M", "ioengine": "psync"},
     )  # fmt: skip
     drive = storage.target("drive")
     run = system.until_ended(system.start_run(plan, drive, armed=[drive.arming_serial]), limit_s=120)

@@ -24,7 +24,7 @@ pytestmark = [
 ]
 DRIVES = 2
 _numbers = itertools.count(1)
-SMALL = {"size": "8M", "runtime": "1s", "pattern": "randread", "engine": "psync", "block_size": "4k"}
+SMALL = {"size": "8M", "runtime": "1s", "pattern": "randread", "ioengine": "psync", "block_size": "4k"}
 
 
 @pytest.fixture

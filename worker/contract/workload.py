@@ -38,14 +38,14 @@ class Pattern(StrEnum):
         return self in (Pattern.RANDREAD, Pattern.RANDWRITE, Pattern.RANDRW)
 
 
-class Engine(StrEnum):
+class IoEngine(StrEnum):
     IO_URING = "io_uring"
     LIBAIO = "libaio"
     PSYNC = "psync"
 
     @property
     def asynchronous(self) -> bool:
-        return self is not Engine.PSYNC
+        return self is not IoEngine.PSYNC
 
 
 class SyncDepth(StrEnum):
@@ -118,7 +118,7 @@ class Workload(Message, frozen=True, kw_only=True):
     block_bytes: BlockBytes = 4 * KIB
     block_split: Annotated[tuple[BlockShare, ...], Meta(max_length=64)] = ()  # wins over block_bytes
     read_percent: Annotated[int, Meta(ge=0, le=100)] | None = None  # mixed patterns only
-    engine: Engine = Engine.IO_URING
+    ioengine: IoEngine = IoEngine.IO_URING
     uring: UringOptions = UringOptions()
     numjobs: Annotated[int, Meta(ge=1, le=1024)] = 1
     iodepth: Annotated[int, Meta(ge=1, le=4096)] = 1  # per job
@@ -142,7 +142,7 @@ class Workload(Message, frozen=True, kw_only=True):
     @property
     def threads(self) -> int:
         """Threads that do I/O."""
-        return self.numjobs * (1 if self.engine.asynchronous else self.iodepth)
+        return self.numjobs * (1 if self.ioengine.asynchronous else self.iodepth)
 
     @property
     def depth(self) -> int:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from worker.contract.inventory import Capabilities
-from worker.contract.workload import Engine, Pattern, UringOptions, Workload
+from worker.contract.workload import IoEngine, Pattern, UringOptions, Workload
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
 from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
@@ -27,7 +27,7 @@ _UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
 
 def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
     """Everything a plan may ask of this host. The first call takes about a second."""
-    engines = tuple(engine.value for engine in Engine if not engine_problem(engine))
+    engines = tuple(engine.value for engine in IoEngine if not engine_problem(engine))
     return Capabilities(
         fio_version=fio_version(),
         engines=engines,
@@ -55,14 +55,14 @@ def fio_version() -> str:
     return _version(*_identity())
 
 
-def engine_problem(engine: Engine) -> str:
+def engine_problem(engine: IoEngine) -> str:
     """Why the engine does not work here, "" if it does."""
     return _try(*_identity(), engine.value, "")
 
 
 def uring_problem(option: str) -> str:
     """Why this option of io_uring does not work here, "" if kernel and fio have it."""
-    return engine_problem(Engine.IO_URING) or _try(*_identity(), Engine.IO_URING.value, option)
+    return engine_problem(IoEngine.IO_URING) or _try(*_identity(), IoEngine.IO_URING.value, option)
 
 
 def _mismeasured(option: str) -> bool:
@@ -72,9 +72,9 @@ def _mismeasured(option: str) -> bool:
 
 
 def _missing(work: Workload, device: str) -> list[tuple[str, str]]:
-    problem = engine_problem(work.engine)
+    problem = engine_problem(work.ioengine)
     if problem:
-        return [("engine_missing", f"Engine {work.engine} does not work on this host: {problem}")]
+        return [("engine_missing", f"IoEngine {work.ioengine} does not work on this host: {problem}")]
     found = [
         ("uring_feature_missing", f"io_uring option {option} does not work on this host: {problem}")
         for option in work.uring.wanted()

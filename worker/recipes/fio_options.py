@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from worker.contract.workload import Buffers, CpusPolicy, Engine, Pattern, Sync
+from worker.contract.workload import Buffers, CpusPolicy, IoEngine, Pattern, Sync
 
 Stored = str | int | bool
 Values = Mapping[str, Stored]
@@ -83,9 +83,9 @@ def _pattern(text: str) -> Values:
 
 
 def _engine(text: str) -> Values:
-    if text.strip() not in tuple(Engine):
-        raise OptionRefused(f"the engine {text!r} is not one of {', '.join(Engine)}")
-    return {"engine": text.strip()}
+    if text.strip() not in tuple(IoEngine):
+        raise OptionRefused(f"the engine {text!r} is not one of {', '.join(IoEngine)}")
+    return {"ioengine": text.strip()}
 
 
 def _nice(text: str) -> int:
@@ -170,7 +170,7 @@ _OPTIONS = (
     _simple("rwmixwrite", "read_percent", lambda text: 100 - _percent(text)),
     Option(name="bs", factor="block_size", read=_block_size, aliases=("blocksize",)),
     Option(name="bssplit", factor="block_split", read=_block_split),
-    Option(name="ioengine", factor="engine", read=_engine),
+    Option(name="ioengine", factor="ioengine", read=_engine),
     *(_simple(n, n, _switch) for n in ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")),
     _simple("numjobs", "numjobs", _count),
     _simple("iodepth", "iodepth", _count),

@@ -8,7 +8,7 @@ import math
 
 import msgspec
 
-from worker.contract.workload import MIB, Buffers, Engine, Placement, Stream, Sync, TargetKind, Workload
+from worker.contract.workload import MIB, Buffers, IoEngine, Placement, Stream, Sync, TargetKind, Workload
 from worker.recipes.names import RecipeError, fio_filename, fio_size, target_names
 from worker.recipes.problems import parts_of, workload_problems
 
@@ -70,8 +70,8 @@ def render_prefill(stream: Stream) -> Recipe | None:
         ("size", fio_size(size_bytes * work.files)),
         ("rw", "write"),
         ("bs", fio_size(block_bytes)),
-        ("ioengine", work.engine.value),
-        ("iodepth", str(PREFILL_DEPTH if work.engine.asynchronous else 1)),
+        ("ioengine", work.ioengine.value),
+        ("iodepth", str(PREFILL_DEPTH if work.ioengine.asynchronous else 1)),
         ("direct", _flag(work.direct)),
         ("end_fsync", "1"),
         *_content(work),
@@ -155,9 +155,9 @@ def _pattern(work: Workload) -> Options:
 
 
 def _engine(work: Workload) -> Options:
-    options = [("ioengine", work.engine.value)]
+    options = [("ioengine", work.ioengine.value)]
     options += [(name, "1") for name in work.uring.wanted()]
-    depth = work.iodepth if work.engine.asynchronous else 1
+    depth = work.iodepth if work.ioengine.asynchronous else 1
     return [*options, ("iodepth", str(depth)), ("numjobs", str(work.threads))]
 
 
@@ -228,7 +228,7 @@ def _reporting(work: Workload) -> Options:
 
     exitall_on_error: the jobs that are left must not go on measuring when one has failed.
     """
-    total = not (work.engine is Engine.IO_URING and work.uring.sqthread_poll)
+    total = not (work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll)
     return [
         ("lat_percentiles", _flag(total)),
         ("clat_percentiles", _flag(not total)),

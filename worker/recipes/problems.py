@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from worker.contract.workload import CpusPolicy, Engine, SyncDepth, TargetKind, Workload
+from worker.contract.workload import CpusPolicy, IoEngine, SyncDepth, TargetKind, Workload
 
 MAX_JOBS = 1024
 
@@ -36,12 +36,12 @@ def _stop(work: Workload) -> Iterator[str]:
 
 
 def _depth(work: Workload) -> Iterator[str]:
-    if work.engine is Engine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
+    if work.ioengine is IoEngine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
         yield (
-            f"engine psync has one I/O in flight a thread, depth {work.iodepth} cannot be: "
+            f"I/O engine psync has one I/O in flight a thread, depth {work.iodepth} cannot be: "
             "take depth 1, or sync_depth=threads for one thread each"
         )
-    if work.engine is Engine.LIBAIO and work.iodepth > 1 and not work.direct:
+    if work.ioengine is IoEngine.LIBAIO and work.iodepth > 1 and not work.direct:
         yield "libaio is asynchronous only with direct I/O: switch direct on, or take io_uring, or depth 1"
     if work.threads > MAX_JOBS:
         yield f"{work.threads} threads are over the limit of {MAX_JOBS}"
@@ -49,8 +49,8 @@ def _depth(work: Workload) -> Iterator[str]:
 
 def _uring(work: Workload) -> Iterator[str]:
     wanted = work.uring.wanted()
-    if wanted and work.engine is not Engine.IO_URING:
-        yield f"{', '.join(wanted)} need engine io_uring, not {work.engine}"
+    if wanted and work.ioengine is not IoEngine.IO_URING:
+        yield f"{', '.join(wanted)} need I/O engine io_uring, not {work.ioengine}"
     if work.uring.hipri and not work.direct:
         yield "hipri polls the device and needs direct I/O"
 

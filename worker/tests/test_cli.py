@@ -14,7 +14,7 @@ from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
 from worker.tests.test_service import POLICY
 
 KEYS = {key_id(b"k" * 32): base64.b64encode(b"k" * 32).decode()}
-WORKLOAD = {"pattern": "randread", "engine": "psync", "size_bytes": 4 << 20, "runtime_s": 1, "direct": False}
+WORKLOAD = {"pattern": "randread", "ioengine": "psync", "size_bytes": 4 << 20, "runtime_s": 1, "direct": False}
 
 
 class Shell:

@@ -26,7 +26,7 @@ from worker.contract.items import (
 )
 from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
 from worker.contract.signing import Envelope, key_id
-from worker.contract.workload import Engine, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import IoEngine, Pattern, TargetKind, TargetRef, Workload
 from worker.tests.service import Bench, cpu_s, fio_processes, until
 
 MIB = 1024 * 1024
@@ -80,7 +80,7 @@ def target(bench: Bench) -> TargetRef:
 
 def trial(bench: Bench, *, runtime_s: int = 1, **more: Any) -> TrialOrder:
     workload = Workload(
-        pattern=Pattern.RANDREAD, engine=Engine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False
+        pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False
     )
     return bench.trial(target(bench), workload, **more)
 

@@ -13,7 +13,7 @@ from worker import inventory
 from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
-from worker.contract.workload import Engine, Pattern, TargetRef, Workload
+from worker.contract.workload import IoEngine, Pattern, TargetRef, Workload
 from worker.tests.service import Bench, until
 from worker.tests.test_service import of
 
@@ -64,7 +64,7 @@ def trial(bench: Bench, value: str, *, runtime_s: int) -> TrialOrder:
     (found,) = bench.peer.hellos[-1].targets
     assert found.present, found.problem
     target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
-    workload = Workload(pattern=Pattern.RANDREAD, engine=Engine.PSYNC, runtime_s=runtime_s)
+    workload = Workload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=runtime_s)
     return bench.trial(target, workload, SettingWish(name="read_ahead_kb", value=value))
 
 

@@ -12,7 +12,7 @@ from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
 
 pytestmark = pytest.mark.django_db
 
-ENGINES = CompareQuery(x="iodepth", series=("engine",), baseline="io_uring")
+ENGINES = CompareQuery(x="iodepth", series=("ioengine",), baseline="io_uring")
 
 
 @pytest.fixture
@@ -23,8 +23,8 @@ def lab() -> Lab:
 def measure_engines(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
     lab.measure(990.0, 1000.0, 1010.0, iodepth=32)
-    lab.measure(61.0, 62.0, 63.0, iodepth=1, engine="psync", facts=FACTS)
-    lab.measure(800.0, 800.0, 800.0, iodepth=32, engine="psync")
+    lab.measure(61.0, 62.0, 63.0, iodepth=1, ioengine="psync", facts=FACTS)
+    lab.measure(800.0, 800.0, 800.0, iodepth=32, ioengine="psync")
 
 
 def sentence(made: Comparison) -> str:
@@ -50,10 +50,10 @@ def test_it_summarises_repeats_and_holds_them_against_the_baseline(lab: Lab) -> 
 
 def test_it_says_what_the_numbers_say(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
-    lab.measure(61.0, 62.0, 63.0, engine="psync")
+    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
     made = compare(ENGINES)
     assert sentence(made) == "psync is 38 % slower than io_uring (95 % CI −40 % to −36 %)."
-    assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in Engine alone.")
+    assert (made.single_factor, made.verdict) == (True, "Single-factor: series differ in I/O engine alone.")
 
 
 def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
@@ -65,7 +65,7 @@ def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None
 
 def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
     lab.measure(95.0, 100.0, 105.0)
-    lab.measure(96.0, 101.0, 106.0, engine="psync")
+    lab.measure(96.0, 101.0, 106.0, ioengine="psync")
     made = compare(ENGINES)
     assert sentence(made).startswith("psync and io_uring: no difference in IOPS within what 3 repeats can resolve (± 1")
     assert made.panels[0].series[1].points[0].ratio.better is None  # type: ignore[union-attr]
@@ -73,7 +73,7 @@ def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
 
 def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
     lab.measure(40.0, 100.0, 160.0)
-    lab.measure(50.0, 101.0, 152.0, engine="psync")
+    lab.measure(50.0, 101.0, 152.0, ioengine="psync")
     said = sentence(compare(ENGINES))
     assert said.startswith(
         "psync and io_uring: nothing can be said about the mean IOPS. 3 repeats lie so far apart that"
@@ -84,14 +84,14 @@ def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: L
 def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range(lab: Lab) -> None:
     for depth, psync in ((1, 200.0), (2, 400.0), (4, 800.0)):
         lab.measure(100.0, iodepth=depth)
-        lab.measure(psync, iodepth=depth, engine="psync")
+        lab.measure(psync, iodepth=depth, ioengine="psync")
     said = sentence(compare(ENGINES))
     assert said.startswith("psync against io_uring, IOPS: ×4.00 on average over 3 places, from ×2.00 to ×8.00. Not rep")
 
 
 def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
     lab.measure(100.0)
-    lab.measure(150.0, engine="psync")
+    lab.measure(150.0, ioengine="psync")
     made = compare(ENGINES)
     cell = made.panels[0].series[1].points[0]
     assert (cell.sd, cell.ci95_low, cell.spread_text) == (None, None, "one repeat")
@@ -103,8 +103,8 @@ def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
 
 def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
-    lab.measure(259.0, 260.0, 261.0, engine="libaio")
-    lab.measure(89.0, 90.0, 91.0, engine="psync")
+    lab.measure(259.0, 260.0, 261.0, ioengine="libaio")
+    lab.measure(89.0, 90.0, 91.0, ioengine="psync")
     texts = [s.points[0].ratio.text for s in compare(ENGINES).panels[0].series if s.points[0].ratio]
     assert texts == ["×2.60", "×0.90"]
     assert sentence(compare(ENGINES)).startswith("libaio reaches ×2.60 the IOPS of io_uring (95 % CI ×2.5")
@@ -112,8 +112,8 @@ def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None
 
 def test_lower_is_better_for_latency(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
-    lab.measure(61.0, 62.0, 63.0, engine="psync")
-    made = compare(CompareQuery(x="iodepth", series=("engine",), metric="latency_mean"))
+    lab.measure(61.0, 62.0, 63.0, ioengine="psync")
+    made = compare(CompareQuery(x="iodepth", series=("ioengine",), metric="latency_mean"))
     cell = made.panels[0].series[1].points[0]
     assert cell.ratio is not None
     assert (cell.ratio.text, cell.ratio.better) == ("+61 %", False)
@@ -122,17 +122,17 @@ def test_lower_is_better_for_latency(lab: Lab) -> None:
 
 def test_any_series_can_be_the_baseline(lab: Lab) -> None:
     measure_engines(lab)
-    made = compare(CompareQuery("iodepth", ("engine",), baseline="psync"))
+    made = compare(CompareQuery("iodepth", ("ioengine",), baseline="psync"))
     assert [series.is_baseline for series in made.panels[0].series] == [False, True]
     with pytest.raises(CompareRefused) as caught:
-        compare(CompareQuery("iodepth", ("engine",), baseline="libaio"))
+        compare(CompareQuery("iodepth", ("ioengine",), baseline="libaio"))
     assert "There are io_uring, psync." in caught.value.message
 
 
 def test_a_panel_factor_makes_charts_that_have_levels_and_baseline_in_common(lab: Lab) -> None:
     measure_engines(lab)
     lab.measure(50.0, 51.0, pattern="randwrite", direction="write", iodepth=1)
-    made = compare(CompareQuery("iodepth", ("engine",), panel="pattern"))
+    made = compare(CompareQuery("iodepth", ("ioengine",), panel="pattern"))
     assert [(panel.name, len(panel.series)) for panel in made.panels] == [("randread", 2), ("randwrite", 1)]
     assert made.single_factor
 
@@ -147,13 +147,13 @@ def test_sizes_are_in_order_and_names_say_the_factor_of_a_number(lab: Lab) -> No
 
 def test_what_varies_inside_a_point_is_pooled_and_said(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
-        lab.measure(10.0, 11.0, engine=engine, numjobs=1)
-        lab.measure(40.0, 41.0, engine=engine, numjobs=4)
+        lab.measure(10.0, 11.0, ioengine=engine, numjobs=1)
+        lab.measure(40.0, 41.0, ioengine=engine, numjobs=4)
     made = compare(ENGINES)
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.POOLED, "numjobs")]
     assert "Jobs takes several levels in one point (1, 4)" in made.differs[0].text
     assert not made.single_factor
-    assert made.verdict == "Series differ in Engine alone; pooled over Jobs."
+    assert made.verdict == "Series differ in I/O engine alone; pooled over Jobs."
 
 
 def test_reads_and_writes_of_one_mix_are_not_averaged_silently(lab: Lab) -> None:
@@ -177,7 +177,7 @@ def test_that_one_pattern_reads_and_the_other_writes_follows_from_comparing_patt
 
 def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
     lab.measure(10.0, 11.0, numjobs=1)
-    lab.measure(40.0, 41.0, engine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
+    lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
     made = compare(ENGINES)
     assert {d.name: d.kind for d in made.differs} == dict.fromkeys(
         ("numjobs", "kernel.release", "fio version"), DifferenceKind.CONFOUNDED
@@ -224,14 +224,14 @@ def test_layouts_are_compared_like_any_factor_and_what_they_make_of_the_drives_f
 def test_firmware_that_changed_between_runs_confounds(lab: Lab) -> None:
     second = Lab(lab.target, number=2)
     lab.measure(10.0, 11.0, facts=FACTS | {"device.nvme0n1.firmware": "A"})
-    second.measure(20.0, 21.0, engine="psync", facts=FACTS | {"device.nvme0n1.firmware": "B"})
+    second.measure(20.0, 21.0, ioengine="psync", facts=FACTS | {"device.nvme0n1.firmware": "B"})
     assert [d.name for d in compare(ENGINES).differs] == ["run", "device.firmware"]
 
 
 def test_what_follows_x_in_every_series_is_said_and_does_not_confound(lab: Lab) -> None:
     for engine in ("io_uring", "psync"):
-        lab.measure(10.0, 11.0, engine=engine, iodepth=1, numjobs=1)
-        lab.measure(40.0, 41.0, engine=engine, iodepth=2, numjobs=2)
+        lab.measure(10.0, 11.0, ioengine=engine, iodepth=1, numjobs=1)
+        lab.measure(40.0, 41.0, ioengine=engine, iodepth=2, numjobs=2)
     made = compare(ENGINES)
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.ALONG_X, "numjobs")]
     assert made.single_factor
@@ -241,9 +241,9 @@ def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_
     second = Lab(lab.target, number=2)
     lab.measure(10.0)
     second.measure(11.0)
-    lab.measure(20.0, engine="psync")
+    lab.measure(20.0, ioengine="psync")
     assert compare(ENGINES).differs == ()
-    second.measure(5.0, engine="libaio", iodepth=8)
+    second.measure(5.0, ioengine="libaio", iodepth=8)
     lab.measure(6.0, iodepth=8)
     assert [(d.kind, d.name) for d in compare(ENGINES).differs] == [(DifferenceKind.CONFOUNDED, "run")]
 
@@ -259,10 +259,10 @@ def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -
 
 def test_two_factors_together_are_no_single_factor(lab: Lab) -> None:
     lab.measure(10.0, 11.0, scheduler="none")
-    lab.measure(20.0, 21.0, scheduler="bfq", engine="psync")
-    made = compare(CompareQuery("iodepth", ("engine", "scheduler")))
+    lab.measure(20.0, 21.0, scheduler="bfq", ioengine="psync")
+    made = compare(CompareQuery("iodepth", ("ioengine", "scheduler")))
     assert [series.key for series in made.panels[0].series] == ["io_uring,none", "psync,bfq"]
-    assert made.verdict == "Series differ in Engine and I/O scheduler together."
+    assert made.verdict == "Series differ in I/O engine and I/O scheduler together."
 
 
 def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> None:
@@ -273,7 +273,7 @@ def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> N
 
 
 def test_no_results_are_no_error() -> None:
-    made = compare(CompareQuery("iodepth", ("engine",)))
+    made = compare(CompareQuery("iodepth", ("ioengine",)))
     assert (made.results, made.panels, made.levels) == (0, (), ())
     assert "No valid results match the filter." in made.notes
 
@@ -294,9 +294,9 @@ def test_it_can_be_sent_as_json(lab: Lab) -> None:
 
 
 def test_a_query_is_read_from_an_address() -> None:
-    pairs = [("x", "iodepth"), ("series", "engine,scheduler"), ("panel", ""), ("metric", "latency_p99"), ("run", "3")]
+    pairs = [("x", "iodepth"), ("series", "ioengine,scheduler"), ("panel", ""), ("metric", "latency_p99"), ("run", "3")]
     read = read_query([*pairs, ("factor.block_size", "4k")])
-    assert (read.x, read.series, read.panel, read.metric) == ("iodepth", ("engine", "scheduler"), "", "latency_p99")
+    assert (read.x, read.series, read.panel, read.metric) == ("iodepth", ("ioengine", "scheduler"), "", "latency_p99")
     assert (read.results.runs, read.results.factors) == ((3,), {"block_size": (4096,)})
 
 
@@ -309,7 +309,7 @@ def test_a_query_is_read_from_an_address() -> None:
         ([("x", "iodepth"), ("metric", "speed")], "compare_metric_unknown"),
         ([("x", "fact."), ("metric", "speed")], "compare_factor_unknown"),
         ([("x", "iodepth"), ("ratios", "odds")], "compare_ratios_unknown"),
-        ([("x", "iodepth"), ("series", "engine,numjobs,direct,sync")], "compare_too_many"),
+        ([("x", "iodepth"), ("series", "ioengine,numjobs,direct,sync")], "compare_too_many"),
     ],
 )
 def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, str]], code: str) -> None:
@@ -373,7 +373,7 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
 
 def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
     measure_engines(lab)
-    made = compare(read_query([("x", "iodepth"), ("series", "engine"), ("ratios", "ratio")]))
+    made = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("ratios", "ratio")]))
     assert made.ratio_as == "ratio"
     assert [cell.ratio.text for cell in made.panels[0].series[1].points if cell.ratio] == ["×0.62", "×0.80"]
 
@@ -395,7 +395,7 @@ def measure_mix(lab: Lab, read: float, write: float) -> None:
 def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: Lab, metric: str, of_one: int) -> None:
     measure_mix(lab, 700.0, 300.0)
     measure_mix(lab, 707.0, 303.0)
-    made = compare(CompareQuery("iodepth", ("engine",), metric=metric))
+    made = compare(CompareQuery("iodepth", ("ioengine",), metric=metric))
     assert [panel.series[0].points[0].values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
     assert made.differs == ()
     assert any(
@@ -415,7 +415,7 @@ def test_one_direction_of_a_mix_can_be_chosen_and_all_can_be_told_apart(lab: Lab
 @pytest.mark.parametrize(("panel", "names"), [("", ["read", "write"]), ("pattern", ["randrw, read", "randrw, write"])])
 def test_latencies_of_a_mix_have_a_chart_for_each_direction(lab: Lab, panel: str, names: list[str]) -> None:
     measure_mix(lab, 700.0, 300.0)
-    made = compare(CompareQuery("iodepth", ("engine",), panel=panel, metric="latency_mean"))
+    made = compare(CompareQuery("iodepth", ("ioengine",), panel=panel, metric="latency_mean"))
     assert [panel.name for panel in made.panels] == names
     assert [panel.series[0].points[0].mean for panel in made.panels] == [1e9 / 700, 1e9 / 300]
     assert made.differs == ()
@@ -424,7 +424,7 @@ def test_latencies_of_a_mix_have_a_chart_for_each_direction(lab: Lab, panel: str
 
 def test_the_latency_view_keeps_directions_of_a_mix_apart_whatever_the_metric(lab: Lab) -> None:
     measure_mix(lab, 700.0, 300.0)
-    selected = select(CompareQuery("iodepth", ("engine",)))
+    selected = select(CompareQuery("iodepth", ("ioengine",)))
     assert list(places(selected).values()) == ["Queue depth 1"]
     assert len(place_of(selected).ids) == 2
     apart = for_latencies(selected)

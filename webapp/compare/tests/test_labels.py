@@ -86,20 +86,20 @@ def test_a_target_that_goes_with_the_engine_confounds_also_beside_a_label(labs: 
     measure(*labs)
     for lab in labs:
         other = make_target(lab.target.host, "nvme1")
-        lab.measure(5.0, 6.0, engine="psync", target=other)
-    found = kinds(compare(CompareQuery(x="iodepth", series=("label", "engine"))))
+        lab.measure(5.0, 6.0, ioengine="psync", target=other)
+    found = kinds(compare(CompareQuery(x="iodepth", series=("label", "ioengine"))))
     assert ("target", "confounded") in found
     assert ("run", "follows") in found
 
 
 def test_labels_on_x_and_in_charts(labs: tuple[Lab, Lab]) -> None:
     measure(*labs)
-    measure(*labs, engine="psync")
-    on_x = compare(CompareQuery(x="label", series=("engine",)))
+    measure(*labs, ioengine="psync")
+    on_x = compare(CompareQuery(x="label", series=("ioengine",)))
     assert kinds(on_x) == {
         ("target", "follows"): "Target changes along x because each label belongs to a different host.",
     }
-    charts = compare(CompareQuery(x="iodepth", series=("engine",), panel="label"))
+    charts = compare(CompareQuery(x="iodepth", series=("ioengine",), panel="label"))
     assert [panel.name for panel in charts.panels] == ["adaptec", "broadcom"]
     assert charts.single_factor
 
@@ -107,8 +107,8 @@ def test_labels_on_x_and_in_charts(labs: tuple[Lab, Lab]) -> None:
 def test_in_charts_of_labels_another_target_of_a_series_confounds(labs: tuple[Lab, Lab]) -> None:
     for lab in labs:
         lab.measure(1.0, 2.0)
-        lab.measure(1.0, 2.0, engine="psync", target=make_target(lab.target.host, "nvme1"))
-    made = compare(CompareQuery(x="iodepth", series=("engine",), panel="label"))
+        lab.measure(1.0, 2.0, ioengine="psync", target=make_target(lab.target.host, "nvme1"))
+    made = compare(CompareQuery(x="iodepth", series=("ioengine",), panel="label"))
     assert any(one.kind is DifferenceKind.CONFOUNDED and one.name == "target" for one in made.differs)
 
 

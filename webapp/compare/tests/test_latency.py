@@ -17,7 +17,7 @@ from webapp.results.tests.lab import START, Lab, make_host, make_target
 from worker.contract.histogram import Histogram, merge
 from worker.contract.packing import pack
 
-ENGINES = CompareQuery("iodepth", ("engine",), baseline="io_uring")
+ENGINES = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: L
     for depth in (1, 8, 32):
         lab.measure(10.0, iodepth=depth)
     for depth in (1, 8):
-        lab.measure(5.0, engine="psync", iodepth=depth)
+        lab.measure(5.0, ioengine="psync", iodepth=depth)
     selected = select(ENGINES)
     assert places(selected) == {"|1": "Queue depth 1", "|8": "Queue depth 8", "|32": "Queue depth 32"}
     assert place_of(selected).key == "|8"
@@ -126,7 +126,7 @@ def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
     result.save()
     (series,) = time_lines(place_of(select(ENGINES)), "iops").series
     assert series.repeats == ((100.0, 200.0, 70.0, 30.0),)
-    latencies = select(CompareQuery("iodepth", ("engine",), metric="latency_p99"))
+    latencies = select(CompareQuery("iodepth", ("ioengine",), metric="latency_p99"))
     lines = {key: time_lines(place_of(latencies, key), "latency_p99") for key in places(latencies)}
     assert {key: made.series[0].mean for key, made in lines.items()} == {
         "read|1": (700.0, 1400.0, 700.0), "write|1": (300.0, 600.0, None, 300.0),

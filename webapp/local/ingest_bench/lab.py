@@ -56,7 +56,7 @@ HISTOGRAM = _histogram()
 IOS = sum(HISTOGRAM.counts)
 SENSORS = tuple(Sensor(kind=SensorKind.CPU_USER, name=f"cpu{n}") for n in range(16))
 POINT = {
-    "pattern": "randread", "block_size": 4096, "iodepth": 4, "numjobs": 1, "engine": "io_uring", "direct": True,
+    "pattern": "randread", "block_size": 4096, "iodepth": 4, "numjobs": 1, "ioengine": "io_uring", "direct": True,
     "runtime": 60, "size": 16 << 20, "buffers": "incompressible", "scheduler": "none", "read_ahead_kb": 128,
 }  # fmt: skip
 SECOND = Sample(

@@ -30,7 +30,7 @@ LINES = (
     "single share 60% / jfs",
     "2 arrays of raid1 x2 share 50% / lvm stripe 64k / jfs",
 )
-SHORT = {"pattern": "randread", "engine": "psync", "block_size": "4k", "size": "8M", "runtime": "1s"}
+SHORT = {"pattern": "randread", "ioengine": "psync", "block_size": "4k", "size": "8M", "runtime": "1s"}
 LONG = {**SHORT, "runtime": "600s"}
 # What stands when the worker is killed, and when the power is cut: every kind of layer in few layouts.
 KILLED = ("4 drives / btrfs raid10",)

@@ -8,7 +8,7 @@ from webapp.results.models import Result
 from webapp.results.selectors import with_places
 from worker.contract.purge import PurgeMethod
 
-SOME = {"pattern": "randwrite", "engine": "psync", "block_size": "64k", "amount": "8M"}
+SOME = {"pattern": "randwrite", "ioengine": "psync", "block_size": "64k", "amount": "8M"}
 # QEMU's NVMe drive takes neither a cryptographic erase nor a sanitize, its SATA drive has no security set.
 METHODS = {NVME: (PurgeMethod.NVME_FORMAT, PurgeMethod.DISCARD), SATA: (PurgeMethod.DISCARD,)}
 

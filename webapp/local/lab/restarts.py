@@ -13,7 +13,7 @@ DOCUMENT = PlanDocument(
         Part(
             name="main",
             factors={
-                "pattern": "randread", "engine": "psync", "block_size": "4k", "runtime": "8s",
+                "pattern": "randread", "ioengine": "psync", "block_size": "4k", "runtime": "8s",
                 "scheduler": "none, mq-deadline, bfq", "read_ahead_kb": "64", "nr_requests": "32",
                 "drive_write_cache": "write through", "vm.dirty_ratio": "30",
             },

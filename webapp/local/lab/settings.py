@@ -6,7 +6,7 @@ from webapp.local.lab.system import System, not_as_asked, not_done
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import SettingChange
 
-WORK = {"pattern": "randread", "engine": "psync", "block_size": "4k", "runtime": "1s"}
+WORK = {"pattern": "randread", "ioengine": "psync", "block_size": "4k", "runtime": "1s"}
 # Targets, what else the plan says, and the settings that one trial has.
 TRIALS: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
     (BAYS[0], {}, {

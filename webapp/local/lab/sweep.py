@@ -27,7 +27,7 @@ DOCUMENT = PlanDocument(
                 "layout": ", ".join(f"{shape} / {kind}" for shape in SHAPES for kind in FILE_SYSTEMS),
                 "scheduler": "none, mq-deadline",
                 "read_ahead_kb": "0, 1024",
-                "pattern": "read", "engine": "psync", "direct": "no", "block_size": "64k",
+                "pattern": "read", "ioengine": "psync", "direct": "no", "block_size": "64k",
                 "size": "8M", "amount": "8M",
             },
         ),

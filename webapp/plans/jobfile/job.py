@@ -11,10 +11,10 @@ from webapp.plans.factors import FACTORS
 from webapp.plans.jobfile.lines import JobProblem, Line, Section
 from webapp.plans.points import applicable, with_defaults
 from webapp.plans.values import Value, ValueRefused
-from worker.contract.workload import Engine, Pattern
+from worker.contract.workload import IoEngine, Pattern
 from worker.recipes.fio_options import ALLOWED, Meaning, Option
 
-_FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "engine": "psync", "direct": False}
+_FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}
 _STONEWALL = "stonewall"
 GROUPING = ("part", "on")  # stated of a section, and no factors
 
@@ -131,7 +131,7 @@ def _whole(job: Job) -> None:
 
 
 def _depth(job: Job) -> None:
-    if job.values["engine"] == Engine.PSYNC and int(job.values.get("iodepth") or 1) > 1:
+    if job.values["ioengine"] == IoEngine.PSYNC and int(job.values.get("iodepth") or 1) > 1:
         job.refuse("iodepth", "has no effect with psync, which has one I/O in flight: take it out, or another engine.")
 
 

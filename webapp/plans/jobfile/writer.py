@@ -25,7 +25,7 @@ from worker.contract.workload import Pattern
 MOST_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
 _SAME = (
-    ("bssplit", "block_split"), ("ioengine", "engine"), ("numjobs", "numjobs"), ("sync", "sync"),
+    ("bssplit", "block_split"), ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
     ("fsync", "fsync_every"), ("nrfiles", "files"), ("rwmixread", "read_percent"),
 )  # fmt: skip
 _SWITCHES = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored", "end_fsync")
@@ -91,7 +91,7 @@ def _options(point: Point) -> Options:
 def _depth(point: Point) -> Options:
     """A thread for each unit of depth where that is what the engine would get."""
     work = workload_of(point, seed=1)
-    if work.engine.asynchronous:
+    if work.ioengine.asynchronous:
         return [("iodepth", str(work.iodepth))]
     return [("numjobs", str(work.threads))] if work.threads != work.numjobs else []
 

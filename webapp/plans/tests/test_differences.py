@@ -22,12 +22,12 @@ def test_fields_of_the_plan_are_named_in_words() -> None:
 
 
 def test_factors_come_go_and_change() -> None:
-    before = document(part(iodepth="1, 2", engine="psync"))
+    before = document(part(iodepth="1, 2", ioengine="psync"))
     after = document(part(iodepth="1, 4", block_size="8k"), common={"size": "64M"})
     assert told(before, after) == [
         ("", "Time", "3s", "", "removed"),
         ("main", "Block size", "", "8k", "added"),
-        ("main", "Engine", "psync", "", "removed"),
+        ("main", "I/O engine", "psync", "", "removed"),
         ("main", "Queue depth", "1, 2", "1, 4", "changed"),
     ]
 

@@ -8,7 +8,7 @@ from webapp.plans.document import Order
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.points import point_key
 from webapp.plans.tests.helpers import device, directory, document, part
-from worker.contract.workload import Engine, SyncDepth, TargetKind
+from worker.contract.workload import IoEngine, SyncDepth, TargetKind
 
 GRID = {"block_size": "4k, 8k", "iodepth": "1, 2, 4"}
 
@@ -27,16 +27,16 @@ def test_it_makes_a_full_factorial_for_each_part_target_and_repeat() -> None:
 
 
 def test_a_point_carries_every_factor_that_applies_and_its_workload_says_the_same() -> None:
-    made = expand(document(part(engine="psync", iodepth="8", sync_depth="threads")), [directory()], seed=1)
+    made = expand(document(part(ioengine="psync", iodepth="8", sync_depth="threads")), [directory()], seed=1)
     trial = made.trials[0]
     assert trial.point == {
-        "pattern": "randread", "block_size": 4096, "engine": "psync", "numjobs": 1, "iodepth": 8,
+        "pattern": "randread", "block_size": 4096, "ioengine": "psync", "numjobs": 1, "iodepth": 8,
         "sync_depth": "threads", "direct": True, "sync": "none", "fsync_every": 0, "end_fsync": False,
         "size": 64 * 1024**2, "files": 1, "runtime": 3, "ramp": 0, "prefill": True, "buffers": "incompressible",
         "fixedbufs": False, "registerfiles": False, "hipri": False, "sqthread_poll": False, "nonvectored": False,
         "drop_caches": False,
     }  # fmt: skip
-    assert trial.workload.engine is Engine.PSYNC
+    assert trial.workload.ioengine is IoEngine.PSYNC
     assert trial.workload.sync_depth is SyncDepth.THREADS
     assert (trial.workload.iodepth, trial.workload.runtime_s, trial.workload.size_bytes) == (8, 3, 64 * 1024**2)
     assert trial.settings == {}
@@ -115,7 +115,7 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
     [
         ({"blocksize": "4k"}, "there is no factor `blocksize`. Did you mean `block_size`?"),
         ({"block_size": "1000"}, "Block size: 1000 B is not a multiple of 512 B."),
-        ({"engine": "psync", "iodepth": "4"}, "engine psync has one I/O in flight a thread, depth 4 cannot be"),
+        ({"ioengine": "psync", "iodepth": "4"}, "I/O engine psync has one I/O in flight a thread, depth 4 cannot be"),
         ({"block_size": "4k", "block_split": "4k/50:8k/50"}, "exclude each other"),
         ({"read_percent": "70"}, "`read_percent` says nothing here"),
         ({"size": "100G"}, "100 GiB are needed on a/scratch, 10 GiB are free"),

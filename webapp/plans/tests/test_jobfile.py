@@ -48,7 +48,7 @@ def test_each_stonewalled_job_becomes_a_part_with_the_global_options() -> None:
     plan = read_job_file(FULL)
     assert (plan.title, plan.order) == ("fio job random read", Order.LISTED)
     assert [part.name for part in plan.parts] == ["random read", "mixed"]
-    shared = {"engine": "io_uring", "direct": "on", "size": "64M", "runtime": "30s"}
+    shared = {"ioengine": "io_uring", "direct": "on", "size": "64M", "runtime": "30s"}
     assert plan.parts[0].factors == shared | {"pattern": "randread", "block_size": "4k", "iodepth": "32"}
     assert plan.parts[1].factors == shared | {
         "pattern": "randrw", "read_percent": "70", "block_split": "4k/60:64k/40", "numjobs": "4",
@@ -67,7 +67,7 @@ def test_the_plan_can_run() -> None:
 def test_what_the_file_leaves_open_is_as_in_fio() -> None:
     plan = read_job_file("[a]\nsize=1m\n")
     assert plan.parts[0].factors == {
-        "pattern": "read", "engine": "psync", "direct": "off", "size": "1M", "amount": "1M"
+        "pattern": "read", "ioengine": "psync", "direct": "off", "size": "1M", "amount": "1M"
     }  # fmt: skip
 
 

@@ -37,7 +37,7 @@ def test_built_in_plans_come_back_as_they_are(file: Path) -> None:
 
 
 def test_what_fio_cannot_say_is_in_comments() -> None:
-    text = write_job_file(document(part(scheduler="none", engine="psync", iodepth="8", sync_depth="threads")))
+    text = write_job_file(document(part(scheduler="none", ioengine="psync", iodepth="8", sync_depth="threads")))
     for line in (
         "; sweetspot: scheduler = none",
         "; sweetspot: iodepth = 8",
@@ -52,7 +52,7 @@ LEVELS = {
     "pattern": ["randread", "read, randwrite", "randrw, read", "readwrite"],
     "block_size": ["4k", "512, 1M", "4k, 12k"],
     "block_split": ["4k/60:8k/40"],
-    "engine": ["io_uring", "psync, io_uring"],
+    "ioengine": ["io_uring", "psync, io_uring"],
     "numjobs": ["1, 3"],
     "iodepth": ["1", "1, 32"],
     "sync_depth": ["threads"],

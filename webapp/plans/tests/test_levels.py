@@ -33,7 +33,7 @@ def levels(factor: str, text: str) -> tuple[object, ...]:
         ("numjobs", "1, 1, 2", (1, 2)),
         ("runtime", "3s, 10m, 1h", (3, 600, 3600)),
         ("size", "whole", (None,)),
-        ("engine", "io_uring, psync", ("io_uring", "psync")),
+        ("ioengine", "io_uring, psync", ("io_uring", "psync")),
         ("direct", "on, off", (True, False)),
         ("scheduler", "none, mq-deadline", ("none", "mq-deadline")),
         ("read_ahead_kb", "128..1024 *2", ("128", "256", "512", "1024")),
@@ -62,8 +62,8 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("iodepth", "1..64 *1", "from 2 on"),
         ("iodepth", "1..4096 +1", f"more than {MOST_LEVELS} levels"),
         ("fsync_every", "0..8 *2", "begin above 0"),
-        ("engine", "a..b *2", "has names, not numbers"),
-        ("engine", "sync", "none of io_uring, libaio, psync"),
+        ("ioengine", "a..b *2", "has names, not numbers"),
+        ("ioengine", "sync", "none of io_uring, libaio, psync"),
         ("direct", "maybe", "neither on nor off"),
         ("scheduler", "none; reboot", "not understood"),
         ("read_ahead_kb", "lots", "not understood"),
@@ -135,7 +135,7 @@ def test_every_factor_of_the_workload_reads_its_default_back() -> None:
 
 def test_defaults_are_those_of_the_contract() -> None:
     contract = Workload(pattern="randread")  # type: ignore[arg-type]
-    for name in ("engine", "numjobs", "iodepth", "sync_depth", "direct", "sync", "fsync_every", "prefill", "buffers"):
+    for name in ("ioengine", "numjobs", "iodepth", "sync_depth", "direct", "sync", "fsync_every", "prefill", "buffers"):
         assert FACTORS[name].default == getattr(contract, name)
     assert FACTORS["block_size"].default == contract.block_bytes
 

@@ -171,7 +171,7 @@ def test_addresses_of_pages_are_no_names_of_plans(operator: User) -> None:
         ({"parts": (part("a"), part("a"))}, "parts.0.name", "Two parts are called a"),
         ({"parts": (part(on=()),)}, "parts.0.on", "Choose at least one kind of target."),
         ({"parts": (part(on=("disk",)),)}, "parts.0.on", "`on` names disk"),
-        ({"parts": (Part(name="a", factors={"engine": "psync"}),)}, "parts.0", "does not say which `pattern`"),
+        ({"parts": (Part(name="a", factors={"ioengine": "psync"}),)}, "parts.0", "does not say which `pattern`"),
         ({"common": {"read_percent": "70"}}, "parts.0", "says nothing here"),
         ({"parts": (part(block_size="4k", block_split="4k/50:8k/50"),)}, "parts.0.factors.block_split", "exclude each"),
     ],
@@ -209,7 +209,7 @@ def test_the_first_look_takes_under_three_minutes_on_a_directory_and_a_device() 
     assert Counter(trial.target_id for trial in made.trials) == {"dir": 36, "loop": 6}
     assert estimate(made).seconds < 150
     assert all(trial.workload.prefill for trial in made.trials)
-    assert Counter(t.point["engine"] for t in made.trials if t.target_id == "dir") == {"io_uring": 18, "psync": 18}
+    assert Counter(t.point["ioengine"] for t in made.trials if t.target_id == "dir") == {"io_uring": 18, "psync": 18}
 
 
 @pytest.mark.parametrize("text", ["a\x00b", "a\ud800b"])

@@ -13,8 +13,8 @@ Points = list[dict[str, Value]]
         ([{"iodepth": 1}, {"iodepth": 1}], ()),
         ([{"iodepth": 1, "pattern": "read"}, {"iodepth": 2, "pattern": "write"}], ("pattern", "iodepth")),
         # what does not apply follows from what varies
-        ([{"engine": "psync"}, {"engine": "io_uring", "fixedbufs": False}], ("engine",)),
-        ([{"engine": "io_uring", "fixedbufs": True}, {"engine": "io_uring", "fixedbufs": False}], ("fixedbufs",)),
+        ([{"ioengine": "psync"}, {"ioengine": "io_uring", "fixedbufs": False}], ("ioengine",)),
+        ([{"ioengine": "io_uring", "fixedbufs": True}, {"ioengine": "io_uring", "fixedbufs": False}], ("fixedbufs",)),
         # left as the host had it is not the same as set to what it may have been
         ([{"scheduler": "none"}, {}], ("scheduler",)),
         # one of two alternatives

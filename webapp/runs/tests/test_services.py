@@ -64,8 +64,8 @@ def test_it_refuses_a_host_that_cannot_run_it_now(changes: dict[str, Any]) -> No
 @pytest.mark.parametrize(
     ("factors", "words"),
     [
-        ({"engine": "libaio"}, "engine libaio"),
-        ({"engine": "io_uring", "hipri": "on"}, "hipri"),
+        ({"ioengine": "libaio"}, "I/O engine libaio"),
+        ({"ioengine": "io_uring", "hipri": "on"}, "hipri"),
         ({"scheduler": "none"}, "setting scheduler"),
     ],
 )

@@ -101,7 +101,7 @@ def _best_series(names: Sequence[str]) -> str:
 
     def rank(name: str) -> tuple[bool, bool, bool, bool]:
         factor = FACTORS[name]
-        return name == PANEL, factor.kind is not FactorKind.SETTING, name != "engine", factor.numeric
+        return name == PANEL, factor.kind is not FactorKind.SETTING, name != "ioengine", factor.numeric
 
     return min(names, key=rank, default="")
 

@@ -33,7 +33,7 @@ from worker.contract.workload import TargetKind
 
 BEGINNING = PlanDocument(
     title="New plan",
-    common={"engine": "io_uring", "size": "1G", "runtime": "10s"},
+    common={"ioengine": "io_uring", "size": "1G", "runtime": "10s"},
     parts=(Part(name="Main", factors={"pattern": "randread, randwrite", "block_size": "4k", "iodepth": "1, 32"}),),
 )
 

@@ -31,7 +31,7 @@ _PHRASES: Mapping[str, str] = {
     "read_percent": "{} reads",
     "block_size": "{}",
     "block_split": "split {}",
-    "engine": "{}",
+    "ioengine": "{}",
     "at_once": "{} targets at once",
     "numjobs": "{} threads",
     "iodepth": "queue depth {}",

@@ -18,14 +18,14 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Move, Run, RunState, SettingChange, Trial
 from worker.contract.inventory import BlockDevice, Cpu, Holder, Inventory, Kernel
-from worker.contract.workload import Engine, Pattern, Workload
+from worker.contract.workload import IoEngine, Pattern, Workload
 
 PASSWORD = "correct horse battery"
 
 FIRST_LOOK = PlanDocument(
     title="First look",
     note="What this storage does out of the box, and what io_uring brings.",
-    common={"engine": "io_uring, psync", "sync_depth": "threads", "direct": "on", "size": "1g", "runtime": "3"},
+    common={"ioengine": "io_uring, psync", "sync_depth": "threads", "direct": "on", "size": "1g", "runtime": "3"},
     parts=(
         Part(name="random", factors={"pattern": "randread, randwrite", "block_size": "4k", "iodepth": "1, 32"}),
         Part(name="sequential", factors={"pattern": "read, write", "block_size": "128k", "iodepth": "8"}),
@@ -111,7 +111,7 @@ def _points() -> list[tuple[str, dict[str, Any]]]:
     sequential = itertools.product(("read", "write"), (131072,), (8,))
     grid = [("random", levels) for levels in random_part] + [("sequential", levels) for levels in sequential]
     return [
-        (part, {"pattern": pattern, "block_size": block, "engine": engine, "iodepth": depth, **common})
+        (part, {"pattern": pattern, "block_size": block, "ioengine": engine, "iodepth": depth, **common})
         for part, (pattern, block, depth) in grid
         for engine in ("io_uring", "psync")
     ]
@@ -138,7 +138,7 @@ def make_run(
 def _trial(run: Run, index: int, repeat: int, target: Target, part: str, point: dict[str, Any]) -> Trial:
     key = hashlib.sha256(json.dumps(point, sort_keys=True).encode()).hexdigest()
     workload = Workload(
-        pattern=Pattern(point["pattern"]), block_bytes=point["block_size"], engine=Engine(point["engine"]),
+        pattern=Pattern(point["pattern"]), block_bytes=point["block_size"], ioengine=IoEngine(point["ioengine"]),
         iodepth=point["iodepth"], size_bytes=2**30, runtime_s=3,
     )  # fmt: skip
     return Trial(
@@ -181,10 +181,10 @@ def direction_of(point: dict[str, Any]) -> str:
 def speed_of(point: dict[str, Any], noise: random.Random) -> tuple[float, float]:
     """Plausible (IOPS, mean latency in ns) of a point on a data-centre NVMe drive."""
     service_ns = {"randread": 78_000, "randwrite": 14_000, "read": 160_000, "write": 95_000}[point["pattern"]]
-    overhead_ns = 2_000 if point["engine"] == "io_uring" else 3_500
+    overhead_ns = 2_000 if point["ioengine"] == "io_uring" else 3_500
     limit = {"randread": 640_000, "randwrite": 180_000, "read": 52_000, "write": 21_000}[point["pattern"]]
     iops = min(limit, point["iodepth"] * 1e9 / (service_ns + overhead_ns)) * noise.uniform(0.97, 1.03)
-    if point["engine"] == "psync":
+    if point["ioengine"] == "psync":
         iops *= 0.88
     return iops, point["iodepth"] * 1e9 / iops
 

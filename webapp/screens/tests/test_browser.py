@@ -153,8 +153,8 @@ def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run)
 
 
 @pytest.mark.parametrize("address", ["/", "/hosts/", "/plans/first-look/", "/runs/", "/runs/1/", "/runs/1/trials/1/",
-                                     "/results/", "/results/?invalid=1&columns=iops,engine", "/compare/?run=1",
-                                     "/compare/?run=1&x=iodepth&series=engine&panel=pattern&chart=heat"])  # fmt: skip
+                                     "/results/", "/results/?invalid=1&columns=iops,ioengine", "/compare/?run=1",
+                                     "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern&chart=heat"])  # fmt: skip
 def test_it_fits_a_narrow_screen_without_scrolling_sideways(
     page: Page, run: Run, problems: list[str], address: str
 ) -> None:

@@ -15,7 +15,7 @@ from webapp.screens.tests.test_browser import chromium, page, problems, run  # n
 from webapp.screens.tests.test_compare import with_histograms
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
+ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
 # How many pixels of a picture have a colour, and how many are dark.
 PIXELS = """async (text) => {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
@@ -138,11 +138,11 @@ def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:  # noqa
 
 
 def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
-    page.goto("/results/?factor.engine=psync&direction=read&sort=-iops")
+    page.goto("/results/?factor.ioengine=psync&direction=read&sort=-iops")
     lines = downloaded(page, "CSV of all that fit", tmp_path / "sweetspot-results.csv")
-    fit = done.results.filter(point__engine="psync", direction="read")
+    fit = done.results.filter(point__ioengine="psync", direction="read")
     assert sorted(float(line["iops"]) for line in lines) == sorted(result.iops for result in fit)
-    assert {(line["engine"], line["direction"], line["run"]) for line in lines} == {("psync", "read", "1")}
+    assert {(line["ioengine"], line["direction"], line["run"]) for line in lines} == {("psync", "read", "1")}
 
 
 def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
@@ -151,9 +151,11 @@ def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Pat
     lines = downloaded(page, "CSV", tmp_path / "sweetspot-comparison.csv")
     assert len(lines) == shown
     one = next(
-        line for line in lines if (line["Pattern"], line["Queue depth"], line["Engine"]) == ("randread", "32", "psync")
+        line
+        for line in lines
+        if (line["Pattern"], line["Queue depth"], line["I/O engine"]) == ("randread", "32", "psync")
     )
-    point = {"pattern": "randread", "iodepth": 32, "engine": "psync"}
+    point = {"pattern": "randread", "iodepth": 32, "ioengine": "psync"}
     values = [result.iops for result in done.results.filter(point__contains=point)]
     assert float(one["IOPS mean [1/s]"]) == pytest.approx(fmean(values))
     assert int(one["n"]) == len(values)

@@ -11,7 +11,7 @@ from webapp.screens.tests import factories
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
-ADDRESS = "/compare/?run=1&x=iodepth&series=engine&panel=pattern"
+ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
 
 
 @pytest.fixture
@@ -80,10 +80,10 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
 
 
 def test_a_refused_choice_can_be_put_right_where_it_stands(operator: Client, run: Run) -> None:
-    page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.engine=psync").content.decode()
+    page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
     assert "Queue depth is both on the x axis and what makes a line" in page
     assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
-    assert 'name="factor.engine" value="psync"' in page
+    assert 'name="factor.ioengine" value="psync"' in page
 
 
 def test_it_takes_the_newest_run_where_nothing_is_chosen(operator: Client, run: Run) -> None:
@@ -145,7 +145,7 @@ def test_its_other_views_refuse_a_place_that_there_is_not(operator: Client, run:
 
 def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Client, run: Run) -> None:
     """Repeats that lie so far apart that the interval reaches below 0, where whiskers end."""
-    for factor, result in enumerate(run.results.filter(point__engine="psync", point__pattern="read")):
+    for factor, result in enumerate(run.results.filter(point__ioengine="psync", point__pattern="read")):
         Result.objects.filter(pk=result.pk).update(iops=10.0 ** (factor + 1))
     page = operator.get(ADDRESS).content.decode()
     charts = json.loads(page.split('id="compare-data" type="application/json">')[1].split("</script>")[0])

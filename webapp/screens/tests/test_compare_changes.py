@@ -16,12 +16,12 @@ from webapp.runs.models import Run
 from webapp.screens.tests import factories
 from webapp.screens.tests.test_compare import run, with_histograms  # noqa: F401 - fixture
 
-ENGINES = "run=1&x=iodepth&series=engine&panel=pattern"
+ENGINES = "run=1&x=iodepth&series=ioengine&panel=pattern"
 STARTS = {
     "default": "run=1",
     "baseline": f"{ENGINES}&baseline=psync&metric=bytes_per_s",
-    "two series": "run=1&x=block_size&series=engine&series=pattern&baseline=io_uring,read&factor.iodepth=8",
-    "fixed levels": "run=1&x=iodepth&factor.engine=psync&factor.pattern=randwrite&chart=heat&cells=ratio",
+    "two series": "run=1&x=block_size&series=ioengine&series=pattern&baseline=io_uring,read&factor.iodepth=8",
+    "fixed levels": "run=1&x=iodepth&factor.ioengine=psync&factor.pattern=randwrite&chart=heat&cells=ratio",
     "latency of mixes": f"{ENGINES}&view=latency&spot=randrw,write|1&baseline=psync",
     "time line of mixes": f"{ENGINES}&view=timeline&spot=randrw|1&baseline=psync",
 }
@@ -132,8 +132,8 @@ def test_a_baseline_of_other_series_is_dropped(operator: Client, run: Run) -> No
 
 def test_a_dimension_that_is_chosen_for_x_leaves_the_series(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
     form = page_at(operator, ENGINES)
-    found = arrived(operator, changed(form, x="engine"))
-    assert (found["x"], found["series"], found["panel"]) == ("engine", "iodepth", "pattern")
+    found = arrived(operator, changed(form, x="ioengine"))
+    assert (found["x"], found["series"], found["panel"]) == ("ioengine", "iodepth", "pattern")
 
 
 def test_a_dimension_that_is_chosen_for_the_series_leaves_the_charts(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
@@ -143,10 +143,10 @@ def test_a_dimension_that_is_chosen_for_the_series_leaves_the_charts(operator: C
 
 
 def test_one_level_of_a_factor_is_dropped_when_the_factor_becomes_x(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
-    form = page_at(operator, "run=1&x=iodepth&factor.engine=psync&factor.block_size=4k")
-    found = arrived(operator, changed(form, x="engine"))
-    assert found["x"] == "engine"
-    assert "factor.engine" not in found
+    form = page_at(operator, "run=1&x=iodepth&factor.ioengine=psync&factor.block_size=4k")
+    found = arrived(operator, changed(form, x="ioengine"))
+    assert found["x"] == "ioengine"
+    assert "factor.ioengine" not in found
     assert found["factor.block_size"] == "4k"
 
 
@@ -171,7 +171,7 @@ def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: 
     assert answer.status_code == 200
     page = answer.content.decode()
     assert "lines are too many to read" in page
-    assert 'name="factor.engine"' in page
+    assert 'name="factor.ioengine"' in page
 
 
 def test_a_saved_comparison_opens_without_its_baseline_where_that_is_gone(operator: Client, run: Run) -> None:  # noqa: F811 - fixture

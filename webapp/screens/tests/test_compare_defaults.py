@@ -6,7 +6,7 @@ from webapp.screens.compare.defaults import choose, choose_places
 
 BASE: dict[str, Value] = {"runtime": 3}
 GRID: list[dict[str, Value]] = [
-    {**BASE, "pattern": pattern, "block_size": block, "engine": engine, "iodepth": depth}
+    {**BASE, "pattern": pattern, "block_size": block, "ioengine": engine, "iodepth": depth}
     for pattern, block, engine, depth in [
         *product(("randread", "randwrite"), (4096,), ("io_uring", "psync"), (1, 32)),
         *product(("read", "write"), (131072,), ("io_uring", "psync"), (8,)),
@@ -16,7 +16,7 @@ GRID: list[dict[str, Value]] = [
 
 def test_it_takes_the_longest_number_for_x_and_a_chart_for_each_pattern() -> None:
     chosen = choose(GRID)
-    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("iodepth", "engine", "pattern", {})
+    assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == ("iodepth", "ioengine", "pattern", {})
 
 
 def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
@@ -24,7 +24,7 @@ def test_it_prefers_a_setting_for_the_series_and_holds_the_engine() -> None:
         {**point, "scheduler": scheduler} for point in GRID for scheduler in ("none", "mq-deadline")
     ]
     chosen = choose(both)
-    assert (chosen.series, chosen.fixed) == ("scheduler", {"engine": "io_uring"})
+    assert (chosen.series, chosen.fixed) == ("scheduler", {"ioengine": "io_uring"})
 
 
 def test_it_holds_what_varies_inside_a_chart_at_its_most_frequent_level() -> None:
@@ -37,9 +37,9 @@ def test_it_holds_a_setting_at_being_left_alone_where_most_points_are() -> None:
     chosen = choose(
         [*GRID, *({**point, "scheduler": "kyber"} for point in GRID[:1])],
     )
-    assert (chosen.series, chosen.fixed) == ("scheduler", {"engine": "io_uring"})
+    assert (chosen.series, chosen.fixed) == ("scheduler", {"ioengine": "io_uring"})
     more: list[dict[str, Value]] = [*GRID, {**GRID[0], "scheduler": "kyber", "read_ahead_kb": "0"}]
-    assert choose(more).fixed == {"read_ahead_kb": NOT_SET, "engine": "io_uring"}
+    assert choose(more).fixed == {"read_ahead_kb": NOT_SET, "ioengine": "io_uring"}
 
 
 def test_it_has_an_answer_where_nothing_varies() -> None:
@@ -56,12 +56,12 @@ def test_it_takes_for_x_what_varies_inside_a_chart() -> None:
 
 def test_it_shows_one_target_where_targets_ran_different_points() -> None:
     chosen = choose_places({"a/loop": [{**GRID[0], "scheduler": "none"}], "a/scratch": GRID})
-    assert (chosen.target, chosen.x, chosen.series) == ("a/scratch", "iodepth", "engine")
+    assert (chosen.target, chosen.x, chosen.series) == ("a/scratch", "iodepth", "ioengine")
 
 
 def test_it_holds_targets_against_each_other_that_ran_the_same() -> None:
     chosen = choose_places({"a/slow": GRID, "a/fast": list(reversed(GRID))})
-    assert (chosen.target, chosen.series, chosen.fixed) == ("", "target", {"engine": "io_uring"})
+    assert (chosen.target, chosen.series, chosen.fixed) == ("", "target", {"ioengine": "io_uring"})
 
 
 def test_it_puts_targets_at_once_on_x_over_whichever_targets_they_are() -> None:

@@ -6,7 +6,7 @@ from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.screens.compare.heat import heat_of
 
 pytestmark = pytest.mark.django_db
-QUERY = CompareQuery("iodepth", ("engine",), baseline="io_uring")
+QUERY = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
 
 
 @pytest.fixture
@@ -15,8 +15,8 @@ def lab() -> Lab:
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
     lab.measure(990.0, 1000.0, 1010.0, iodepth=2)
     lab.measure(9900.0, 10000.0, 10100.0, iodepth=4)
-    lab.measure(49.0, 50.0, 51.0, iodepth=1, engine="psync")
-    lab.measure(1900.0, 2000.0, 2100.0, iodepth=2, engine="psync")
+    lab.measure(49.0, 50.0, 51.0, iodepth=1, ioengine="psync")
+    lab.measure(1900.0, 2000.0, 2100.0, iodepth=2, ioengine="psync")
     return lab
 
 
@@ -31,7 +31,7 @@ def test_the_least_value_has_the_lightest_step_and_the_largest_the_darkest(lab: 
 
 
 def test_ratios_go_from_worse_over_neutral_to_better(lab: Lab) -> None:
-    lab.measure(80.0, 100.0, 120.0, iodepth=1, engine="libaio")
+    lab.measure(80.0, 100.0, 120.0, iodepth=1, ioengine="libaio")
     heat = heat_of(compare(QUERY), ratios=True)
     rows = {row.series: [(cell.text, cell.step) if cell else None for cell in row.cells] for row in heat.maps[0].rows}
     assert rows["psync"] == [("×0.50", "d0"), ("×2.00", "d8"), None]
@@ -40,7 +40,7 @@ def test_ratios_go_from_worse_over_neutral_to_better(lab: Lab) -> None:
 
 
 def test_of_what_is_better_when_lower_less_is_blue(lab: Lab) -> None:
-    heat = heat_of(compare(CompareQuery("iodepth", ("engine",), metric="latency_mean")), ratios=True)
+    heat = heat_of(compare(CompareQuery("iodepth", ("ioengine",), metric="latency_mean")), ratios=True)
     psync = heat.maps[0].rows[1]
     assert [cell and cell.step for cell in psync.cells] == ["d0", "d8", None]  # half the IOPS, twice the latency
 

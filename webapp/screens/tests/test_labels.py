@@ -13,7 +13,7 @@ from webapp.screens.compare.defaults import choose_for
 from webapp.screens.tests import factories
 
 GRID: list[dict[str, Value]] = [
-    {"pattern": pattern, "block_size": 4096, "engine": engine, "iodepth": depth}
+    {"pattern": pattern, "block_size": 4096, "ioengine": engine, "iodepth": depth}
     for pattern in ("randread", "randwrite")
     for engine in ("io_uring", "psync")
     for depth in (1, 32)
@@ -48,10 +48,10 @@ def test_the_first_choice_prefers_labels_and_holds_the_engine() -> None:
         "iodepth",
         "label",
         "pattern",
-        {"engine": "io_uring"},
+        {"ioengine": "io_uring"},
     )
     one = [Spot("a/x", point, "A") for point in GRID] + [Spot("a/x", point) for point in GRID]
-    assert choose_for(one).series == "engine"
+    assert choose_for(one).series == "ioengine"
     several = [Spot(spot.target, {**spot.point, "at_once": n}, spot.label) for spot in both for n in (1, 2)]
     assert (choose_for(several).x, choose_for(several).series) == ("at_once", "label")
 

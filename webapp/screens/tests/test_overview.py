@@ -59,7 +59,7 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
     factories.finish_run(run)
     for result in run.results.select_related("trial"):
         wild = result.point["pattern"] == "randwrite"
-        more = 1.3 if wild and result.point["engine"] == "psync" else 1
+        more = 1.3 if wild and result.point["ioengine"] == "psync" else 1
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.02) * (result.trial.repeat - 2))
         result.save(update_fields=["iops"])
     says = outcome(run, marked=0).says
@@ -71,7 +71,7 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
     run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
     factories.finish_run(run)
     run.results.exclude(point__pattern="randread").delete()
-    run.results.exclude(point__engine="io_uring").delete()
+    run.results.exclude(point__ioengine="io_uring").delete()
     says = outcome(run, marked=0).says
     assert re.fullmatch(r"IOPS from \S+ \(Queue depth 1\) to \S+ \(Queue depth 32\) over 2 points\.", says), says
 

@@ -19,7 +19,7 @@ from webapp.screens.plans.steps import stepped
 
 PLAN = PlanDocument(
     title="T",
-    common={"size": "64M", "runtime": "3s", "engine": "psync"},
+    common={"size": "64M", "runtime": "3s", "ioengine": "psync"},
     parts=(Part(name="a", factors={"pattern": "randread", "scheduler": "none", "block_size": "4k"}),),
 )
 
@@ -86,7 +86,7 @@ def test_rows_that_are_moved_become_the_sequence_and_back_again() -> None:
     draft = draft_of(PLAN)
     assert [row.factor for row in draft.parts[0].rows] == ["scheduler", "pattern", "block_size"]
     moved = saved(stepped(draft, "move:0:2:0"))
-    assert moved.sequence == ("size", "engine", "runtime", "block_size", "scheduler", "pattern")
+    assert moved.sequence == ("size", "ioengine", "runtime", "block_size", "scheduler", "pattern")
     assert saved(draft_of(moved)) == moved
     assert [row.factor for row in draft_of(moved).parts[0].rows] == ["block_size", "scheduler", "pattern"]
 

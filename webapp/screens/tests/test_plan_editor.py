@@ -207,7 +207,7 @@ def test_it_answers_fast_for_5_000_trials_and_sends_one_page(viewer: Client, tar
         "iodepth": "1..64 *2",
         "numjobs": "1,2,4,8,16",
     }
-    part = Part(name="a", factors=grid | {"engine": "io_uring, libaio", "size": "1G"})
+    part = Part(name="a", factors=grid | {"ioengine": "io_uring, libaio", "size": "1G"})
     plan = msgspec.structs.replace(PLAN, parts=(part,), common={"runtime": "3s"}, repeats=3)
     answer = answer_to(viewer, form(plan) | {"target": str(target.id)})
     assert answer.said == "5880 trials"

@@ -31,7 +31,7 @@ def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None
         ("?run=1", 24),
         ("?host=storage1&direction=write", 12),
         ("?factor.block_size=4k", 16),
-        ("?factor.block_size=128k&factor.engine=psync", 4),
+        ("?factor.block_size=128k&factor.ioengine=psync", 4),
         ("?factor.iodepth=7", 0),
         ("?run=99", 0),
         ("?target=storage1/scratch&factor.iodepth=1&factor.iodepth=8", 16),
@@ -55,15 +55,15 @@ def test_it_says_which_filter_it_does_not_understand(operator: Client, run: Run,
 
 def test_it_offers_filters_for_the_factors_that_vary(operator: Client, run: Run) -> None:
     page = operator.get("/results/?factor.block_size=4k").content.decode()
-    assert 'name="factor.engine"' in page
+    assert 'name="factor.ioengine"' in page
     assert 'name="factor.runtime"' not in page
     assert '<input class="form-check-input" type="checkbox" name="factor.block_size" value="4k" checked>' in page
 
 
 def test_it_offers_what_was_measured_without_a_factor(operator: Client, run: Run) -> None:
-    found = run.results.filter(point__engine="psync").count()
+    found = run.results.filter(point__ioengine="psync").count()
     assert 0 < found < run.results.count()
-    for result in run.results.filter(point__engine="psync"):
+    for result in run.results.filter(point__ioengine="psync"):
         Result.objects.filter(pk=result.pk).update(
             point=result.point | {"nr_requests": "64"}, point_key=f"k{result.pk}"
         )
@@ -100,11 +100,11 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
 
 
 def test_it_shows_the_chosen_columns_in_the_chosen_order(operator: Client, run: Run) -> None:
-    page = operator.get("/results/?columns=iops,engine&sort=-iops").content.decode()
+    page = operator.get("/results/?columns=iops,ioengine&sort=-iops").content.decode()
     head = page[page.index("<thead>") : page.index("</thead>")]
     assert head.count("<th") == 3 + 1  # thead itself
     assert 'aria-sort="descending"' in head
-    assert "?columns=iops%2Cengine&amp;sort=iops" in head
+    assert "?columns=iops%2Cioengine&amp;sort=iops" in head
     lines = operator.get("/results/?columns=iops&sort=iops").context["page"].rows
     assert [line.iops for line in lines] == sorted(line.iops for line in lines)
 

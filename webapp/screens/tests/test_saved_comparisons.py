@@ -8,7 +8,7 @@ from webapp.core.models import AuditEntry, Role
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 
-QUERY = "run=1&x=iodepth&series=engine&panel=pattern&chart=heat"
+QUERY = "run=1&x=iodepth&series=ioengine&panel=pattern&chart=heat"
 
 
 @pytest.fixture

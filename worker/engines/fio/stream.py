@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
-from worker.contract.workload import Engine, Stream
+from worker.contract.workload import IoEngine, Stream
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
@@ -113,7 +113,7 @@ class Sampler:
         beside: Beside | None = None,
     ) -> None:
         work = stream.workload
-        polled = work.engine is Engine.IO_URING and work.uring.sqthread_poll
+        polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self.count = 0
         self._stream = stream

@@ -2,7 +2,7 @@
 
 import re
 
-from worker.contract.workload import Engine, Workload
+from worker.contract.workload import IoEngine, Workload
 
 
 def version_of(text: str) -> tuple[int, int]:
@@ -17,7 +17,7 @@ def completion_latency_problem(version: str, work: Workload) -> str:
     With sqthread_poll it is the only latency there is. It was wrong before 3.34
     (axboe/fio#1484), and at queue depths above 1 before 3.36 (axboe/fio pull 1594).
     """
-    if work.engine is not Engine.IO_URING or not work.uring.sqthread_poll:
+    if work.ioengine is not IoEngine.IO_URING or not work.uring.sqthread_poll:
         return ""
     needed = (3, 34) if work.iodepth == 1 else (3, 36)
     if version_of(version) >= needed:

@@ -14,7 +14,7 @@ import pytest
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
-from worker.contract.workload import MIB, Engine, Pattern, Stream, TargetKind, TargetRef, UringOptions, Workload
+from worker.contract.workload import MIB, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions, Workload
 from worker.engines import StreamFailed, missing_features, prefill, run_stream
 from worker.engines.fio import device
 from worker.engines.fio.version import version_of
@@ -102,7 +102,12 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
 
 def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
     work = stream(
-        pattern=Pattern.WRITE, amount_bytes=16 * MIB, runtime_s=None, block_bytes=MIB, engine=Engine.PSYNC, iodepth=1
+        pattern=Pattern.WRITE,
+        amount_bytes=16 * MIB,
+        runtime_s=None,
+        block_bytes=MIB,
+        ioengine=IoEngine.PSYNC,
+        iodepth=1,
     )
     result = bench.run(work)
     assert (result.directions[0].bytes, result.directions[0].ios) == (16 * MIB, 16)
@@ -112,7 +117,7 @@ def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
 def test_it_tells_the_cpu_time_of_all_jobs_together(bench: Bench) -> None:
     """The truth is what the kernel charged to the processes. They start up, too: hence the width of the bounds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = bench.run(stream(numjobs=4, iodepth=1, engine=Engine.PSYNC, direct=False, pattern=Pattern.RANDWRITE))
+    result = bench.run(stream(numjobs=4, iodepth=1, ioengine=IoEngine.PSYNC, direct=False, pattern=Pattern.RANDWRITE))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     percent = 100 * used_s / (result.directions[0].runtime_ms / 1000)

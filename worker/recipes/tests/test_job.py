@@ -11,7 +11,7 @@ from worker.contract.workload import (
     MIB,
     BlockShare,
     Buffers,
-    Engine,
+    IoEngine,
     Pattern,
     Stream,
     Sync,
@@ -57,7 +57,7 @@ def test_it_names_only_options_that_are_allowed_in_job_files_or_ours() -> None:
 
 
 def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
-    asked: dict[str, Any] = {"engine": Engine.PSYNC, "iodepth": 8, "numjobs": 2}
+    asked: dict[str, Any] = {"ioengine": IoEngine.PSYNC, "iodepth": 8, "numjobs": 2}
     assert "psync" in workload_problems(stream(**asked).workload, TargetKind.DIRECTORY)[0]
     told = options(render(stream(**asked, sync_depth=SyncDepth.THREADS)).job_text)
     assert (told["numjobs"], told["iodepth"]) == ("16", "1")
@@ -74,8 +74,8 @@ def test_it_refuses_a_path_that_fio_would_change(path: str) -> None:
 
 def test_it_escapes_colons(tmp_path: Path) -> None:
     (tmp_path / "a:b").write_bytes(bytes(MIB))
-    text = render(stream(TargetKind.FILE, str(tmp_path / "a:b"), amount_bytes=4096, runtime_s=None, engine=Engine.PSYNC,
-                      direct=False)).job_text  # fmt: skip
+    text = render(stream(TargetKind.FILE, str(tmp_path / "a:b"), amount_bytes=4096, runtime_s=None,
+                      ioengine=IoEngine.PSYNC, direct=False)).job_text  # fmt: skip
     assert "filename=a\\:b\n" in text
     run_fio(text, tmp_path)
     assert [p.name for p in tmp_path.iterdir()] == ["a:b"]
@@ -104,7 +104,7 @@ def test_it_never_prefills_a_device_or_a_file(kind: TargetKind) -> None:
 @pytest.mark.parametrize("pattern", [Pattern.WRITE, Pattern.RANDWRITE])
 def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, pattern: Pattern) -> None:
     work = stream(pattern=pattern, numjobs=3, files=2, amount_bytes=MIB, runtime_s=None, block_bytes=64 * 1024,
-               engine=Engine.PSYNC, direct=False)  # fmt: skip
+               ioengine=IoEngine.PSYNC, direct=False)  # fmt: skip
     job = run_fio(render(work).job_text, tmp_path)
     assert job["write"]["io_bytes"] == 18 * 64 * 1024  # 16 blocks for 3 jobs: 6 each
     assert {p.stat().st_size for p in tmp_path.iterdir()} <= {MIB, MIB - MIB % (3 * 64 * 1024)}
@@ -112,7 +112,7 @@ def test_it_moves_the_amount_over_all_jobs_rounded_up_to_blocks(tmp_path: Path, 
 
 def test_it_shares_a_file_out_to_sequential_jobs(tmp_path: Path) -> None:
     work = stream(
-        pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, engine=Engine.PSYNC, prefill=False
+        pattern=Pattern.WRITE, numjobs=4, amount_bytes=MIB, runtime_s=None, ioengine=IoEngine.PSYNC, prefill=False
     )
     run_fio(render(work).job_text, tmp_path)
     (file,) = tmp_path.iterdir()
@@ -137,15 +137,15 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"runtime_s": None}, "nothing ends it"),
     ({"amount_bytes": 4096}, "both given"),
     ({"amount_bytes": 4096, "runtime_s": None, "ramp_s": 1}, "a ramp needs a runtime"),
-    ({"engine": Engine.LIBAIO, "iodepth": 4, "direct": False}, "libaio is asynchronous only"),
-    ({"engine": Engine.PSYNC, "uring": UringOptions(hipri=True)}, "need engine io_uring"),
+    ({"ioengine": IoEngine.LIBAIO, "iodepth": 4, "direct": False}, "libaio is asynchronous only"),
+    ({"ioengine": IoEngine.PSYNC, "uring": UringOptions(hipri=True)}, "need I/O engine io_uring"),
     ({"uring": UringOptions(hipri=True), "direct": False}, "needs direct"),
     ({"block_split": (BlockShare(block_bytes=4096, percent=60),)}, "add up to 60"),
     ({"block_bytes": 2 * MIB}, "smaller than a block"),
     ({"pattern": Pattern.READ, "numjobs": 512}, "less than a block"),
     ({"size_bytes": None}, "needs the size"),
     ({"seed": 0}, "seed 0"),
-    ({"engine": Engine.PSYNC, "numjobs": 512, "iodepth": 4, "sync_depth": SyncDepth.THREADS}, "over the limit"),
+    ({"ioengine": IoEngine.PSYNC, "numjobs": 512, "iodepth": 4, "sync_depth": SyncDepth.THREADS}, "over the limit"),
 ]
 
 
