@@ -15,10 +15,10 @@ from webapp.hosts.models import GroupMember, Host, HostGroup, Target
 from webapp.hosts.names import NO_LABEL
 from webapp.hosts.selectors import hosts_by_name
 
-LONGEST_TITLE = 120
-LONGEST_LABEL = 63
-LONGEST_SLUG = 63
-MOST_MEMBERS = 100
+MAX_TITLE = 120
+MAX_LABEL = 63
+MAX_SLUG = 63
+MAX_MEMBERS = 100
 RESERVED = frozenset({"new"})  # pages of their own under /groups/
 
 
@@ -83,8 +83,8 @@ def delete_group(*, group: HostGroup, by: User | None) -> None:
 
 def _checked_title(title: str) -> str:
     title = " ".join(title.split())
-    if not 1 <= len(title) <= LONGEST_TITLE:
-        raise Refusal("title_refused", f"A host group needs a title of 1 to {LONGEST_TITLE} characters.")
+    if not 1 <= len(title) <= MAX_TITLE:
+        raise Refusal("title_refused", f"A host group needs a title of 1 to {MAX_TITLE} characters.")
     if not title.isprintable():
         raise Refusal("title_refused", "The title has characters that cannot be shown. Remove them.")
     return title
@@ -93,8 +93,8 @@ def _checked_title(title: str) -> str:
 def _checked_members(specs: Sequence[MemberSpec]) -> list[_Member]:
     if not specs:
         raise Refusal("members_refused", "The host group has no hosts. Add at least one.")
-    if len(specs) > MOST_MEMBERS:
-        raise Refusal("members_refused", f"{len(specs)} hosts are too many: a host group has at most {MOST_MEMBERS}.")
+    if len(specs) > MAX_MEMBERS:
+        raise Refusal("members_refused", f"{len(specs)} hosts are too many: a host group has at most {MAX_MEMBERS}.")
     hosts = hosts_by_name(spec.host for spec in specs)
     if missing := [spec.host for spec in specs if spec.host not in hosts]:
         raise Refusal("host_unknown", f"There is no host `{missing[0]}`.")
@@ -132,8 +132,8 @@ def _checked_target(host: Host, name: str, targets: Mapping[tuple[UUID, str], Ta
 
 def _checked_label(label: str, host: Host) -> str:
     label = " ".join(label.split())
-    if not 1 <= len(label) <= LONGEST_LABEL:
-        raise Refusal("members_refused", f"The label of {host} needs 1 to {LONGEST_LABEL} characters.")
+    if not 1 <= len(label) <= MAX_LABEL:
+        raise Refusal("members_refused", f"The label of {host} needs 1 to {MAX_LABEL} characters.")
     if label == NO_LABEL:
         raise Refusal("members_refused", f"“{NO_LABEL}” is reserved. Choose another label.")
     if not label.isprintable():
@@ -148,8 +148,8 @@ def _refuse_twice(texts: Sequence[str], words: str) -> None:
 
 
 def _checked_slug(slug: str) -> str:
-    if slugify(slug) != slug or not 0 < len(slug) <= LONGEST_SLUG:
-        words = f"“{slug}” is not a valid name: use lowercase letters, digits and hyphens, at most {LONGEST_SLUG}."
+    if slugify(slug) != slug or not 0 < len(slug) <= MAX_SLUG:
+        words = f"“{slug}” is not a valid name: use lowercase letters, digits and hyphens, at most {MAX_SLUG}."
         raise Refusal("slug_refused", words)
     if slug in RESERVED:
         raise Refusal("slug_refused", f"“{slug}” is the address of another page. Choose another name.")
@@ -158,7 +158,7 @@ def _checked_slug(slug: str) -> str:
 
 def _free_slug(title: str) -> str:
     """From the title, with a number where that is taken."""
-    wanted = slugify(title)[: LONGEST_SLUG - 5].strip("-") or "group"
+    wanted = slugify(title)[: MAX_SLUG - 5].strip("-") or "group"
     taken = {*HostGroup.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED}
     numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))
     return next(slug for slug in (wanted, *numbered) if slug not in taken)

@@ -19,8 +19,8 @@ from webapp.core.services import audit
 from webapp.core.windows import Span, WeeklyWindow, time_zone, weekly_window
 from webapp.hosts.models import Host, MaintenanceWindow
 
-MOST_WINDOWS = 50
-LONGEST_NOTE = 500
+MAX_WINDOWS = 50
+MAX_NOTE = 500
 FARTHEST = timedelta(days=3653)  # of a one-time window, from now
 
 
@@ -125,13 +125,13 @@ def add_single_window(
 
 def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> MaintenanceWindow:
     window.note = note.strip()
-    if len(window.note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(window.note)} characters; the maximum is {LONGEST_NOTE}.")
+    if len(window.note) > MAX_NOTE:
+        raise Refusal("note_too_long", f"The note has {len(window.note)} characters; the maximum is {MAX_NOTE}.")
     if "\0" in window.note:
         raise Refusal("text_refused", "The note holds a NUL character. Remove it.")
     Host.objects.select_for_update().get(pk=host.pk)
-    if host.maintenance_windows.count() >= MOST_WINDOWS:
-        words = f"{host} already has {MOST_WINDOWS} windows; the maximum is {MOST_WINDOWS}. Delete one first."
+    if host.maintenance_windows.count() >= MAX_WINDOWS:
+        words = f"{host} already has {MAX_WINDOWS} windows; the maximum is {MAX_WINDOWS}. Delete one first."
         raise Refusal("window_refused", words)
     window.host, window.created_by = host, by
     window.save()

@@ -18,8 +18,8 @@ from django.conf import settings
 from webapp.core.errors import Refusal
 
 RESOLVE_LIMIT_S = 5.0
-MOST_URL = 1000
-_MOST_ADDRESSES = 4
+MAX_URL = 1000
+_MAX_ADDRESSES = 4
 _PORTS = {"http": 80, "https": 443}
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
 _UNICAST = ipaddress.ip_network("2000::/3")  # all of IPv6 that is routed between networks
@@ -50,8 +50,8 @@ class WebhookUrl:
 
 def read_url(url: str) -> WebhookUrl:
     """Raises Refusal webhook_url_refused."""
-    if len(url) > MOST_URL or not _PRINTABLE.fullmatch(url):
-        words = f"The address must have 1 to {MOST_URL} ASCII characters without spaces. Encode others as %20."
+    if len(url) > MAX_URL or not _PRINTABLE.fullmatch(url):
+        words = f"The address must have 1 to {MAX_URL} ASCII characters without spaces. Encode others as %20."
         raise Refusal("webhook_url_refused", words)
     try:
         parts = urlsplit(url)
@@ -89,7 +89,7 @@ def _resolved(url: WebhookUrl) -> list[str]:
     except (OSError, ValueError) as error:  # UnicodeError, of a name that can be none, is a ValueError
         words = f"The name {url.host} cannot be resolved. Check its spelling."
         raise Refusal("webhook_unresolved", words) from error
-    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MOST_ADDRESSES]
+    return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MAX_ADDRESSES]
 
 
 def _is_inside(text: str) -> bool:

@@ -12,7 +12,7 @@ from webapp.core.api import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.notices import subscribing
-from webapp.notices.addresses import MOST_URL
+from webapp.notices.addresses import MAX_URL
 from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
 from webapp.notices.services import send_again, send_test
@@ -49,7 +49,7 @@ class SubscriptionIn(Input):
     """`url` for webhooks alone. Without `plan`: every plan."""
 
     channel: Channel
-    url: str = Field("", max_length=MOST_URL)
+    url: str = Field("", max_length=MAX_URL)
     plan: str | None = Field(None, max_length=80)
     events: list[Event] = Field(min_length=1, max_length=len(Event))
 
@@ -57,7 +57,7 @@ class SubscriptionIn(Input):
 class SubscriptionChange(Input):
     """What is left out stays as it is. `plan` null: every plan."""
 
-    url: str = Field("", max_length=MOST_URL)
+    url: str = Field("", max_length=MAX_URL)
     plan: str | None = Field(None, max_length=80)
     events: list[Event] = Field([], min_length=1, max_length=len(Event))
     paused: bool = False

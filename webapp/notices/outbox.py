@@ -15,9 +15,9 @@ from webapp.notices.failure import Failure
 from webapp.notices.models import Notice, NoticeState
 
 BACKOFF_S = (10, 30, 120, 600, 3600, 3 * 3600)  # after each try; the last one repeats
-MOST_REFUSED_TRIES = 3
-MOST_AT_ONCE = 40
-MOST_PER_PERSON = 8  # of those: one person's receivers do not hold up everybody's
+MAX_REFUSED_TRIES = 3
+MAX_AT_ONCE = 40
+MAX_PER_PERSON = 8  # of those: one person's receivers do not hold up everybody's
 CLAIM_FOR = timedelta(seconds=120)  # longer than any task sends
 KEPT_FOR = timedelta(days=30)
 
@@ -46,8 +46,8 @@ def somebody_sends(now: datetime) -> bool:
 def claim(now: datetime) -> list[Notice]:
     """What is due, for this task alone: first tries before retries, a few of each person."""
     rank = Window(RowNumber(), partition_by="subscription__user_id", order_by=["tries", "next_try_at"])
-    ranked = _due(now).annotate(rank=rank).filter(rank__lte=MOST_PER_PERSON).order_by("tries", "next_try_at")
-    wanted = list(ranked.values_list("pk", flat=True)[:MOST_AT_ONCE])
+    ranked = _due(now).annotate(rank=rank).filter(rank__lte=MAX_PER_PERSON).order_by("tries", "next_try_at")
+    wanted = list(ranked.values_list("pk", flat=True)[:MAX_AT_ONCE])
     free = _due(now).filter(pk__in=wanted).select_for_update(skip_locked=True, of=("self",))
     taken = list(free.select_related("subscription__user").order_by("tries", "next_try_at"))
     mark, until = uuid.uuid4(), now + CLAIM_FOR
@@ -81,7 +81,7 @@ def record_failure(notice: Notice, failure: Failure, now: datetime) -> None:
     """Plan the next try, or give up."""
     tries = notice.tries + 1
     next_try = now + timedelta(seconds=BACKOFF_S[min(tries, len(BACKOFF_S)) - 1])
-    hopeless = failure.refused and tries >= MOST_REFUSED_TRIES
+    hopeless = failure.refused and tries >= MAX_REFUSED_TRIES
     changes: dict[str, object] = {"tries": tries, "last_error": failure.words[:500]}
     if hopeless or next_try > notice.give_up_at:
         changes["state"] = NoticeState.FAILED

@@ -16,13 +16,13 @@ from webapp.runs.models import Run, RunState, TrialState
 
 log = logging.getLogger(__name__)
 
-MOST_AT_ONCE = 100
+MAX_AT_ONCE = 100
 
 
 def announce_ended_runs() -> None:
     """A run that cannot be announced does not keep the others from it; the next tick tries it again."""
     waiting = Run.objects.filter(ended_at__isnull=False, announced_at=None).order_by("ended_at")
-    for run_id in list(waiting.values_list("pk", flat=True)[:MOST_AT_ONCE]):
+    for run_id in list(waiting.values_list("pk", flat=True)[:MAX_AT_ONCE]):
         try:
             announce_run(run_id)
         except Exception:

@@ -20,7 +20,7 @@ from webapp.notices.models import Channel, Notice
 
 log = logging.getLogger(__name__)
 
-RECEIVERS_AT_ONCE = 16  # more than one person can keep busy: see outbox.MOST_PER_PERSON
+RECEIVERS_AT_ONCE = 16  # more than one person can keep busy: see outbox.MAX_PER_PERSON
 START_LIMIT_S = 10.0  # what is not begun by then waits for the next tick
 
 Outcome = tuple[Notice, Failure | None, bool]  # the failure, if any, and whether it was tried

@@ -17,7 +17,7 @@ from webapp.notices.selectors import subscribers
 from webapp.plans.models import Plan
 
 GIVE_UP_AFTER = timedelta(hours=24)
-MOST_SUBJECT = 200
+MAX_SUBJECT = 200
 TEST_SUBJECT = "Test notice from Sweetspot"
 
 
@@ -110,4 +110,4 @@ def _notice(subscription: Subscription, message: _Message, now: datetime) -> Not
 
 def _one_line(text: str) -> str:
     """As a header may hold it."""
-    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:MOST_SUBJECT]
+    return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:MAX_SUBJECT]

@@ -15,7 +15,7 @@ from webapp.notices.models import Channel, Event, Subscription
 from webapp.notices.signing import new_secret, sealed
 from webapp.plans.models import Plan
 
-MOST_SUBSCRIPTIONS = 50  # of one person
+MAX_SUBSCRIPTIONS = 50  # of one person
 _URL_OF_EMAIL = "An e-mail goes to the address on your page Account. Leave url empty."
 
 
@@ -37,8 +37,8 @@ def create_subscription(
 @transaction.atomic
 def _create(user: User, channel: Channel, url: str, plan: Plan | None, events: list[str]) -> tuple[Subscription, str]:
     User.objects.select_for_update(no_key=True).get(pk=user.pk)  # counts stay true while several are made at once
-    if Subscription.objects.filter(user=user).count() >= MOST_SUBSCRIPTIONS:
-        words = f"You have {MOST_SUBSCRIPTIONS} subscriptions, the most allowed. Delete one first."
+    if Subscription.objects.filter(user=user).count() >= MAX_SUBSCRIPTIONS:
+        words = f"You have {MAX_SUBSCRIPTIONS} subscriptions, the most allowed. Delete one first."
         raise Refusal("too_many_subscriptions", words)
     secret = new_secret() if channel is Channel.WEBHOOK else ""
     made = Subscription(user=user, channel=channel, url=url, plan=plan, events=events)

@@ -29,7 +29,7 @@ from webapp.schedules.models import (
     Trigger,
 )
 from webapp.schedules.selectors import all_targets, schedules_list
-from webapp.schedules.spec import LONGEST_NAME, LONGEST_NOTE, MOST_TARGETS, ScheduleSpec, Window, drafted
+from webapp.schedules.spec import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
 from webapp.schedules.timing import outlook, trigger_in_words, window_of
 
 router = Router(tags=["schedules"])
@@ -52,10 +52,10 @@ class ScheduleIn(Input):
     `after_run` (number) for the others.
     """
 
-    name: str = Field(max_length=LONGEST_NAME)
+    name: str = Field(max_length=MAX_NAME)
     plan: str
     version: int | None = None
-    targets: list[str] = Field([], max_length=MOST_TARGETS)
+    targets: list[str] = Field([], max_length=MAX_TARGETS)
     group: str = ""
     group_order: GroupOrder = GroupOrder.SIDE_BY_SIDE
     trigger: Trigger
@@ -71,7 +71,7 @@ class ScheduleIn(Input):
     at_deadline: AtDeadline = AtDeadline.NOTIFY
     overlap: Overlap = Overlap.SKIP
     priority: PriorityName = "normal"
-    note: str = Field("", max_length=LONGEST_NOTE)
+    note: str = Field("", max_length=MAX_NOTE)
 
 
 class ScheduleWindowOut(Schema):
@@ -203,7 +203,7 @@ class OutlookOut(Schema):
 
 
 class ArmScheduleIn(Input):
-    serials: list[str] = Field(min_length=1, max_length=MOST_TARGETS)
+    serials: list[str] = Field(min_length=1, max_length=MAX_TARGETS)
     until: datetime
 
 

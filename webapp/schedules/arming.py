@@ -26,7 +26,7 @@ from webapp.schedules.due import turn_off
 from webapp.schedules.models import Schedule
 from webapp.schedules.selectors import all_targets, locked_present, locked_row
 
-LONGEST_ARMING = timedelta(days=366)
+MAX_ARMING = timedelta(days=366)
 ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
 NOT_ARMED = "It overwrites drives and is not armed."
 
@@ -45,7 +45,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
         raise Refusal("not_destroyable", f"The policy of the host does not allow overwriting {listed(fixed)}.")
     refuse_untyped(drives, serials)
     now = timezone.now()
-    if not now < until <= now + LONGEST_ARMING:
+    if not now < until <= now + MAX_ARMING:
         raise Refusal("arming_refused", "Choose an end of the arming within the next 366 days.")
     locked.armed_serials = [target.arming_serial for target in drives]
     locked.armed_targets = [str(target.pk) for target in drives]

@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef
 
 from webapp.hosts.models import Host
 from webapp.runs.models import Run, RunState
-from webapp.schedules.each import each
+from webapp.schedules.for_each_logged import for_each_logged
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     Condition,
@@ -26,14 +26,14 @@ from webapp.schedules.models import (
 from webapp.schedules.notify import local_time, notify_missed
 from webapp.schedules.timing import due_after, start_within
 
-MOST_MISSED = 100  # rows for one outage of a schedule; the first of them counts the rest
+MAX_MISSED_ROWS = 100  # rows for one outage of a schedule; the first of them counts the rest
 COUNTED_BACK = timedelta(days=35)  # due times before are not counted
 
 
 def create_due(*, now: datetime, down_since: datetime | None) -> None:
     """Create occurrences for every due time that has come. `down_since`: the scheduler did not run from then on."""
     due = Schedule.objects.filter(enabled=True, next_due_at__lte=now).values_list("pk", flat=True)
-    each(due, lambda key: _create_due(key, now, down_since))
+    for_each_logged(due, lambda key: _create_due(key, now, down_since))
     _create_after_runs(now)
 
 
@@ -62,18 +62,18 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
     if not dues:
         return
     hosts = _hosts(schedule)
-    kept = dues[-max(1, MOST_MISSED // len(hosts)) :]
+    kept = dues[-max(1, MAX_MISSED_ROWS // len(hosts)) :]
     reason = f"{_was_down(schedule, down_since or dues[0], now)} Only the latest due time can still start."
     left_out = len(dues) - len(kept)
     more = f" At least {left_out:,} due times before this one were missed too; they are not listed." if left_out else ""
     Occurrence.objects.bulk_create(
         (
             Occurrence(
-                schedule=schedule, due_at=due, part=part, host=host, ready_at=due, state=OccurrenceState.MISSED,
+                schedule=schedule, due_at=due, position=position, host=host, ready_at=due, state=OccurrenceState.MISSED,
                 reason_code="scheduler_down", reason=reason + (more if due is kept[0] else ""), finished_at=now,
             )
             for due in kept
-            for part, host in enumerate(hosts)
+            for position, host in enumerate(hosts)
         ),
         ignore_conflicts=True,
     )  # fmt: skip
@@ -123,10 +123,10 @@ def make_occurrences(schedule: Schedule, due_at: datetime) -> list[Occurrence]:
     hosts = _hosts(schedule)
     one_by_one = schedule.group_order == GroupOrder.ONE_BY_ONE
     made = []
-    for part, host in enumerate(hosts):
-        ready_at = None if one_by_one and part else due_at
+    for position, host in enumerate(hosts):
+        ready_at = None if one_by_one and position else due_at
         occurrence, new = Occurrence.objects.get_or_create(
-            schedule=schedule, due_at=due_at, part=part, defaults={"host": host, "ready_at": ready_at}
+            schedule=schedule, due_at=due_at, position=position, defaults={"host": host, "ready_at": ready_at}
         )
         made += [occurrence] if new else []
     return made
@@ -147,7 +147,7 @@ def turn_off(schedule: Schedule, code: str, reason: str, *, now: datetime) -> No
 
 def miss_waiting(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
     """Everything of a schedule that has not started is missed. Inside the caller's transaction."""
-    waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "part")
+    waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "position")
     miss_all(list(waiting.select_for_update(no_key=True)), code, reason, now=now)
 
 
@@ -160,7 +160,7 @@ def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: 
         key = _notice_key(last.schedule, code, now)
         notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=reason)
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
-            after_part(last.schedule, due_at, now=now)
+            after_occurrence(last.schedule, due_at, now=now)
 
 
 def _notice_key(schedule: Schedule, code: str, now: datetime) -> str:
@@ -174,33 +174,33 @@ def _miss(occurrence: Occurrence, code: str, reason: str, now: datetime) -> None
     occurrence.save(update_fields=["state", "finished_at", "reason_code", "reason"])
 
 
-def after_part(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
-    """A part of this due time is over: the next host of the group has its turn, or the schedules that follow do."""
-    parts = list(schedule.occurrences.filter(due_at=due_at).select_related("run").order_by("part"))
-    still_open = [one for one in parts if one.state in OPEN_OCCURRENCE_STATES]
+def after_occurrence(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
+    """One occurrence of this due time is over: the next host of the group, or the next schedule, has its turn."""
+    occurrences = list(schedule.occurrences.filter(due_at=due_at).select_related("run").order_by("position"))
+    still_open = [one for one in occurrences if one.state in OPEN_OCCURRENCE_STATES]
     if not still_open:
-        _follow(schedule, parts, now)
+        _follow(schedule, occurrences, now)
     elif all(one.ready_at is None for one in still_open):
         Occurrence.objects.filter(pk=still_open[0].pk).update(ready_at=now)
 
 
-def _follow(schedule: Schedule, parts: Sequence[Occurrence], now: datetime) -> None:
+def _follow(schedule: Schedule, ended: Sequence[Occurrence], now: datetime) -> None:
     followers = schedule.followers.select_for_update(no_key=True).filter(enabled=True, trigger=Trigger.AFTER_SCHEDULE)
     for follower in followers:
         due_at = now
         while follower.occurrences.filter(due_at=due_at).exists():  # two due times ended at the same moment
             due_at += timedelta(microseconds=1)
         occurrences = make_occurrences(follower, due_at)
-        if why := _not_followed(follower, parts):
+        if why := _not_followed(follower, ended):
             miss_all(occurrences, "run_before_not_done", why, now=now)
 
 
-def _not_followed(follower: Schedule, parts: Sequence[Occurrence]) -> str:
-    """Why a schedule is not started after these parts; "" where it is."""
-    runs = [one.run for one in parts if one.run is not None]
+def _not_followed(follower: Schedule, ended: Sequence[Occurrence]) -> str:
+    """Why a schedule is not started after these occurrences; "" where it is."""
+    runs = [one.run for one in ended if one.run is not None]
     if follower.condition == Condition.ANY and runs:
         return ""
-    for one in parts:
+    for one in ended:
         if one.run is None:
             return f"It follows schedule “{one.schedule}”, which did not run: {one.reason}"
         if one.run.state != RunState.DONE:

@@ -149,7 +149,7 @@ class Occurrence(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     schedule = models.ForeignKey(Schedule, on_delete=models.CASCADE, related_name="occurrences")
     due_at = models.DateTimeField()
-    part = models.PositiveSmallIntegerField(default=0)  # place of its host in the group, from 0
+    position = models.PositiveSmallIntegerField(default=0)  # of its host in the group, from 0
     host = models.ForeignKey(Host, on_delete=models.PROTECT, null=True, related_name="+")  # of a group
     # Who made it due, where it was no due time of the schedule; this person then starts the run.
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -164,9 +164,9 @@ class Occurrence(models.Model):
     finished_at = models.DateTimeField(null=True)  # ended or missed
 
     class Meta:
-        ordering = ["-due_at", "part"]
+        ordering = ["-due_at", "position"]
         constraints = [
-            models.UniqueConstraint(fields=["schedule", "due_at", "part"], name="occurrence_once"),
+            models.UniqueConstraint(fields=["schedule", "due_at", "position"], name="occurrence_once"),
             models.CheckConstraint(condition=Q(state__in=OccurrenceState.values), name="occurrence_state_known"),
             models.CheckConstraint(
                 condition=~Q(state="missed") | ~Q(reason_code=""), name="occurrence_missed_has_reason"

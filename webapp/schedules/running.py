@@ -10,8 +10,8 @@ from django.db.models import QuerySet
 from webapp.runs.actions import pause_run, resume_run
 from webapp.runs.models import Run, RunState
 from webapp.runs.services import cancel_run
-from webapp.schedules.due import after_part
-from webapp.schedules.each import each
+from webapp.schedules.due import after_occurrence
+from webapp.schedules.for_each_logged import for_each_logged
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
 from webapp.schedules.notify import local_time, notify_late
 from webapp.schedules.timing import deadline_of, window_of
@@ -20,7 +20,7 @@ from webapp.schedules.timing import deadline_of, window_of
 def end_finished(*, now: datetime) -> None:
     """Occurrences whose runs have ended, or were deleted, are over."""
     started = Occurrence.objects.filter(state=OccurrenceState.STARTED)
-    _each(started.filter(run__ended_at__isnull=False) | started.filter(run=None), _end, now)
+    _for_each_locked(started.filter(run__ended_at__isnull=False) | started.filter(run=None), _end, now)
 
 
 def keep_windows(*, now: datetime) -> None:
@@ -28,12 +28,12 @@ def keep_windows(*, now: datetime) -> None:
 
     Only at those two moments: a person who resumes a run outside its window, or pauses it within, is not overruled.
     """
-    _each(_going().exclude(schedule__window_days=[], paused_by_window_at=None), _keep_window, now)
+    _for_each_locked(_going().exclude(schedule__window_days=[], paused_by_window_at=None), _keep_window, now)
 
 
 def keep_deadlines(*, now: datetime) -> None:
     """Runs that have passed their deadline are late: it sends a notice, and cancels the run if told to."""
-    _each(_going().filter(schedule__deadline_s__isnull=False, late_at=None), _keep_deadline, now)
+    _for_each_locked(_going().filter(schedule__deadline_s__isnull=False, late_at=None), _keep_deadline, now)
 
 
 def _going() -> QuerySet[Occurrence]:
@@ -41,7 +41,7 @@ def _going() -> QuerySet[Occurrence]:
     return going.filter(run__cancel_requested_at=None).exclude(run__state=RunState.CLOSING)
 
 
-def _each(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
+def _for_each_locked(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
     """Each in a transaction of its own, locked, unless somebody else works on it."""
 
     @transaction.atomic
@@ -51,13 +51,13 @@ def _each(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], No
         if occurrence is not None:
             step(occurrence, now)
 
-    each(found.order_by("due_at", "part").values_list("pk", flat=True), take)
+    for_each_logged(found.order_by("due_at", "position").values_list("pk", flat=True), take)
 
 
 def _end(occurrence: Occurrence, now: datetime) -> None:
     occurrence.state, occurrence.finished_at = OccurrenceState.ENDED, now
     occurrence.save(update_fields=["state", "finished_at"])
-    after_part(occurrence.schedule, occurrence.due_at, now=now)
+    after_occurrence(occurrence.schedule, occurrence.due_at, now=now)
 
 
 def _keep_window(occurrence: Occurrence, now: datetime) -> None:

@@ -15,10 +15,10 @@ from webapp.schedules.cron import checked_line
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.timing import refuse_impossible
 
-LONGEST_NAME = 80
-LONGEST_NOTE = 500
-LONGEST_LIMIT_S = 30 * 86400  # latest start and deadline
-MOST_TARGETS = 100
+MAX_NAME = 80
+MAX_NOTE = 500
+MAX_LIMIT_S = 30 * 86400  # latest start and deadline
+MAX_TARGETS = 100
 _CHAIN_LOCK = 0x73_6368_6169
 
 
@@ -80,8 +80,8 @@ def _trigger(one: Schedule | ScheduleSpec) -> tuple[object, ...]:
 
 def checked_name(name: str, schedule: Schedule) -> str:
     name = " ".join(name.split())
-    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
-        raise Refusal("name_refused", f"A schedule needs a name of 1 to {LONGEST_NAME} printable characters.")
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable():
+        raise Refusal("name_refused", f"A schedule needs a name of 1 to {MAX_NAME} printable characters.")
     others = Schedule.objects.filter(name=name, deleted_at=None).exclude(pk=schedule.pk)
     if others.exists():
         raise Refusal("name_refused", f"There is already a schedule named “{name}”. Choose another name.")
@@ -93,8 +93,8 @@ def _refuse_targets(spec: ScheduleSpec) -> None:
         raise Refusal("targets_refused", "Choose targets or a host group, and not both.")
     if not spec.targets and spec.group is None:
         raise Refusal("targets_refused", "Choose at least one target, or a host group.")
-    if len(spec.targets) > MOST_TARGETS:
-        raise Refusal("targets_refused", f"A schedule takes at most {MOST_TARGETS} targets.")
+    if len(spec.targets) > MAX_TARGETS:
+        raise Refusal("targets_refused", f"A schedule takes at most {MAX_TARGETS} targets.")
     if spec.group is not None and not spec.group.members.exists():
         raise Refusal("targets_refused", f"The host group “{spec.group}” has no hosts. Add hosts to it first.")
 
@@ -144,10 +144,10 @@ def _set_window(schedule: Schedule, spec: ScheduleSpec) -> None:
 
 def _set_limits(schedule: Schedule, spec: ScheduleSpec) -> None:
     for label, limit in (("latest start", spec.start_within_s), ("deadline", spec.deadline_s)):
-        if limit is not None and not 60 <= limit <= LONGEST_LIMIT_S:
+        if limit is not None and not 60 <= limit <= MAX_LIMIT_S:
             raise Refusal("limit_refused", f"The {label} must be 1 minute to 30 days after the due time.")
     schedule.start_within_s, schedule.deadline_s = spec.start_within_s, spec.deadline_s
     schedule.at_deadline, schedule.overlap = spec.at_deadline, spec.overlap
     schedule.priority, schedule.note = spec.priority, spec.note.strip()
-    if len(schedule.note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(schedule.note)} characters; the maximum is {LONGEST_NOTE}.")
+    if len(schedule.note) > MAX_NOTE:
+        raise Refusal("note_too_long", f"The note has {len(schedule.note)} characters; the maximum is {MAX_NOTE}.")

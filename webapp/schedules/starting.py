@@ -19,7 +19,7 @@ from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
 from webapp.schedules.arming import drives_overwritten, listed, unarmed
 from webapp.schedules.due import miss_all
-from webapp.schedules.each import each
+from webapp.schedules.for_each_logged import for_each_logged
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     GroupOrder,
@@ -49,8 +49,8 @@ def start_waiting(*, now: datetime) -> None:
     """Start what may start, in the order of priority and due time, for START_LIMIT_S; the rest with the next tick."""
     until = time.monotonic() + START_LIMIT_S
     waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
-    keys = waiting.order_by("-schedule__priority", "due_at", "part").values_list("pk", flat=True)
-    each(takewhile(lambda _: time.monotonic() < until, keys), lambda key: _start_one(key, now))
+    keys = waiting.order_by("-schedule__priority", "due_at", "position").values_list("pk", flat=True)
+    for_each_logged(takewhile(lambda _: time.monotonic() < until, keys), lambda key: _start_one(key, now))
 
 
 @transaction.atomic

@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
-from webapp.hosts.groups import MOST_MEMBERS, MemberSpec, change_group, create_group, delete_group
+from webapp.hosts.groups import MAX_MEMBERS, MemberSpec, change_group, create_group, delete_group
 from webapp.hosts.lifecycle import remove_host, rename_host, revoke_host
 from webapp.hosts.models import GroupMember, Host, HostGroup
 from webapp.hosts.selectors import known_group, trouble_of
@@ -93,7 +93,7 @@ def test_it_says_why_members_cannot_be(hosts: list[Host]) -> None:
     for label in ("", " ", "x" * 64, "a\0b", "a\u202eb"):
         code, words = of(MemberSpec("storage1", ["scratch"], label))
         assert (code, "The label of storage1" in words) == ("members_refused", True), label
-    assert "at most 100" in of(*[first] * (MOST_MEMBERS + 1))[1]
+    assert "at most 100" in of(*[first] * (MAX_MEMBERS + 1))[1]
     hosts[0].targets.filter(slug="nvme0").update(in_policy=False)
     assert "storage1/nvme0 is no longer in the policy file" in of(MemberSpec("storage1", ["nvme0"]))[1]
 
@@ -112,12 +112,12 @@ def test_a_hundred_hosts_fit_with_a_fixed_number_of_queries(
     hosts: list[Host], django_assert_max_num_queries: Any
 ) -> None:
     members = list(BOTH)
-    for number in range(MOST_MEMBERS - 2):
+    for number in range(MAX_MEMBERS - 2):
         factories.make_target(factories.make_host(f"h{number}"))
         members.append(MemberSpec(f"h{number}", ["scratch"]))
     with django_assert_max_num_queries(14):
         group = create_group(title="All", members=members, by=None)
-    assert len(said(group)) == MOST_MEMBERS
+    assert len(said(group)) == MAX_MEMBERS
 
 
 def test_another_name_of_a_host_breaks_nothing(by: User, hosts: list[Host]) -> None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.hosts.maintenance_windows import (
-    MOST_WINDOWS,
+    MAX_WINDOWS,
     add_single_window,
     add_weekly_window,
     delete_window,
@@ -98,7 +98,7 @@ def test_it_refuses_windows_that_make_no_sense(host: Host) -> None:
 
 
 def test_a_host_has_at_most_so_many_windows(host: Host) -> None:
-    for hour in range(MOST_WINDOWS):
+    for hour in range(MAX_WINDOWS):
         nightly(host, opens=time(hour % 24), closes=time((hour + 1) % 24))
     with pytest.raises(Refusal, match="the maximum is 50"):
         nightly(host)

@@ -63,13 +63,13 @@ def test_it_takes_back_what_a_task_that_died_had_claimed() -> None:
 
 def test_it_takes_first_tries_first_and_a_few_of_each_person() -> None:
     busy, quiet = a_user(), a_user()
-    for number in range(outbox.MOST_PER_PERSON + 5):
+    for number in range(outbox.MAX_PER_PERSON + 5):
         a_notice(f"{URL}{number}", user=busy)
     Notice.objects.update(tries=2)
     hers = a_notice(URL, user=quiet)
     taken = outbox.claim(timezone.now())
     assert taken[0] == hers
-    assert len(taken) == outbox.MOST_PER_PERSON + 1
+    assert len(taken) == outbox.MAX_PER_PERSON + 1
 
 
 def test_it_sends_nothing_to_who_left_or_paused_after_the_event() -> None:

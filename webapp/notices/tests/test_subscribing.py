@@ -90,7 +90,7 @@ def test_it_refuses_the_same_twice_and_more_than_are_allowed(user: User, monkeyp
     other = a_subscription(URL, user=user, plan=a_plan())
     with pytest.raises(Refusal, match="Change its events"):
         change_subscription(subscription=other, plan=None, events=[Event.ENDED], url=URL)
-    monkeypatch.setattr(subscribing, "MOST_SUBSCRIPTIONS", 2)
+    monkeypatch.setattr(subscribing, "MAX_SUBSCRIPTIONS", 2)
     assert refused(user=user, url="https://1.1.1.1/other") == "too_many_subscriptions"
     assert set(Subscription.objects.all()) == {first, other}
 

@@ -172,7 +172,7 @@ class Migration(migrations.Migration):
             fields=[
                 ("id", models.UUIDField(default=uuid.uuid4, editable=False, primary_key=True, serialize=False)),
                 ("due_at", models.DateTimeField()),
-                ("part", models.PositiveSmallIntegerField(default=0)),
+                ("position", models.PositiveSmallIntegerField(default=0)),
                 ("ready_at", models.DateTimeField(null=True)),
                 (
                     "state",
@@ -224,7 +224,7 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "ordering": ["-due_at", "part"],
+                "ordering": ["-due_at", "position"],
                 "indexes": [
                     models.Index(
                         condition=models.Q(("state__in", ("waiting", "started"))),
@@ -234,7 +234,7 @@ class Migration(migrations.Migration):
                     models.Index(fields=["-due_at"], name="occurrence_latest_first"),
                 ],
                 "constraints": [
-                    models.UniqueConstraint(fields=("schedule", "due_at", "part"), name="occurrence_once"),
+                    models.UniqueConstraint(fields=("schedule", "due_at", "position"), name="occurrence_once"),
                     models.CheckConstraint(
                         condition=models.Q(("state__in", ["waiting", "started", "ended", "missed"])),
                         name="occurrence_state_known",

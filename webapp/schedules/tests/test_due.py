@@ -39,11 +39,11 @@ def target(at_noon: Clock) -> Target:
 
 
 def latest() -> Occurrence:
-    return Occurrence.objects.select_related("run", "schedule").latest("due_at", "part")
+    return Occurrence.objects.select_related("run", "schedule").latest("due_at", "position")
 
 
 def states() -> list[str]:
-    return list(Occurrence.objects.order_by("due_at", "part").values_list("state", flat=True))
+    return list(Occurrence.objects.order_by("due_at", "position").values_list("state", flat=True))
 
 
 def run_of(occurrence: Occurrence) -> Run:
@@ -410,7 +410,7 @@ def test_a_group_runs_side_by_side_or_one_after_another(at_noon: Clock) -> None:
     at_noon.after(hours=1)
     assert states() == ["ended"] * 3 + ["started", "waiting", "waiting"]
     at_noon.after(hours=3)  # longer than the latest start: the others have not had their turn yet
-    finish(run_of(Occurrence.objects.get(schedule__name="row", part=0)))
+    finish(run_of(Occurrence.objects.get(schedule__name="row", position=0)))
     at_noon.after(seconds=5)
     assert states()[3:] == ["ended", "started", "waiting"]
 

@@ -168,7 +168,7 @@ def write_table(path: Path) -> None:
         text.append(f"| {' | '.join(map(str, cells))} |")
     text += ["", "| due (Berlin) | schedule | on | missed: why |", "| --- | --- | --- | --- |"]
     shown = Occurrence.objects.filter(state=OccurrenceState.MISSED).exclude(reason_code="still_going")
-    for row in shown.select_related("schedule", "host").order_by("due_at", "schedule", "part"):
+    for row in shown.select_related("schedule", "host").order_by("due_at", "schedule", "position"):
         due = f"{row.due_at.astimezone(BERLIN):%a %d %b %H:%M %Z}"
         text.append(f"| {due} | {row.schedule.name} | {row.host or ''} | {row.reason} |")
     path.parent.mkdir(exist_ok=True)

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from django.http import QueryDict
 
-from webapp.hosts.groups import MOST_MEMBERS, MemberSpec
+from webapp.hosts.groups import MAX_MEMBERS, MemberSpec
 from webapp.hosts.models import Host, HostGroup, Target
 from webapp.hosts.selectors import hosts_by_name, trouble_of
 
@@ -64,7 +64,7 @@ def draft_of(group: HostGroup) -> Draft:
 
 def draft_from(data: QueryDict) -> Draft:
     """What a person sent, with the step that was asked for."""
-    names = list(dict.fromkeys(data.getlist("member")))[: MOST_MEMBERS + 1]
+    names = list(dict.fromkeys(data.getlist("member")))[: MAX_MEMBERS + 1]
     members = [Member(name, data.get(f"label.{name}", ""), tuple(data.getlist(f"target.{name}"))) for name in names]
     step, _, name = data.get("do", "").partition(":")
     place = next((place for place, member in enumerate(members) if member.host == name), None)

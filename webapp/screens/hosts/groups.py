@@ -7,7 +7,7 @@ from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 
 from webapp.core.errors import Refusal
-from webapp.hosts.groups import LONGEST_LABEL, LONGEST_TITLE, change_group, create_group, delete_group
+from webapp.hosts.groups import MAX_LABEL, MAX_TITLE, change_group, create_group, delete_group
 from webapp.hosts.models import HostGroup
 from webapp.hosts.selectors import host_groups, trouble_of
 from webapp.schedules.models import Schedule
@@ -90,8 +90,8 @@ def _show(
         "offered": hosts_to_add(rows),
         "problem": problem,
         "unsaved": unsaved,
-        "longest_title": LONGEST_TITLE,
-        "longest_label": LONGEST_LABEL,
+        "max_title": MAX_TITLE,
+        "max_label": MAX_LABEL,
     }
     return render(request, "screens/host_group.html", context, status=400 if problem else 200)
 

@@ -6,7 +6,7 @@ from django import forms
 from django.db.models import Q
 
 from webapp.notices import mail
-from webapp.notices.addresses import MOST_URL
+from webapp.notices.addresses import MAX_URL
 from webapp.notices.models import Channel, Event, Subscription
 from webapp.plans.models import Plan
 
@@ -17,7 +17,7 @@ class SubscriptionForm(forms.Form):
     """Of a new subscription. `channel` leaves out e-mail where it is not set up."""
 
     channel = forms.ChoiceField(label="Channel", widget=forms.RadioSelect)
-    url = forms.CharField(label="Webhook address", max_length=MOST_URL, required=False, help_text=_URL)
+    url = forms.CharField(label="Webhook address", max_length=MAX_URL, required=False, help_text=_URL)
     plan = forms.ModelChoiceField(
         label="Plan", queryset=Plan.objects.none(), to_field_name="slug", required=False, empty_label="Every plan"
     )

@@ -7,7 +7,7 @@ from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 from webapp.hosts.models import Target
-from webapp.schedules.arming import LONGEST_ARMING, drives_to_be_armed, unarmed
+from webapp.schedules.arming import MAX_ARMING, drives_to_be_armed, unarmed
 from webapp.schedules.models import Schedule
 from webapp.schedules.timing import due_after
 from webapp.screens.arming import DriveToArm, drives_to_arm
@@ -56,7 +56,7 @@ def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
         before=len(before),
         more_before=len(before) == MOST_COUNTED,
         first_after=next(due_after(schedule, end), None),
-        latest_day=today + LONGEST_ARMING - timedelta(days=2),
+        latest_day=today + MAX_ARMING - timedelta(days=2),
         usual_day=today + timedelta(days=30),
     )
 

@@ -96,7 +96,7 @@ def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
     end = (first + timedelta(days=31)).replace(day=1)
     found = Occurrence.objects.filter(state=OccurrenceState.MISSED)
     found = found.filter(due_at__gte=_midnight(first, zone), due_at__lt=_midnight(end, zone))
-    return found.select_related("schedule", "host").order_by("-due_at", "part")
+    return found.select_related("schedule", "host").order_by("-due_at", "position")
 
 
 def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> bool:
@@ -122,7 +122,7 @@ def _midnight(day: date, zone: tzinfo) -> datetime:
 def _occurrences(start: datetime, end: datetime) -> QuerySet[Occurrence]:
     """Latest first."""
     found = occurrences_list().filter(due_at__gte=start, due_at__lt=end).select_related("schedule", "run", "host")
-    return found.order_by("-due_at", "part")
+    return found.order_by("-due_at", "position")
 
 
 def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime]) -> None:

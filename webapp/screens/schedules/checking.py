@@ -10,7 +10,7 @@ from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.plans.models import Plan, PlanVersion
 from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.spec import LONGEST_LIMIT_S, ScheduleSpec, drafted
+from webapp.schedules.spec import MAX_LIMIT_S, ScheduleSpec, drafted
 from webapp.screens.schedules.form import ScheduleForm, spec_from
 
 _FIELD_OF = {  # code of a refusal -> field; trigger_refused and limit_refused depend on the values
@@ -90,7 +90,7 @@ def place_of(refusal: Refusal, spec: ScheduleSpec) -> str:
     if refusal.code == "trigger_refused":
         return _FIELD_OF_TRIGGER[spec.trigger]
     if refusal.code == "limit_refused":
-        return "deadline" if 60 <= spec.start_within_s <= LONGEST_LIMIT_S else "start_within"
+        return "deadline" if 60 <= spec.start_within_s <= MAX_LIMIT_S else "start_within"
     return _FIELD_OF.get(refusal.code, "")
 
 

@@ -13,7 +13,7 @@ from webapp.hosts.models import HostGroup, HostState, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import OPEN_RUN_STATES, Priority, Run
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
-from webapp.schedules.spec import LONGEST_NOTE, ScheduleSpec, Window
+from webapp.schedules.spec import MAX_NOTE, ScheduleSpec, Window
 
 UNITS = {"min": 60, "h": 3600, "s": 1}
 WHERE = (("targets", "Targets"), ("group", "Host group"))
@@ -59,7 +59,7 @@ class ScheduleForm(forms.Form):
     at_deadline = forms.ChoiceField(choices=AtDeadline.choices, required=False)
     overlap = forms.ChoiceField(choices=Overlap.choices, required=False)
     priority = forms.TypedChoiceField(choices=Priority.choices, coerce=int, required=False)
-    note = forms.CharField(required=False, max_length=LONGEST_NOTE * 4, strip=False)
+    note = forms.CharField(required=False, max_length=MAX_NOTE * 4, strip=False)
 
     def __init__(self, *args: Any, schedule: Schedule | None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

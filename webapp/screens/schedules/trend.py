@@ -60,8 +60,8 @@ def trend(schedule: Schedule) -> Trend | None:
     value: a mean over other points cannot be compared with the others.
     """
     found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
-    found = found.select_related("run", "host").order_by("-due_at", "part")[:MOST_RUNS]
-    occurrences = sorted(found, key=lambda one: (one.due_at, one.part))
+    found = found.select_related("run", "host").order_by("-due_at", "position")[:MOST_RUNS]
+    occurrences = sorted(found, key=lambda one: (one.due_at, one.position))
     means = _means([one.run_id for one in occurrences])
     if not means:
         return None

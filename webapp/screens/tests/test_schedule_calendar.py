@@ -209,8 +209,8 @@ def test_results_that_are_marked_as_invalid_are_not_in_the_trend(nightly: Schedu
 def test_the_trend_of_a_group_has_a_line_for_each_host(olga: User, version: PlanVersion) -> None:
     group = a_group(*[factories.make_target(factories.make_host(f"storage{number}")) for number in (1, 2)])
     schedule = a_schedule(olga, version=version, group=group)
-    for part, label in enumerate("AB"):
-        ended(schedule, 1, part=part, label=label)
+    for position, label in enumerate("AB"):
+        ended(schedule, 1, position=position, label=label)
     found = trend(schedule)
     assert found is not None
     assert [line.label for line in found.lines] == ["A", "B"]

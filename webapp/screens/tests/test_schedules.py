@@ -41,13 +41,13 @@ def overwriting(olga: User) -> Schedule:
     return a_schedule(olga, name="overwrite", version=version, targets=[drive])
 
 
-def ended(schedule: Schedule, days_ago: int, *, part: int = 0, label: str = "") -> Run:
+def ended(schedule: Schedule, days_ago: int, *, position: int = 0, label: str = "") -> Run:
     """A due time whose run is done."""
     due = timezone.now() - timedelta(days=days_ago)
     target = schedule.targets.first() or factories.make_target(factories.make_host(f"storage{uuid4().hex[:6]}"))
     run = factories.make_run(schedule.version, [target], by=schedule.owner, repeats=1, started_at=due, label=label)
     factories.finish_run(run)
-    Occurrence.objects.create(schedule=schedule, due_at=due, part=part, state="ended", run=run, finished_at=due)
+    Occurrence.objects.create(schedule=schedule, due_at=due, position=position, state="ended", run=run, finished_at=due)
     return run
 
 

@@ -1,4 +1,4 @@
-"""One failure must not keep the other schedules from being served."""
+"""Calls a step for each key; one failure does not stop the others."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -8,8 +8,8 @@ log = logging.getLogger(__name__)
 K = TypeVar("K")
 
 
-def each(keys: Iterable[K], step: Callable[[K], None]) -> None:
-    """Call `step` for each key; what fails is logged, and tried again by the next tick."""
+def for_each_logged(keys: Iterable[K], step: Callable[[K], None]) -> None:
+    """Call `step` for each key. A failure is logged; the next tick tries again."""
     for key in keys:
         try:
             step(key)
