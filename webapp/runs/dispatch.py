@@ -57,7 +57,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
     try:
         with transaction.atomic():
             take_turn(host_id)
-            attempt = (_claim_close(host_id) or _claim_trial(host_id)) if _idle(host_id) else None
+            attempt = _claim(host_id, in_window=open_window(host_id) is not None) if _idle(host_id) else None
             if attempt is not None:
                 transaction.on_commit(lambda: publish_safely(attempt))
             return attempt
@@ -100,8 +100,13 @@ def _idle(host_id: UUID) -> bool:
     return idle_hosts().filter(pk=host_id).exists()
 
 
-def _claim_close(host_id: UUID) -> Attempt | None:
-    run = runs_to_close(host_id).order_by("created_at").first()
+def _claim(host_id: UUID, *, in_window: bool) -> Attempt | None:
+    """The next order; in one of its maintenance windows, a host only puts settings back."""
+    return _claim_close(host_id, in_window=in_window) or (None if in_window else _claim_trial(host_id))
+
+
+def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
+    run = runs_to_close(host_id, in_window=in_window).order_by("created_at").first()
     if run is None:
         return None
     if (
@@ -120,7 +125,7 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
         return None
     if stop_failing(run, host_id):
         settle_run(run.pk)  # where nothing is to be put back, nothing else would end it
-        return _claim_close(host_id) or _claim_trial(host_id)
+        return _claim(host_id, in_window=False)
     if not free(trial):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
@@ -138,15 +143,13 @@ def _next_trial(run: Run, host_id: UUID) -> Trial | None:
 
 
 def _planned(host_id: UUID) -> QuerySet[Trial]:
-    """Trials that an active host has still to do: none while it is in maintenance."""
-    if open_window(host_id):
-        return Trial.objects.none()
+    """Trials that a host outside its maintenance windows has still to do: none while it is in maintenance."""
     waiting = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
     return waiting.filter(host__state=HostState.ACTIVE)
 
 
 def ready_runs(host_id: UUID) -> QuerySet[Run]:
-    """Runs that could go on with a trial on this host now, in the order in which they will."""
+    """Runs that can go on with a trial on this host outside its maintenance windows, in the order in which they do."""
     goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
     goes_on = goes_on.exclude(waits_for_arming()).filter(Exists(_planned(host_id).filter(run=OuterRef("pk"))))
     goes_on = goes_on.annotate(holds=Exists(_unclosed(host_id)))
@@ -170,11 +173,11 @@ def _unclosed(host_id: UUID) -> QuerySet[Attempt]:
     return sent.filter(~Exists(closed.exclude(state=AttemptState.LOST)))
 
 
-def runs_to_close(host_id: UUID) -> QuerySet[Run]:
+def runs_to_close(host_id: UUID, *, in_window: bool) -> QuerySet[Run]:
     """Open runs that sent this host something and have nothing more for it, for now or for good, and whose
     settings are not put back yet."""
     long_ago = timezone.now() - timedelta(seconds=settings.PAUSE_RESTORE_SECONDS)
-    ready = ready_runs(host_id).order_by()
+    ready = Run.objects.none() if in_window else ready_runs(host_id).order_by()
     rests = ~Q(state=RunState.PAUSED) | Q(paused_at__lt=long_ago) | Q(Exists(ready))
     unended = Trial.objects.filter(run=OuterRef("pk"), host=host_id).exclude(state__in=ENDED_TRIAL_STATES)
     open_runs = Run.objects.filter(Exists(_unclosed(host_id)), state__in=OPEN_RUN_STATES)

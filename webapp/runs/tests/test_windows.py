@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
@@ -50,6 +52,16 @@ def test_a_host_in_a_window_gets_no_trial_until_it_closes(target: Target) -> Non
     tick()
     attempt = Attempt.objects.get(host=target.host)
     assert (attempt.run, attempt.kind) == (run, AttemptKind.TRIAL)
+
+
+@pytest.mark.parametrize("in_window", [False, True])
+def test_its_windows_are_read_once_for_each_order(target: Target, in_window: bool) -> None:
+    a_run(target)
+    if in_window:
+        open_now(target.host)
+    with CaptureQueriesContext(connection) as queries:
+        assert (dispatch_host(target.host_id) is None) == in_window
+    assert sum("hosts_maintenancewindow" in query["sql"] for query in queries) == 1
 
 
 def test_a_deleted_window_is_over_at_once(target: Target) -> None:
