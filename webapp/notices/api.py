@@ -119,7 +119,6 @@ def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription
     made, secret = subscribing.create_subscription(
         user=_me(request), channel=body.channel, url=body.url, plan=_plan(body.plan), events=body.events
     )
-    subscribing.mark_secret_shown(subscription=made)
     made.secret = secret or None  # what the answer shows
     return Status(201, made)
 
@@ -163,10 +162,7 @@ def test(request: HttpRequest, pk: int) -> Status[None]:
 @router.post("/notices/subscriptions/{pk}/secret", response=SecretOut)
 def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
     """A new secret for a webhook; the old one signs nothing more."""
-    found = _own(request, pk)
-    secret = subscribing.renew_secret(subscription=found)
-    subscribing.mark_secret_shown(subscription=found)
-    return SecretOut(secret=secret)
+    return SecretOut(secret=subscribing.renew_secret(subscription=_own(request, pk)))
 
 
 @router.get("/notices/deliveries", response=list[DeliveryOut])

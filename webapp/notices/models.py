@@ -45,7 +45,6 @@ class Subscription(models.Model):
     channel = models.CharField(max_length=10, choices=Channel.choices)
     url = models.CharField(max_length=1000, blank=True)  # of a webhook; an e-mail goes to the person's address
     secret = models.BinaryField(max_length=300, default=b"")  # of a webhook, encrypted: see notices.signing
-    secret_shown_at = models.DateTimeField(null=True)  # the page shows a secret once
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, null=True, related_name="+")  # null: every plan
     events = ArrayField(models.CharField(max_length=10, choices=Event.choices))
     created_at = models.DateTimeField(auto_now_add=True)

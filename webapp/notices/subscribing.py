@@ -93,15 +93,9 @@ def renew_secret(*, subscription: Subscription) -> str:
     if subscription.channel != Channel.WEBHOOK:
         raise Refusal("subscription_refused", "Only webhooks have a secret.")
     secret = new_secret()
-    Subscription.objects.filter(pk=subscription.pk).update(secret=sealed(secret), secret_shown_at=None)
+    Subscription.objects.filter(pk=subscription.pk).update(secret=sealed(secret))
     _audit(subscription, "notice.renew_secret")
     return secret
-
-
-def mark_secret_shown(*, subscription: Subscription) -> bool:
-    """Whether it was not shown before; of two calls at once one gets True."""
-    unseen = Subscription.objects.filter(pk=subscription.pk, channel=Channel.WEBHOOK, secret_shown_at=None)
-    return unseen.update(secret_shown_at=timezone.now()) == 1
 
 
 def _ordered(events: Collection[Event]) -> list[str]:

@@ -1,20 +1,21 @@
 """A secret that is shown once: kept in the session from the POST that makes it to the GET that shows it.
 
+For all of them: enrolment tokens, API tokens, password links and secrets of webhooks.
+
     POST makes it, keeps it ──302──► GET takes it and shows it; when it is loaded again there is nothing to take
 
 So a reload makes no second token, and the secret is in no address and no log. Sessions lie in the database; there the
 secret is encrypted (Fernet) with a key derived from the settings' secret key, and can be read for ten minutes.
 """
 
-import base64
 from collections.abc import Mapping
 
 from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+
+from webapp.core.sealing import fernet
 
 KEPT_S = 600
 _KEY = "shown_once"  # in the session: name of the page and of its subject -> encrypted secret
@@ -47,5 +48,4 @@ def render_once(request: HttpRequest, template: str, context: Mapping[str, objec
 
 
 def _fernet() -> Fernet:
-    derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"sweetspot shown once")
-    return Fernet(base64.urlsafe_b64encode(derived.derive(settings.SECRET_KEY.encode())))
+    return fernet(settings.SECRET_KEY, purpose=b"sweetspot shown once")

@@ -24,7 +24,6 @@ class Migration(migrations.Migration):
                 ("channel", models.CharField(choices=[("email", "E-mail"), ("webhook", "Webhook")], max_length=10)),
                 ("url", models.CharField(blank=True, max_length=1000)),
                 ("secret", models.BinaryField(default=b"", max_length=300)),
-                ("secret_shown_at", models.DateTimeField(null=True)),
                 (
                     "events",
                     django.contrib.postgres.fields.ArrayField(

@@ -18,7 +18,6 @@ from webapp.notices.subscribing import (
     change_subscription,
     create_subscription,
     delete_subscription,
-    mark_secret_shown,
     pause_subscription,
     renew_secret,
     resume_subscription,
@@ -120,11 +119,9 @@ def test_each_change_is_recorded_once(user: User) -> None:
     ]  # fmt: skip
 
 
-def test_a_secret_is_shown_once_and_once_more_after_it_was_renewed(user: User) -> None:
+def test_only_a_webhook_has_a_secret_to_renew(user: User) -> None:
     subscription = a_subscription(URL, user=user)
-    assert [mark_secret_shown(subscription=subscription) for _ in range(2)] == [True, False]
     secret = renew_secret(subscription=subscription)
-    assert [mark_secret_shown(subscription=subscription) for _ in range(2)] == [True, False]
     subscription.refresh_from_db()
     assert unsealed(subscription.secret) == secret
     with pytest.raises(Refusal):

@@ -12,7 +12,7 @@ from webapp.notices import mail, subscribing
 from webapp.notices.models import Channel, Event, Notice, Subscription
 from webapp.notices.selectors import deliveries_of, subscriptions_of
 from webapp.notices.services import send_again, send_test
-from webapp.notices.signing import unsealed
+from webapp.screens import one_time_secrets
 from webapp.screens.access import own_action, page, person
 from webapp.screens.notices.forms import SubscriptionForm
 
@@ -44,12 +44,12 @@ def add(request: HttpRequest) -> HttpResponse:
     if form.is_valid():
         channel = Channel(form.cleaned_data["channel"])
         try:
-            made, _ = subscribing.create_subscription(user=person(request), channel=channel, **form.given)
+            made, secret = subscribing.create_subscription(user=person(request), channel=channel, **form.given)
         except Refusal as refusal:
             _refused(form, refusal)
         else:
             messages.success(request, "The subscription is added. Send a test notice to try it.")
-            return redirect("notice_secret" if made.url else "notices", *([made.pk] if made.url else []))
+            return _show_secret(request, made, secret) if secret else redirect("notices")
     return _notices(request, form)
 
 
@@ -114,20 +114,24 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 @page
 def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
     """The secret of a webhook, shown once after it was made; later only how to renew it."""
-    found = get_object_or_404(Subscription, pk=pk, user=person(request), channel=Channel.WEBHOOK)
-    first = request.method == "GET" and subscribing.mark_secret_shown(subscription=found)
-    context = {"subscription": found, "secret": unsealed(found.secret) if first else ""}
-    response = render(request, "screens/notice_secret.html", context)
-    response["Cache-Control"] = "no-store"
-    return response
+    found = _own_webhook(request, pk)
+    context = {"subscription": found, "secret": one_time_secrets.take(request, _secret_name(found))}
+    return one_time_secrets.render_once(request, "screens/notice_secret.html", context)
 
 
 @own_action
 def renew(request: HttpRequest, pk: int) -> HttpResponse:
-    subscribing.renew_secret(
-        subscription=get_object_or_404(Subscription, pk=pk, user=person(request), channel="webhook")
-    )
-    return redirect("notice_secret", pk)
+    found = _own_webhook(request, pk)
+    return _show_secret(request, found, subscribing.renew_secret(subscription=found))
+
+
+def _show_secret(request: HttpRequest, subscription: Subscription, secret: str) -> HttpResponse:
+    one_time_secrets.keep(request, _secret_name(subscription), secret)
+    return redirect("notice_secret", subscription.pk)
+
+
+def _secret_name(subscription: Subscription) -> str:
+    return f"webhook {subscription.pk}"
 
 
 @own_action
@@ -142,6 +146,10 @@ def send_one_again(request: HttpRequest, delivery: UUID) -> HttpResponse:
 
 def _own(request: HttpRequest, pk: int) -> Subscription:
     return get_object_or_404(subscriptions_of(person(request)), pk=pk)
+
+
+def _own_webhook(request: HttpRequest, pk: int) -> Subscription:
+    return get_object_or_404(Subscription, pk=pk, user=person(request), channel=Channel.WEBHOOK)
 
 
 def _refused(form: SubscriptionForm, refusal: Refusal) -> None:

@@ -12,7 +12,7 @@ from pytest_django import Settings
 from webapp.core.models import AuditEntry, User
 from webapp.notices.models import Notice, Subscription
 from webapp.notices.signing import unsealed
-from webapp.notices.tests.factories import a_notice, a_plan, a_subscription
+from webapp.notices.tests.factories import SECRET, a_notice, a_plan, a_subscription
 
 URL = "https://1.1.1.1/hook"
 NEW = {"channel": "webhook", "url": URL, "events": ["ended", "failed"]}
@@ -49,9 +49,19 @@ def test_a_viewer_adds_a_webhook_and_sees_its_secret_once(viewer: Client, me: Us
 
 
 def test_a_look_at_the_headers_shows_no_secret(viewer: Client, me: User) -> None:
-    made = a_subscription(URL, user=me)
+    viewer.post(reverse("add_notice"), NEW)
+    made = Subscription.objects.get(user=me)
     viewer.head(reverse("notice_secret", args=[made.pk]))
     assert 'id="secret"' in shown(viewer, "notice_secret", made.pk)
+
+
+def test_a_renewed_secret_is_shown_once(viewer: Client, me: User) -> None:
+    made = a_subscription(URL, user=me)
+    assert 'id="secret"' not in shown(viewer, "notice_secret", made.pk)
+    viewer.post(reverse("renew_notice_secret", args=[made.pk]))
+    made.refresh_from_db()
+    assert unsealed(made.secret) in shown(viewer, "notice_secret", made.pk)
+    assert 'id="secret"' not in shown(viewer, "notice_secret", made.pk)
 
 
 def test_it_says_at_the_field_what_is_wrong(viewer: Client) -> None:
@@ -148,7 +158,7 @@ def test_nobody_finds_the_subscriptions_of_others(request: pytest.FixtureRequest
     assert URL not in shown(client)
     assert "No notice has been queued" in shown(client)
     before = Subscription.objects.get()
-    assert (before.paused_at, before.secret_shown_at) == (None, None)
+    assert (before.paused_at, unsealed(before.secret)) == (None, SECRET)
 
 
 def test_an_admin_sees_how_many_a_person_has(admin: Client) -> None:
