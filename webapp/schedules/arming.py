@@ -23,8 +23,9 @@ from webapp.plans.preview import PREVIEW_SEED
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import refuse_untyped
 from webapp.schedules.due import turn_off
+from webapp.schedules.locks import locked_present, locked_schedule
 from webapp.schedules.models import Schedule
-from webapp.schedules.selectors import all_targets, locked_present, locked_row
+from webapp.schedules.selectors import all_targets
 
 MAX_ARMING = timedelta(days=366)
 ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
@@ -59,7 +60,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
 @transaction.atomic
 def disarm_schedule(*, schedule: Schedule, by: User) -> None:
     """Switch it off until it is armed again. A run that has started keeps its arming: disarm that run itself."""
-    locked = locked_row(schedule)
+    locked = locked_schedule(schedule)
     if locked.armed_until is None:
         return
     serials = locked.armed_serials

@@ -9,11 +9,12 @@ from datetime import datetime, timedelta
 from itertools import takewhile
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from webapp.hosts.models import Host
 from webapp.runs.models import Run, RunState
 from webapp.schedules.for_each_logged import for_each_logged
+from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     Condition,
@@ -34,12 +35,13 @@ def create_due(*, now: datetime, down_since: datetime | None) -> None:
     """Create occurrences for every due time that has come. `down_since`: the scheduler did not run from then on."""
     due = Schedule.objects.filter(enabled=True, next_due_at__lte=now).values_list("pk", flat=True)
     for_each_logged(due, lambda key: _create_due(key, now, down_since))
-    _create_after_runs(now)
+    for_each_logged(_due_after_runs().values_list("pk", flat=True), lambda key: _create_after_run(key, now))
 
 
 @transaction.atomic
 def _create_due(key: int, now: datetime, down_since: datetime | None) -> None:
-    schedule = Schedule.objects.select_for_update(no_key=True).get(pk=key)
+    lock_schedules()
+    schedule = Schedule.objects.get(pk=key)
     if not schedule.enabled or schedule.next_due_at is None or schedule.next_due_at > now:
         return
     *older, latest = _dues(schedule, schedule.next_due_at, now)
@@ -85,27 +87,33 @@ def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
     return f"The scheduler did not run from {local_time(schedule, since)} to {local_time(schedule, now)}."
 
 
+@transaction.atomic
 def realign(now: datetime) -> None:
     """Compute the next due times anew: the clock was ahead, and due times may lie too far in the future."""
+    lock_schedules()
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__isnull=False):
         upcoming = next(due_after(schedule, now), None)
         Schedule.objects.filter(pk=schedule.pk, next_due_at__gt=now).update(next_due_at=upcoming)
 
 
-@transaction.atomic
-def _create_after_runs(now: datetime) -> None:
-    """Schedules that follow one run, which has ended."""
-    ended = Schedule.objects.select_for_update(no_key=True, of=("self",)).select_related("after_run")
+def _due_after_runs() -> QuerySet[Schedule]:
+    """Schedules that follow one run, which has ended, and that have no occurrence for it yet."""
     made = Occurrence.objects.filter(schedule=OuterRef("pk"), due_at=OuterRef("after_run__ended_at"))
-    due = ended.filter(~Exists(made), enabled=True, trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False)
-    for schedule in due:
-        run = schedule.after_run
-        assert run is not None
-        assert run.ended_at is not None
-        occurrences = make_occurrences(schedule, run.ended_at)
-        if schedule.condition == Condition.DONE and run.state != RunState.DONE:
-            words = f"It follows run {run.number}, which {_ended(run)}."
-            miss_all(occurrences, "run_before_not_done", words, now=now)
+    ended = Schedule.objects.filter(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False)
+    return ended.filter(~Exists(made), enabled=True)
+
+
+@transaction.atomic
+def _create_after_run(key: int, now: datetime) -> None:
+    lock_schedules()
+    schedule = _due_after_runs().select_related("after_run").filter(pk=key).first()
+    if schedule is None or schedule.after_run is None or schedule.after_run.ended_at is None:
+        return
+    run = schedule.after_run
+    occurrences = make_occurrences(schedule, schedule.after_run.ended_at)
+    if schedule.condition == Condition.DONE and run.state != RunState.DONE:
+        words = f"It follows run {run.number}, which {_ended(run)}."
+        miss_all(occurrences, "run_before_not_done", words, now=now)
 
 
 def _ended(run: Run) -> str:
@@ -148,7 +156,7 @@ def turn_off(schedule: Schedule, code: str, reason: str, *, now: datetime) -> No
 def miss_waiting(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
     """Everything of a schedule that has not started is missed. Inside the caller's transaction."""
     waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "position")
-    miss_all(list(waiting.select_for_update(no_key=True)), code, reason, now=now)
+    miss_all(list(waiting), code, reason, now=now)
 
 
 def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: datetime) -> None:
@@ -185,8 +193,7 @@ def after_occurrence(schedule: Schedule, due_at: datetime, *, now: datetime) -> 
 
 
 def _follow(schedule: Schedule, ended: Sequence[Occurrence], now: datetime) -> None:
-    followers = schedule.followers.select_for_update(no_key=True).filter(enabled=True, trigger=Trigger.AFTER_SCHEDULE)
-    for follower in followers:
+    for follower in schedule.followers.filter(enabled=True, trigger=Trigger.AFTER_SCHEDULE):
         due_at = now
         while follower.occurrences.filter(due_at=due_at).exists():  # two due times ended at the same moment
             due_at += timedelta(microseconds=1)

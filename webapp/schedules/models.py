@@ -156,6 +156,7 @@ class Occurrence(models.Model):
     # Since when it may start, if nothing is in the way: null while the host before it in the group has its turn.
     ready_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)
+    tried_at = models.DateTimeField(null=True)  # by a tick whose time ran out: the next tick tries the others first
     reason_code = models.CharField(max_length=60, blank=True)  # why it was missed
     reason = models.TextField(blank=True)  # why it was missed, or what it waits for
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="occurrence")

@@ -1,4 +1,4 @@
-"""Notices about schedules: a due time was missed, a run is late."""
+"""Notices about schedules: a due time was missed, a run is late, a schedule was switched off."""
 
 from datetime import datetime
 from zoneinfo import ZoneInfo
@@ -43,4 +43,17 @@ def notify_late(occurrence: Occurrence, deadline: datetime) -> None:
         text=f"Run {run.number} of schedule “{schedule}” has not ended by its deadline, {end}.",
         path=f"/runs/{run.number}/",
         detail={"schedule": schedule.name, "run": run.number, "deadline": deadline.isoformat()},
+    )
+
+
+def notify_switched_off(schedule: Schedule, reason: str, *, now: datetime) -> None:
+    """Tell those who subscribe to missed starts that no more due times follow, though nobody switched it off."""
+    announce(
+        event=Event.MISSED,
+        plan=schedule.version.plan,
+        key=f"switched_off:{schedule.pk}:{now.isoformat()}",
+        subject=f"Switched off: {schedule}",
+        text=f"Sweetspot switched off schedule “{schedule}”. {reason} Switch it on again on its page.",
+        path=f"/schedules/{schedule.pk}/",
+        detail={"schedule": schedule.name, "owner": schedule.owner.username, "reason": reason},
     )

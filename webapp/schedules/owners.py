@@ -1,7 +1,8 @@
-"""Who owns a schedule when its owner may no longer change anything.
+"""What becomes of the schedules of a person who may no longer change anything.
 
-The admin who took the rights away becomes the owner. The schedule is switched off and disarmed until somebody switches
-it on. So every schedule always has an owner who may run it.
+The admin who took the rights away becomes the owner of the person's schedules. These schedules, and the schedules of
+others that the person armed, are disarmed and switched off until somebody switches them on. So every schedule always
+has an owner who may run it, and no schedule stays on after its arming has ended in this way.
 """
 
 from typing import Any
@@ -17,35 +18,67 @@ from webapp.core.people import lost_rights
 from webapp.core.services import audit
 from webapp.runs.arming import disarm_run
 from webapp.runs.models import Run
+from webapp.runs.queue import lock_queue
 from webapp.schedules.arming import ARMING_COLUMNS, drives_to_be_armed, end_arming, switch_off_unarmed
 from webapp.schedules.due import turn_off
+from webapp.schedules.locks import lock_schedules, locked_schedule
 from webapp.schedules.models import Schedule
+from webapp.schedules.notify import notify_switched_off
 
 
 @receiver(lost_rights)
 def hand_over(*, user: User, by: User, **_: Any) -> None:
-    """Give this person's schedules to an admin; runs that they armed and that have not begun are disarmed too.
+    """Give this person's schedules to an admin, and end everything that the person armed and that has not begun.
 
     Runs inside the caller's transaction.
     """
-    for schedule in Schedule.objects.select_for_update().filter(Q(armed_by=user) | Q(owner=user)):
-        _disarm(schedule)
+    lock_schedules()
     heir = by if by.is_administrator and by.is_active and by.pk != user.pk else _another_admin(user)
-    for schedule in Schedule.objects.select_for_update().filter(owner=user):
-        schedule.owner = heir
-        if schedule.enabled:
-            schedule.off_reason = f"Its owner {user.username} may no longer run it."
-            turn_off(schedule, "switched_off", schedule.off_reason, now=timezone.now())
-        schedule.save(update_fields=["owner", "enabled", "next_due_at", "off_reason"])
-        audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
+    for schedule in Schedule.objects.filter(Q(owner=user) | Q(armed_by=user)):
+        owned = schedule.owner_id == user.pk
+        if owned:
+            schedule.owner = heir
+            schedule.save(update_fields=["owner"])
+            audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
+        _end_arming_of(schedule, by)
+        if owned:
+            _switch_off(schedule, "switched_off", f"Its owner {user.username} may no longer run it.", by)
+        else:
+            _switch_off(schedule, "not_armed", f"It was armed by {user.username}, who {_what_happened(user)}.", by)
+    lock_queue()
     for run in Run.objects.filter(armed_by=user, started_at=None, ended_at=None, occurrence__isnull=False):
         disarm_run(run=run, by=by)
+
+
+def _end_arming_of(schedule: Schedule, by: User) -> None:
+    if schedule.armed_until is not None:
+        audit(by=by, action="schedule.disarm", subject=str(schedule), detail={"serials": schedule.armed_serials})
+        _disarm(schedule)
+
+
+def _switch_off(schedule: Schedule, code: str, reason: str, by: User) -> None:
+    """Switch it off with this reason, and notify; `code` is of the occurrences that wait. Nothing if it is off."""
+    if not schedule.enabled:
+        return
+    now = timezone.now()
+    turn_off(schedule, code, reason, now=now)
+    schedule.off_reason = reason
+    schedule.save(update_fields=["enabled", "next_due_at", "off_reason"])
+    audit(by=by, action="schedule.off", subject=str(schedule), detail={"reason": reason})
+    notify_switched_off(schedule, reason, now=now)
+
+
+def _what_happened(user: User) -> str:
+    """“was removed”: how this person lost their rights."""
+    if user.left_at is not None:
+        return "was removed"
+    return f"is now a {user.get_role_display().lower()}" if user.is_active else "was deactivated"
 
 
 @transaction.atomic
 def take_over(*, schedule: Schedule, by: User) -> None:
     """Become the owner. An arming ends: it is the word of the person who gave it. Raises Refusal not_allowed."""
-    locked = Schedule.objects.select_for_update().get(pk=schedule.pk)
+    locked = locked_schedule(schedule)
     if not by.is_operator:
         raise Refusal("not_allowed", f"Your role is {by.role}; owning a schedule needs the role operator.")
     if locked.owner_id == by.pk:

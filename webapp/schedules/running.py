@@ -12,6 +12,7 @@ from webapp.runs.models import Run, RunState
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import after_occurrence
 from webapp.schedules.for_each_logged import for_each_logged
+from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
 from webapp.schedules.notify import local_time, notify_late
 from webapp.schedules.timing import deadline_of, window_of
@@ -42,12 +43,12 @@ def _going() -> QuerySet[Occurrence]:
 
 
 def _for_each_locked(found: QuerySet[Occurrence], step: Callable[[Occurrence, datetime], None], now: datetime) -> None:
-    """Each in a transaction of its own, locked, unless somebody else works on it."""
+    """Each in a transaction of its own; those that are finished meanwhile are left out."""
 
     @transaction.atomic
     def take(key: UUID) -> None:
-        locked = Occurrence.objects.select_for_update(no_key=True, of=("self",), skip_locked=True)
-        occurrence = locked.select_related("schedule", "run").filter(pk=key, finished_at=None).first()
+        lock_schedules()
+        occurrence = Occurrence.objects.select_related("schedule", "run").filter(pk=key, finished_at=None).first()
         if occurrence is not None:
             step(occurrence, now)
 

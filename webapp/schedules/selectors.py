@@ -9,24 +9,10 @@ from itertools import islice
 from django.db.models import Count, OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from webapp.core.errors import Refusal
 from webapp.hosts.models import HostGroup, Target
 from webapp.runs.models import Trial
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.timing import due_after
-
-
-def locked_row(schedule: Schedule) -> Schedule:
-    """The schedule as it is now, locked until the transaction ends."""
-    return Schedule.objects.select_for_update(no_key=True).get(pk=schedule.pk)
-
-
-def locked_present(schedule: Schedule) -> Schedule:
-    """The same. Raises Refusal schedule_deleted."""
-    locked = locked_row(schedule)
-    if locked.deleted_at:
-        raise Refusal("schedule_deleted", f"The schedule “{locked}” was deleted. Restore it first.")
-    return locked
 
 
 def all_targets(schedule: Schedule) -> list[Target]:

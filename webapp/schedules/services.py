@@ -19,8 +19,9 @@ from webapp.schedules.arming import (
     unarmed,
 )
 from webapp.schedules.due import make_occurrences, make_occurrences_due, miss_all, miss_waiting, turn_off
+from webapp.schedules.locks import lock_schedules, locked_present, locked_schedule
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
-from webapp.schedules.selectors import all_targets, group_targets, locked_present, locked_row
+from webapp.schedules.selectors import all_targets, group_targets
 from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
 from webapp.schedules.timing import due_after, refuse_impossible
 
@@ -96,7 +97,7 @@ def switch_on(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def switch_off(*, schedule: Schedule, by: User) -> None:
     """It is not due any more. What waits is missed; what has started goes on."""
-    locked = locked_row(schedule)
+    locked = locked_schedule(schedule)
     if not locked.enabled:
         return
     turn_off(locked, "switched_off", f"{by.username} switched the schedule off.", now=timezone.now())
@@ -107,7 +108,7 @@ def switch_off(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def delete_schedule(*, schedule: Schedule, by: User) -> None:
     """Take it off the lists. Its history stays, and it can be restored. Raises Refusal schedule_followed."""
-    locked = locked_row(schedule)
+    locked = locked_schedule(schedule)
     if locked.deleted_at:
         return
     followers = [one.name for one in locked.followers.filter(deleted_at=None)]
@@ -124,7 +125,7 @@ def delete_schedule(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def restore_schedule(*, schedule: Schedule, by: User) -> None:
     """Undo a deletion; the schedule stays switched off. Raises Refusal name_refused."""
-    locked = locked_row(schedule)
+    locked = locked_schedule(schedule)
     if locked.deleted_at is None:
         return
     checked_name(locked.name, locked)
@@ -153,7 +154,8 @@ def make_due(*, schedule: Schedule, by: User) -> None:
 @transaction.atomic
 def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
     """Do not start one that waits. Raises Refusal occurrence_not_waiting."""
-    locked = Occurrence.objects.select_for_update(no_key=True).get(pk=occurrence.pk)
+    lock_schedules()
+    locked = Occurrence.objects.get(pk=occurrence.pk)
     if locked.state != OccurrenceState.WAITING:
         words = f"The occurrence cannot be skipped: it is {locked.get_state_display().lower()}."
         raise Refusal("occurrence_not_waiting", words)

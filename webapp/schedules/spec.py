@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 
-from django.db import connection
-
 from webapp.core.errors import Refusal
 from webapp.core.windows import time_zone, weekly_window
 from webapp.hosts.models import HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run
 from webapp.schedules.cron import checked_line
+from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.timing import refuse_impossible
 
@@ -19,7 +18,6 @@ MAX_NAME = 80
 MAX_NOTE = 500
 MAX_LIMIT_S = 30 * 86400  # latest start and deadline
 MAX_TARGETS = 100
-_CHAIN_LOCK = 0x73_6368_6169
 
 
 @dataclass(frozen=True)
@@ -115,11 +113,10 @@ def _set_trigger(schedule: Schedule, spec: ScheduleSpec) -> None:
 
 
 def _refuse_circle(schedule: Schedule, before: Schedule | None) -> None:
-    """Call inside a transaction: until its end nobody else changes what follows what."""
+    """Until the end of the caller's transaction nobody else changes which schedule follows which."""
     if before is None:
         raise Refusal("trigger_refused", "Choose the schedule that it follows.")
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_CHAIN_LOCK])
+    lock_schedules()
     chain = {before.pk: before.name}
     step = Schedule.objects.get(pk=before.pk)  # as it is now that nobody changes it
     while step.pk != schedule.pk and step.after_schedule is not None and step.after_schedule_id not in chain:

@@ -12,6 +12,7 @@ from itertools import takewhile
 from uuid import UUID
 
 from django.db import transaction
+from django.db.models import F, QuerySet
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import GroupMember, Target
@@ -20,6 +21,7 @@ from webapp.runs.services import StartOptions, start_run
 from webapp.schedules.arming import drives_overwritten, listed, unarmed
 from webapp.schedules.due import miss_all
 from webapp.schedules.for_each_logged import for_each_logged
+from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     GroupOrder,
@@ -46,11 +48,37 @@ class Missed(Exception):
 
 
 def start_waiting(*, now: datetime) -> None:
-    """Start what may start, in the order of priority and due time, for START_LIMIT_S; the rest with the next tick."""
+    """Start what may start, in the order of priority and due time, for START_LIMIT_S.
+
+    If the time runs out, the next tick begins with the occurrences that this one did not reach: those that cannot start
+    yet do not keep others from starting.
+    """
     until = time.monotonic() + START_LIMIT_S
+    keys, tried = list(_waiting().values_list("pk", flat=True)), []
+
+    def start_one(key: UUID) -> None:
+        tried.append(key)
+        _start_one(key, now)
+
+    for_each_logged(takewhile(lambda _: time.monotonic() < until, keys), start_one)
+    _note_tried(tried if len(tried) < len(keys) else [], now)
+
+
+def _waiting() -> QuerySet[Occurrence]:
+    """In the order in which a tick tries to start them."""
     waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
-    keys = waiting.order_by("-schedule__priority", "due_at", "position").values_list("pk", flat=True)
-    for_each_logged(takewhile(lambda _: time.monotonic() < until, keys), lambda key: _start_one(key, now))
+    return waiting.order_by(F("tried_at").asc(nulls_first=True), "-schedule__priority", "due_at", "position")
+
+
+@transaction.atomic
+def _note_tried(keys: Sequence[UUID], now: datetime) -> None:
+    """These were tried by a tick whose time ran out; without any, all were tried, and priority decides again."""
+    lock_schedules()
+    waiting = Occurrence.objects.filter(state=OccurrenceState.WAITING)
+    if keys:
+        waiting.filter(pk__in=keys).update(tried_at=now)
+    else:
+        waiting.exclude(tried_at=None).update(tried_at=None)
 
 
 @transaction.atomic
@@ -72,15 +100,12 @@ def _start_one(key: UUID, now: datetime) -> None:
 
 
 def _locked(key: UUID) -> Occurrence | None:
-    """The occurrence and its schedule, locked in the order of everybody: nobody disarms or changes it meanwhile."""
-    schedules = Schedule.objects.select_for_update(no_key=True, of=("self",))
-    schedule = schedules.select_related("owner", "version__plan", "group").filter(occurrences=key).first()
-    locked = Occurrence.objects.select_for_update(no_key=True, of=("self",)).select_related("host", "requested_by")
-    occurrence = locked.filter(pk=key, state=OccurrenceState.WAITING).first()
-    if schedule is None or occurrence is None:
-        return None
-    occurrence.schedule = schedule
-    return occurrence
+    """The occurrence with its schedule; nobody disarms or changes it meanwhile. None if it no longer waits."""
+    lock_schedules()
+    found = Occurrence.objects.select_related(
+        "host", "requested_by", "schedule__owner", "schedule__version__plan", "schedule__group", "schedule__armed_by"
+    )
+    return found.filter(pk=key, state=OccurrenceState.WAITING).first()
 
 
 def _note(occurrence: Occurrence, waits_for: str) -> None:

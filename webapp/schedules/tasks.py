@@ -1,4 +1,4 @@
-"""The periodic task. Everything in it may be done twice, but only one process does it at a time."""
+"""The periodic tasks. Everything in them may be done twice; only one process at a time runs the tick."""
 
 import logging
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from webapp.celery import app
 from webapp.core import heartbeats
 from webapp.schedules.due import create_due, realign
 from webapp.schedules.models import SchedulerTick
+from webapp.schedules.retention import delete_old_occurrences
 from webapp.schedules.running import end_finished, keep_deadlines, keep_windows
 from webapp.schedules.starting import start_waiting
 
@@ -26,6 +27,12 @@ _LOCK = 0x73_6368_6564
 def tick() -> None:
     heartbeats.note("schedules")
     run_schedules(timezone.now())
+
+
+@app.task(name="webapp.schedules.tasks.tidy")
+def tidy() -> None:
+    """Once a day."""
+    delete_old_occurrences(now=timezone.now())
 
 
 def run_schedules(now: datetime) -> None:

@@ -187,6 +187,7 @@ class Migration(migrations.Migration):
                         max_length=7,
                     ),
                 ),
+                ("tried_at", models.DateTimeField(null=True)),
                 ("reason_code", models.CharField(blank=True, max_length=60)),
                 ("reason", models.TextField(blank=True)),
                 ("paused_by_window_at", models.DateTimeField(null=True)),

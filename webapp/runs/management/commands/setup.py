@@ -20,6 +20,7 @@ class Command(BaseCommand):
         install_tick()
         install_tidy()
         install_schedules()
+        install_tidy_schedules()
         install_keep_broker()
         install_notices()
         self.stdout.write(f"server key: {signing_key()[0]}")
@@ -51,6 +52,10 @@ def install_keep_broker() -> None:
 def install_schedules() -> None:
     """By name: schedules are above runs."""
     _install("schedules", "webapp.schedules.tasks.tick", TICK_SECONDS, "Due times, windows and deadlines of schedules.")
+
+
+def install_tidy_schedules() -> None:
+    _install("tidy_schedules", "webapp.schedules.tasks.tidy", 86400, "Old occurrences of schedules are deleted.")
 
 
 def install_tidy() -> None:
