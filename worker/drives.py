@@ -81,7 +81,7 @@ class Writing:
 
 def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
     """Of all streams at one drive together."""
-    manners = {_manner(work, size_bytes) for work in workloads if work.pattern.writes}
+    manners = {_manner(work, size_bytes) for work in workloads if work.writes}
     return manners.pop() if len(manners) == 1 else Manner.OTHER
 
 
@@ -89,9 +89,9 @@ def _manner(work: Workload, size_bytes: int) -> Manner:
     """Several sequential jobs write the same places over and over; a sequential mix leaves out what it reads."""
     if work.size_bytes is not None and work.size_bytes < size_bytes:
         return Manner.OTHER
-    if work.pattern.random:
+    if work.random:
         return Manner.RANDOM
-    return Manner.OTHER if work.pattern.mixed or work.threads > 1 else Manner.SEQUENTIAL
+    return Manner.SEQUENTIAL if work.writes_in_order else Manner.OTHER
 
 
 class Watch:
@@ -115,7 +115,7 @@ class Watch:
         }
 
     def _state(self, device: str, streams: list[Stream]) -> DriveState:
-        if not any(stream.workload.pattern.writes for stream in streams):
+        if not any(stream.workload.writes for stream in streams):
             return self._drives.state(device)
         writing = self._drives.begin_writing(device)
         self._written.append((writing, streams))

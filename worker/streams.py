@@ -16,7 +16,7 @@ def strictest(streams: list[Stream]) -> Stream:
     """The stream that asks for most: what is allowed to it is allowed to the others."""
     return max(
         streams,
-        key=lambda stream: (stream.workload.pattern.writes, (stream.workload.size_bytes or 0) * stream.workload.files),
+        key=lambda stream: (stream.workload.writes, stream.workload.space_bytes),
     )
 
 

@@ -126,7 +126,7 @@ class Trial:
         self._kernel.about(kernel_names(places.values()))
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
         states = self._watch.begin(self._streams, places) if self._built is None else {}
-        writes = any(stream.workload.pattern.writes or recipes.render_prefill(stream) for stream in self._streams)
+        writes = any(stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams)
         if writes:
             self._limit.begin(allowed, self._streams, places, self._order.layout, self._order.settings)
         self._enter("settings")
@@ -208,7 +208,7 @@ class Trial:
     def _prefill(self, stream: Stream, place: Place) -> None:
         work = stream.workload
         names = recipes.render(stream).files
-        if place.cwd_fd is not None and work.pattern.writes:
+        if place.cwd_fd is not None and work.writes:
             for name in names:
                 self._bench.files.forget_other_content(place.cwd_fd, name, work.buffers)
         if recipes.render_prefill(stream) is None or self._is_filled(stream, place, names):

@@ -125,9 +125,9 @@ class WriteLimit:
 def _sure(stream: Stream) -> int:
     """Bytes that the stream is known to write."""
     work = stream.workload
-    if not work.pattern.writes or work.amount_bytes is None:
+    if not work.writes or work.moved_bytes is None:
         return 0
-    return round(work.amount_bytes * (1 - (work.read_percent or 0) / 100))
+    return round(work.moved_bytes * work.write_share)
 
 
 def _limit(entry: PolicyEntry) -> int:

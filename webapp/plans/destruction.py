@@ -12,7 +12,7 @@ from worker.contract.workload import TargetKind, Workload
 
 def destroys(workload: Workload, kind: TargetKind, layout: Layout | None = None, purge: str = "") -> bool:
     """A layout takes its drives whatever the workload does. A directory's files are our own."""
-    return layout is not None or ((workload.pattern.writes or bool(purge)) and kind is not TargetKind.DIRECTORY)
+    return layout is not None or ((workload.writes or bool(purge)) and kind is not TargetKind.DIRECTORY)
 
 
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:

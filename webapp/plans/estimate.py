@@ -19,8 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-import msgspec
-
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.plans.factors import FACTORS
 from webapp.plans.fitness import TargetFacts
@@ -56,7 +54,7 @@ class Experience:
     runs: int
     turnover_s: Span  # of a trial, besides its own time
     prefill_bytes_per_s: Span | None = None  # None: no run wrote files
-    # (ids of targets used at once, `rated`) -> bytes/s of each
+    # (ids of targets used at once, `Workload.rated`) -> bytes/s of each
     amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
     builds_s: Mapping[str, Span] = field(default_factory=dict)  # line of a layout -> seconds to build it
 
@@ -74,11 +72,6 @@ class Estimate:
     layouts_built: int  # how often drives are put together anew
     unknown_builds: int  # of those, layouts that this host never built: their time is not in `seconds`
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
-
-
-def rated(workload: Workload) -> Workload:
-    """What of a workload decides how fast it goes: all but the amount, the seed and the ramp."""
-    return msgspec.structs.replace(workload, amount_bytes=None, runtime_s=None, ramp_s=0, seed=1)
 
 
 def estimate(expansion: Expansion, experience: Mapping[str, Experience] | None = None) -> Estimate:
@@ -172,13 +165,13 @@ class _Clock:
 
     def add_trial(self, trial: PlannedTrial) -> None:
         known, work = self._known[self._hosts[trial.target_id]], trial.workload
-        own = float((work.runtime_s or 0) + work.ramp_s)
+        own = float(work.time_s)
         turnover = known.turnover_s
         times = (own + turnover.low, own + turnover.typical, own + turnover.high)
-        if work.amount_bytes is not None:
-            rate = known.amounts.get((trial.target_ids, rated(work)))
+        if work.moved_bytes is not None:
+            rate = known.amounts.get((trial.target_ids, work.rated()))
             self.unknown_trials += rate is None
-            times = _plus(times, _moved(work.amount_bytes, rate))
+            times = _plus(times, _moved(work.moved_bytes, rate))
         self._add(trial.target_id, times)
 
     def add_files(self, files: _FileSet) -> None:
@@ -239,14 +232,12 @@ def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
     """At most, in bytes, by the trial itself; exact where an amount ends it."""
-    if not workload.pattern.writes:
+    if not workload.writes:
         return 0
-    share = 1 - (workload.read_percent or 0) / 100
-    if workload.amount_bytes is not None:
-        return round(workload.amount_bytes * share)
-    largest = max((part.block_bytes for part in workload.block_split), default=workload.block_bytes)
-    rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * largest)
-    return round(((workload.runtime_s or 0) + workload.ramp_s) * rate * share)
+    if workload.moved_bytes is not None:
+        return round(workload.moved_bytes * workload.write_share)
+    rate = min(fastest, FASTEST_BYTES_PER_S, FASTEST_IOPS * workload.largest_io_bytes)
+    return round(workload.time_s * rate * workload.write_share)
 
 
 def _settings(trials: Sequence[PlannedTrial], targets: dict[str, TargetFacts]) -> tuple[str, ...]:

@@ -38,7 +38,7 @@ from webapp.plans.places import Group, Places
 from webapp.plans.points import Point, at_once, combinations, layout_of, point_key, purge_of, settings_of, workload_of
 from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
-from worker.contract.workload import TargetKind, Workload
+from worker.contract.workload import AnyWorkload, TargetKind
 
 __all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
@@ -56,7 +56,7 @@ class PlannedTrial:
     target_id: str  # the first one
     point: Point
     point_key: str
-    workload: Workload
+    workload: AnyWorkload
     settings: dict[str, str]
     drop_caches: bool
     kind: TargetKind  # of what the workload finds: a layout makes a pool's drives a device or a directory
@@ -90,7 +90,7 @@ class _Found:
 
     point: Point
     key: str
-    workload: Workload  # with seed 1
+    workload: AnyWorkload  # with seed 1
     settings: dict[str, str]
     layout: Layout | None
 

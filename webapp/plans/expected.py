@@ -60,10 +60,10 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
     exact = dict(prefilled(expansion.trials))
-    writing = [each for each in expansion.trials if each.workload.pattern.writes]
+    writing = [each for each in expansion.trials if each.workload.writes]
     for trial, target in ((each, target) for each in writing for target in each.target_ids):
         known, work = earlier.get(target, Earlier()), trial.workload
-        if work.amount_bytes is not None:
+        if work.moved_bytes is not None:
             exact[target] = exact.get(target, 0) + written_by(work)
             continue
         own, of_model = known.own.at(trial.point), known.model.at(trial.point)
@@ -71,7 +71,7 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
         if rate is None:
             unknown.add(target)
             continue
-        written = min(written_by(work), round(((work.runtime_s or 0) + work.ramp_s) * rate))
+        written = min(written_by(work), round(work.time_s * rate))
         before = found.get(target, Expected(0, by_model=False))
         found[target] = Expected(before.bytes + written, before.by_model or own is None)
     return {

@@ -93,7 +93,7 @@ def _room(target: TargetFacts, layout: Layout | None) -> int:
 
 def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
     """A directory needs room for its files, a device must be as large as the part of it that is used."""
-    needed = (workload.size_bytes or 0) * (workload.files if kind is TargetKind.DIRECTORY else 1)
+    needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.size_bytes or 0
     if not room or needed <= room:
         return []
     there = "free" if target.kind is TargetKind.DIRECTORY else "there"
@@ -130,10 +130,10 @@ def _purge_problems(
 
 
 def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
-    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not workload.pattern.writes:
+    if target.kind in (TargetKind.DIRECTORY, TargetKind.POOL) or target.destroy or not workload.writes:
         return []
     return [
-        f"{workload.pattern} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
+        f"{workload.words} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
         "Take the writing pattern out, or ask the host's administrator."
     ]
 

@@ -17,7 +17,7 @@ from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_
 from webapp.plans.setting_rows import scheduler_needed
 from webapp.plans.values import BlockSplit, LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
-from worker.contract.workload import BlockShare, Pattern, Placement, Workload
+from worker.contract.workload import BlockShare, FioWorkload, Pattern, Placement
 
 Point = dict[str, Value]
 Grid = Mapping[str, tuple[Value, ...]]
@@ -95,7 +95,7 @@ def point_key(point: Mapping[str, Value]) -> str:
     return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()
 
 
-def workload_of(point: Point, *, seed: int) -> Workload:
+def workload_of(point: Point, *, seed: int) -> FioWorkload:
     """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
 
     `seed` is of fio's random offsets.
@@ -104,7 +104,7 @@ def workload_of(point: Point, *, seed: int) -> Workload:
     fields["uring"] = {name: point[name] for name in URING if name in point}
     fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
     fields["block_split"] = block_shares(point.get("block_split"))
-    return msgspec.convert(fields | {"seed": seed}, Workload)
+    return msgspec.convert(fields | {"seed": seed}, FioWorkload)
 
 
 def block_shares(value: Value) -> tuple[BlockShare, ...]:

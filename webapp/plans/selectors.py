@@ -14,7 +14,7 @@ from webapp.plans.fitness import TargetFacts
 from webapp.plans.layouts import DriveFacts, made_kind
 from webapp.plans.models import Plan, PlanVersion
 from worker.contract.layouts import Layout
-from worker.contract.workload import Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import AnyWorkload, Stream, TargetKind, TargetRef
 
 if TYPE_CHECKING:
     from django_stubs_ext import WithAnnotations
@@ -89,7 +89,7 @@ def reference_of(target: Target) -> TargetRef:
     )
 
 
-def stream_at(target: Target, workload: Workload, layout: Layout | None, number: int = 0) -> Stream:
+def stream_at(target: Target, workload: AnyWorkload, layout: Layout | None, number: int = 0) -> Stream:
     """A stream of a trial: on a pool, at what the layout makes of its drives."""
     made = made_kind(TargetKind(target.kind), layout)
     return Stream(number=number, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)

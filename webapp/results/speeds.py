@@ -15,8 +15,8 @@ LATEST = 2_000  # results that are looked at: of the targets, and of others like
 
 def expected_writes(expansion: Expansion, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
     """Of those of the targets for which it can be told, by name. Asks only where a time ends trials that write."""
-    writing = (trial for trial in expansion.trials if trial.workload.pattern.writes)
-    open_ended = {each for trial in writing if trial.workload.amount_bytes is None for each in trial.target_ids}
+    writing = (trial for trial in expansion.trials if trial.workload.writes)
+    open_ended = {each for trial in writing if trial.workload.moved_bytes is None for each in trial.target_ids}
     wanted = [target for target in targets if str(target.pk) in open_ended]
     found = written_expected(expansion, _earlier_writes(wanted)) if wanted else {}
     told = ((target, found[str(target.pk)]) for target in wanted if str(target.pk) in found)

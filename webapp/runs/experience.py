@@ -24,11 +24,11 @@ from django.contrib.postgres.expressions import ArraySubquery
 from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
-from webapp.plans.estimate import Experience, Span, rated
+from webapp.plans.estimate import Experience, Span
 from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
-from worker.contract.workload import TargetKind, Workload
+from worker.contract.workload import AnyWorkload, TargetKind, Workload
 
 RUNS_LOOKED_AT = 10
 MOST_TRIALS = 1000
@@ -52,7 +52,7 @@ class _Done:
 
     @property
     def own_s(self) -> float:
-        return (self.work.runtime_s or 0) + self.work.ramp_s
+        return self.work.time_s
 
     @property
     def files(self) -> set[tuple[object, ...]]:
@@ -96,8 +96,8 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
     for run, host, target, others, kind, work, layout, took_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
         yield _Done(
-            run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, Workload), before, lasted,
-            layout or "", took_s,
+            run, str(host), tuple(map(str, (target, *others))), kind, msgspec.convert(work, AnyWorkload),
+            before, lasted, layout or "", took_s,
         )  # fmt: skip
 
 
@@ -105,7 +105,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
     turnovers, prefills = [], []
     for trials in runs:
         first, later = _split(trials)
-        settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.amount_bytes is None]
+        settled = [max(0.0, one.lasted_s - one.own_s) for one in later if one.work.moved_bytes is None]
         if len(settled) < FEWEST_TRIALS:
             continue
         turnovers.append(median(settled))
@@ -155,6 +155,6 @@ def _builds(trials: Sequence[_Done]) -> Mapping[str, Span]:
 def _amount_rates(trials: Sequence[_Done]) -> Mapping[tuple[tuple[str, ...], Workload], Span]:
     rates: dict[tuple[tuple[str, ...], Workload], list[float]] = defaultdict(list)
     for one in trials:
-        if one.work.amount_bytes is not None and one.lasted_s > one.before_s:
-            rates[one.target_ids, rated(one.work)].append(one.work.amount_bytes / (one.lasted_s - one.before_s))
+        if one.work.moved_bytes is not None and one.lasted_s > one.before_s:
+            rates[one.target_ids, one.work.rated()].append(one.work.moved_bytes / (one.lasted_s - one.before_s))
     return {key: Span.of(values) for key, values in rates.items()}

@@ -150,7 +150,7 @@ class Trial(Numbered, UsesTargets, models.Model):
     point = models.JSONField()
     # The same but for target and repeat: trials with equal point_key are repeats of one another.
     point_key = models.CharField(max_length=64)
-    workload = models.JSONField()  # contract.workload.Workload
+    workload = models.JSONField()  # contract.workload.AnyWorkload
     settings = models.JSONField(default=dict)  # setting name -> wanted value
     drop_caches = models.BooleanField(default=False)
     purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod, before anything else; "" none

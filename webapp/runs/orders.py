@@ -38,7 +38,7 @@ from worker.contract.orders import (
 )
 from worker.contract.purge import PurgeMethod
 from worker.contract.signing import seal
-from worker.contract.workload import Stream, Workload
+from worker.contract.workload import AnyWorkload, Stream, Workload
 
 log = logging.getLogger(__name__)
 
@@ -135,7 +135,7 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 def streams_of(trial: Trial) -> tuple[Stream, ...]:
     """One at each of its targets, all with the same workload."""
-    work, layout = msgspec.convert(trial.workload, Workload), layout_of(trial.point)
+    work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
     return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
 
 
@@ -158,7 +158,7 @@ def _wish(trial: Trial) -> LayoutWish | None:
 def total_limit_s(workload: Workload, streams: int = 1) -> int:
     """How long a stream may take in all before the worker ends it. Streams may share the drive that is so slow."""
     slowest = _SLOWEST_BYTES_PER_S / streams
-    measured = workload.ramp_s + (workload.runtime_s or 0) + (workload.amount_bytes or 0) / slowest
+    measured = workload.time_s + (workload.moved_bytes or 0) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
     return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)
 

@@ -17,7 +17,7 @@ from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
-from worker.contract.workload import IoEngine
+from worker.recipes import missing_features
 from worker.recipes.layouts import needed
 
 
@@ -71,10 +71,7 @@ def _capabilities(host: Host) -> Capabilities:
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
-    work = trial.workload
-    lacks = [] if work.ioengine in offered.engines else [f"I/O engine {work.ioengine}"]
-    if work.ioengine is IoEngine.IO_URING:
-        lacks += [f"io_uring option {name}" for name in work.uring.wanted() if name not in offered.uring]
+    lacks = missing_features(trial.workload, offered.engines)
     lacks += (
         [f"layouts with {part}" for part in needed(trial.layout) if part not in offered.layouts] if trial.layout else []
     )

@@ -25,7 +25,7 @@ from webapp.runs.models import Run, RunState
 pytestmark = pytest.mark.django_db
 
 CAPABILITIES = {
-    "fio_version": "fio-3.33", "engines": ["io_uring", "psync"], "uring": [], "settings": ["scheduler"],
+    "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "psync"]}}, "settings": ["scheduler"],
     "as_root": True, "isolation": "cgroup1",
 }  # fmt: skip
 DOCUMENT = {

@@ -66,7 +66,7 @@ def test_it_turns_a_bare_debian_into_a_host(system: System, monkeypatch: pytest.
     try:
         usable = Target.objects.filter(host__slug="fresh", slug="scratch", present=True)
         system.until(usable.exists, limit_s=90, what="the target is usable")
-        assert Host.objects.get().capabilities["fio_version"].startswith("fio-3")
+        assert Host.objects.get().capabilities["engines"]["fio"]["version"].startswith("fio-3")
     finally:
         worker.stop()
 

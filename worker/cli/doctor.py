@@ -86,12 +86,13 @@ def examine(paths: Paths) -> Iterator[Check]:
 
 
 def _engines(found: Capabilities) -> Iterator[Check]:
-    if not found.fio_version:
+    fio = found.engines.get("fio")
+    if fio is None:
         yield Check("fio", State.BROKEN, "fio was not found on the PATH.", "Install it: apt install fio")
         return
-    yield Check("fio", State.OK, f"{found.fio_version}; engines: {', '.join(found.engines) or 'none'}")
-    if "io_uring" in found.engines:
-        yield Check("io_uring", State.OK, f"works; options: {', '.join(found.uring) or 'none'}")
+    yield Check("fio", State.OK, f"{fio.version}; works with: {', '.join(fio.features) or 'nothing'}")
+    if "io_uring" in fio.features:
+        yield Check("io_uring", State.OK, "works")
         return
     advice = "See “sysctl kernel.io_uring_disabled”; in a container, its seccomp profile must allow io_uring."
     yield Check("io_uring", State.BROKEN, "does not work here.", advice)

@@ -194,12 +194,17 @@ class PolicyTarget(Message, frozen=True, kw_only=True):
     drives: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()  # pool: ids of its drives, targets of the same policy
 
 
+class EngineOffer(Message, frozen=True, kw_only=True):
+    """An engine that works on this host."""
+
+    version: Label  # as its program says it
+    features: tuple[Label, ...]  # what workloads may ask for: `Workload.features`
+
+
 class Capabilities(Message, frozen=True, kw_only=True):
     """What this host can run; the server offers only this."""
 
-    fio_version: Label  # "" if fio is missing
-    engines: tuple[Label, ...]  # ioengines that work here
-    uring: tuple[Label, ...]  # io_uring options that kernel and fio support (hipri also needs the target's)
+    engines: dict[Name, EngineOffer]  # by name; an engine that does not work here is left out
     settings: tuple[Label, ...]  # names of settings this worker knows; of the host's own those that are there
     as_root: bool
     layouts: tuple[Label, ...] = ()  # parts of layouts that can be built: md, vd, lvm, share, and file systems

@@ -1,14 +1,16 @@
-"""What a stream does to its target: the workload, in the field's own words and in SI-free units (bytes, ns, s)."""
+"""The workloads of the engines, and the streams that run them: the field's own words; bytes, ns, s."""
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
+import msgspec
 from msgspec import Meta
 
 from worker.contract.base import Id, Message, Name, Path
+from worker.contract.engine import KIB, MIB, Buffers, Workload
+from worker.contract.file_copy import CopyWorkload
 
-KIB = 1024
-MIB = 1024 * KIB
+__all__ = ["KIB", "MIB", "Buffers", "CopyWorkload", "Workload"]  # re-exported
 
 
 class Pattern(StrEnum):
@@ -63,15 +65,6 @@ class Sync(StrEnum):
     DSYNC = "dsync"
 
 
-class Buffers(StrEnum):
-    """What the written data looks like."""
-
-    INCOMPRESSIBLE = "incompressible"  # random, and no two blocks are alike: fio's scramble_buffers
-    REFILLED = "refilled"  # new random data for every I/O: costs fio's thread so much time that it slows fast drives
-    REPEATED = "repeated"  # one random buffer used again, a drive may deduplicate it
-    ZEROES = "zeroes"
-
-
 class UringOptions(Message, frozen=True, kw_only=True):
     fixedbufs: bool = False
     registerfiles: bool = False
@@ -111,8 +104,8 @@ class BlockShare(Message, frozen=True, kw_only=True):
     percent: Annotated[int, Meta(ge=1, le=100)]
 
 
-class Workload(Message, frozen=True, kw_only=True):
-    """Exactly one of `runtime_s` and `amount_bytes` stops it. `recipes.workload_problems` checks what types cannot."""
+class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
+    """Exactly one of `runtime_s` and `amount_bytes` stops it."""
 
     pattern: Pattern
     block_bytes: BlockBytes = 4 * KIB
@@ -127,16 +120,9 @@ class Workload(Message, frozen=True, kw_only=True):
     sync: Sync = Sync.NONE
     fsync_every: Annotated[int, Meta(ge=0, le=2**31)] = 0  # fio's fsync=N writes, 0 is never
     end_fsync: bool = False
-    size_bytes: Annotated[int, Meta(ge=512, le=2**60, multiple_of=512)] | None = (
-        None  # of each file; of the part of a block device used; None: the whole device
-    )
-    files: Annotated[int, Meta(ge=1, le=1024)] = 1  # directories only
     runtime_s: Annotated[int, Meta(ge=1, le=30 * 86400)] | None = None
     amount_bytes: Annotated[int, Meta(ge=512, le=2**60)] | None = None  # in all, over all jobs
     ramp_s: Annotated[int, Meta(ge=0, le=86400)] = 0
-    prefill: bool = True  # files are written once, whole, before they are first used
-    buffers: Buffers = Buffers.INCOMPRESSIBLE
-    seed: Annotated[int, Meta(ge=0, le=2**53)] = 1  # of fio's random offsets
     placement: Placement = Placement()
 
     @property
@@ -148,6 +134,56 @@ class Workload(Message, frozen=True, kw_only=True):
     def depth(self) -> int:
         """I/Os in flight in all, as asked for: numjobs x iodepth."""
         return self.numjobs * self.iodepth
+
+    @property
+    def reads(self) -> bool:
+        return self.pattern.reads
+
+    @property
+    def writes(self) -> bool:
+        return self.pattern.writes
+
+    @property
+    def words(self) -> str:
+        return self.pattern.value
+
+    @property
+    def random(self) -> bool:
+        return self.pattern.random
+
+    @property
+    def writes_in_order(self) -> bool:
+        return self.pattern is Pattern.WRITE and self.threads == 1
+
+    @property
+    def write_share(self) -> float:
+        return 1 - (self.read_percent or 0) / 100 if self.writes else 0.0
+
+    @property
+    def moved_bytes(self) -> int | None:
+        return self.amount_bytes
+
+    @property
+    def time_s(self) -> int:
+        return (self.runtime_s or 0) + self.ramp_s
+
+    @property
+    def largest_io_bytes(self) -> int:
+        return max((share.block_bytes for share in self.block_split), default=self.block_bytes)
+
+    @property
+    def space_bytes(self) -> int:
+        return (self.size_bytes or 0) * self.files
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.ioengine.value, *self.uring.wanted())
+
+    def rated(self) -> Self:
+        return msgspec.structs.replace(self, amount_bytes=None, runtime_s=None, ramp_s=0, seed=1)
+
+
+AnyWorkload = FioWorkload | CopyWorkload  # the registry: every engine's workload
 
 
 class TargetKind(StrEnum):
@@ -173,4 +209,4 @@ class Stream(Message, frozen=True, kw_only=True):
 
     number: Annotated[int, Meta(ge=0, le=63)]
     target: TargetRef
-    workload: Workload
+    workload: AnyWorkload

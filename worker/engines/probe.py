@@ -13,8 +13,8 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from worker.contract.inventory import Capabilities
-from worker.contract.workload import IoEngine, Pattern, UringOptions, Workload
+from worker.contract.inventory import Capabilities, EngineOffer
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
 from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
@@ -27,23 +27,24 @@ _UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
 
 def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
     """Everything a plan may ask of this host. The first call takes about a second."""
-    engines = tuple(engine.value for engine in IoEngine if not engine_problem(engine))
+    ioengines = [engine.value for engine in IoEngine if not engine_problem(engine)]
+    options = [option for option in URING_OPTIONS if not uring_problem(option) and not _mismeasured(option)]
+    version = fio_version()
+    fio = {"fio": EngineOffer(version=version, features=(*ioengines, *options))} if version else {}
     return Capabilities(
-        fio_version=fio_version(),
-        engines=engines,
-        uring=tuple(option for option in URING_OPTIONS if not uring_problem(option) and not _mismeasured(option)),
+        engines=fio,
         settings=settings,
         as_root=os.geteuid() == 0,
         isolation=isolation(),
     )
 
 
-def missing_features(workload: Workload, path: str) -> tuple[str, ...]:
+def missing_features(workload: FioWorkload, path: str) -> tuple[str, ...]:
     """What the workload asks for and this host, or the device under `path`, does not have; in words."""
     return tuple(words for _, words in _missing(workload, device_under(path)))
 
 
-def check_features(workload: Workload, device: str) -> None:
+def check_features(workload: FioWorkload, device: str) -> None:
     """Raises StreamFailed naming everything that is missing. `device` is the kernel name, "" if unknown."""
     missing = _missing(workload, device)
     if missing:
@@ -67,14 +68,14 @@ def uring_problem(option: str) -> str:
 
 def _mismeasured(option: str) -> bool:
     """This fio runs it, at any depth, only with a latency that must not be reported."""
-    at_best = Workload(pattern=Pattern.READ, uring=UringOptions(**{option: True}))
+    at_best = FioWorkload(pattern=Pattern.READ, uring=UringOptions(**{option: True}))
     return bool(completion_latency_problem(fio_version(), at_best))
 
 
-def _missing(work: Workload, device: str) -> list[tuple[str, str]]:
+def _missing(work: FioWorkload, device: str) -> list[tuple[str, str]]:
     problem = engine_problem(work.ioengine)
     if problem:
-        return [("engine_missing", f"IoEngine {work.ioengine} does not work on this host: {problem}")]
+        return [("engine_missing", f"I/O engine {work.ioengine} does not work on this host: {problem}")]
     found = [
         ("uring_feature_missing", f"io_uring option {option} does not work on this host: {problem}")
         for option in work.uring.wanted()

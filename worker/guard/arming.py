@@ -34,4 +34,4 @@ def serials_in_time(arming: Arming | None, *, now: float, destroys: bool) -> tup
 
 def writes(streams: Iterable[Stream]) -> bool:
     """Whether one of them overwrites what is not the worker's own: files in a directory are."""
-    return any(stream.workload.pattern.writes and stream.target.kind is not TargetKind.DIRECTORY for stream in streams)
+    return any(stream.workload.writes and stream.target.kind is not TargetKind.DIRECTORY for stream in streams)

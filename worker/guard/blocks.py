@@ -31,7 +31,7 @@ _LOOP_STATUS_BYTES = 232
 
 @contextmanager
 def hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
-    writes = stream.workload.pattern.writes
+    writes = stream.workload.writes
     name, path = resolve(entry)
     identify(entry, name)
     if writes:

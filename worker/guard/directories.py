@@ -142,7 +142,7 @@ def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ..
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
-        if stream.workload.pattern.writes:
+        if stream.workload.writes:
             _refuse_write(entry, armed_serials)
             _refuse_file_in_use(entry.path, os.fstat(fd))
         _refuse_short(stream, entry.path, os.fstat(fd))

@@ -1,10 +1,60 @@
-"""From an order to the exact fio job text. Pure: imports only the contract, touches nothing.
+"""From an order to the exact job of its engine. Pure: imports only the contract, touches nothing.
 
 The server's preview and the worker call the same `render`, so what is shown is what runs.
 """
 
-from worker.recipes.job import Recipe, opening, render, render_prefill
-from worker.recipes.names import RecipeError, path_problem
-from worker.recipes.problems import workload_problems
+from collections.abc import Mapping
 
-__all__ = ["Recipe", "RecipeError", "opening", "path_problem", "render", "render_prefill", "workload_problems"]
+import msgspec
+
+from worker.contract.inventory import EngineOffer
+from worker.contract.workload import CopyWorkload, FioWorkload, Stream, TargetKind, Workload
+from worker.recipes import file_copy, fio
+from worker.recipes.base import EngineRecipe, Recipe, RecipeError
+from worker.recipes.names import path_problem
+from worker.recipes.prefill import render_prefill
+
+__all__ = [
+    "ENGINES",
+    "Recipe",
+    "RecipeError",
+    "missing_features",
+    "opening",
+    "path_problem",
+    "render",
+    "render_prefill",
+    "workload_problems",
+]
+
+# The registry of engines.
+ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
+
+
+def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+    """Everything that keeps the workload from running on a target of this kind; () if nothing does."""
+    return ENGINES[type(workload)].problems(workload, kind)
+
+
+def missing_features(workload: Workload, offers: Mapping[str, EngineOffer]) -> list[str]:
+    """What the workload needs and a host does not offer, each in words."""
+    recipe, offer = ENGINES[type(workload)], offers.get(workload.engine)
+    if offer is None:
+        return [f"engine {recipe.LABEL}"]
+    return [recipe.feature_words(feature) for feature in workload.features if feature not in offer.features]
+
+
+def render(stream: Stream) -> Recipe:
+    """The measured job. Raises RecipeError naming everything that is wrong with the stream."""
+    if problems := workload_problems(stream.workload, stream.target.kind):
+        raise RecipeError(f"This workload cannot run: {'; '.join(problems)}.")
+    return ENGINES[type(stream.workload)].render(stream)
+
+
+def opening(stream: Stream, node: str) -> Stream:
+    """The stream with the device node that its block target's path leads to: engines get the node, not a link to it.
+
+    Directory and file targets are named relative to their directory and stay as they are.
+    """
+    if stream.target.kind is not TargetKind.BLOCK or not node:
+        return stream
+    return msgspec.structs.replace(stream, target=msgspec.structs.replace(stream.target, path=node))

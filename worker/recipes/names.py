@@ -7,6 +7,7 @@ standard input. Characters that cannot be written safely are therefore refused.
 """
 
 from worker.contract.workload import KIB, MIB, Stream, TargetKind, Workload
+from worker.recipes.base import RecipeError
 
 FORBIDDEN = {
     "$": "fio replaces what follows it",
@@ -16,12 +17,6 @@ FORBIDDEN = {
     "`": "fio may hand it to a shell",
 }
 UNITS = ((1024 * MIB, "g"), (MIB, "m"), (KIB, "k"))
-
-
-class RecipeError(ValueError):
-    """The stream cannot be put into fio's words. `code` is for machines, the text for people."""
-
-    code = "option_refused"
 
 
 def path_problem(path: str) -> str:

@@ -24,7 +24,7 @@ from worker.contract.items import (
 )
 from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
 from worker.contract.purge import PurgeMethod
-from worker.contract.workload import IoEngine, Pattern, Stream, TargetRef, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -55,7 +55,7 @@ def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tu
     wish = None
     if layout:
         wish = LayoutWish(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
-    workload = Workload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
+    workload = FioWorkload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
     now = time.time()
     return TrialOrder(
         host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),

@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from worker.contract.workload import Pattern, Workload
+from worker.contract.workload import FioWorkload, Pattern
 from worker.drive_state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
 from worker.drives import manner_of
 
@@ -95,8 +95,8 @@ def test_a_drive_whose_statistics_are_off_is_unknown_afterwards() -> None:
     assert made.state is S.UNKNOWN
 
 
-def work(pattern: Pattern, **more: object) -> Workload:
-    return Workload(pattern=pattern, runtime_s=1, **more)  # type: ignore[arg-type]
+def work(pattern: Pattern, **more: object) -> FioWorkload:
+    return FioWorkload(pattern=pattern, runtime_s=1, **more)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -113,5 +113,5 @@ def work(pattern: Pattern, **more: object) -> Workload:
         ([work(Pattern.READ)], Manner.OTHER),
     ],
 )
-def test_the_manner_of_a_trial(works: list[Workload], manner: Manner) -> None:
+def test_the_manner_of_a_trial(works: list[FioWorkload], manner: Manner) -> None:
     assert manner_of(works, SIZE) is manner

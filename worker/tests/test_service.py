@@ -26,7 +26,7 @@ from worker.contract.items import (
 )
 from worker.contract.orders import ORDER_TASK, CloseRunOrder, InventoryOrder, TrialOrder
 from worker.contract.signing import Envelope, key_id
-from worker.contract.workload import IoEngine, Pattern, TargetKind, TargetRef, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetKind, TargetRef
 from worker.tests.service import Bench, cpu_s, fio_processes, until
 
 MIB = 1024 * 1024
@@ -79,7 +79,7 @@ def target(bench: Bench) -> TargetRef:
 
 
 def trial(bench: Bench, *, runtime_s: int = 1, **more: Any) -> TrialOrder:
-    workload = Workload(
+    workload = FioWorkload(
         pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, size_bytes=8 * MIB, runtime_s=runtime_s, direct=False
     )
     return bench.trial(target(bench), workload, **more)
@@ -104,8 +104,9 @@ def test_it_says_hello_with_its_targets(shared: Bench) -> None:
     found = target(shared)
     assert found.kind is TargetKind.DIRECTORY
     hello = shared.peer.hellos[-1]
-    assert hello.capabilities.fio_version.startswith("fio-")
-    assert "psync" in hello.capabilities.engines
+    fio = hello.capabilities.engines["fio"]
+    assert fio.version.startswith("fio-")
+    assert "psync" in fio.features
 
 
 def test_it_runs_a_trial_and_tells_its_story_in_order(shared: Bench) -> None:

@@ -13,7 +13,8 @@ from worker import inventory
 from worker.cli import main
 from worker.contract.items import Outcome, Sample, SettingRecord, SettingRestored
 from worker.contract.orders import CloseRunOrder, SettingWish, TrialOrder
-from worker.contract.workload import IoEngine, Pattern, TargetRef, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, TargetRef
+from worker.recipes.fio import workload_of
 from worker.tests.service import Bench, until
 from worker.tests.test_service import of
 
@@ -64,7 +65,7 @@ def trial(bench: Bench, value: str, *, runtime_s: int) -> TrialOrder:
     (found,) = bench.peer.hellos[-1].targets
     assert found.present, found.problem
     target = TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
-    workload = Workload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=runtime_s)
+    workload = FioWorkload(pattern=Pattern.RANDREAD, ioengine=IoEngine.PSYNC, runtime_s=runtime_s)
     return bench.trial(target, workload, SettingWish(name="read_ahead_kb", value=value))
 
 
@@ -157,7 +158,7 @@ def test_it_says_that_a_setting_of_an_absent_device_is_not_put_back(bench: Bench
 def test_it_fails_a_setting_that_the_policy_does_not_allow(bench: Bench) -> None:
     order = trial(bench, "64", runtime_s=1)
     wish = SettingWish(name="nr_requests", value="32")
-    attempt = bench.send(bench.trial(order.streams[0].target, order.streams[0].workload, wish))
+    attempt = bench.send(bench.trial(order.streams[0].target, workload_of(order.streams[0]), wish))
     assert bench.peer.wait_end(attempt).code == "setting_not_allowed"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from worker.contract.items import Finished, Item, Outcome, Phase
 from worker.contract.orders import Arming, SettingWish, TrialOrder
-from worker.contract.workload import IoEngine, Pattern, Stream, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -37,7 +37,7 @@ class Drive:
 
     def run(self, pattern: Pattern, iostats: str, *, runtime_s: int = 1) -> Finished:
         target = rig.stream(self.policy).target
-        work = Workload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=runtime_s)
+        work = FioWorkload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=runtime_s)
         now = time.time()
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r", trial="t",

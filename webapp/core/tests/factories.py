@@ -18,14 +18,14 @@ from webapp.plans.destruction import destroys
 from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.runs.models import Run, Trial
-from worker.contract.workload import Pattern, TargetKind, Workload
+from worker.contract.workload import FioWorkload, Pattern, TargetKind
 
 _numbers = itertools.count(1)
 
 CAPABILITIES = {
-    "fio_version": "fio-3.33",
-    "engines": ["io_uring", "libaio", "psync"],
-    "uring": ["fixedbufs", "registerfiles"],
+    "engines": {
+        "fio": {"version": "fio-3.33", "features": ["io_uring", "libaio", "psync", "fixedbufs", "registerfiles"]}
+    },
     "settings": ["scheduler", "read_ahead_kb"],
     "as_root": True,
     "isolation": "cgroup2",
@@ -96,7 +96,7 @@ def a_run(*targets: Target, trials: int = 2, pattern: Pattern = Pattern.RANDREAD
 
 
 def a_trial(run: Run, target: Target, *, index: int, repeat: int = 1, pattern: Pattern = Pattern.RANDREAD) -> Trial:
-    workload = Workload(pattern=pattern, iodepth=32, runtime_s=3, size_bytes=2**26)
+    workload = FioWorkload(pattern=pattern, iodepth=32, runtime_s=3, size_bytes=2**26)
     destructive = destroys(workload, TargetKind(target.kind))
     return Trial.objects.create(
         run=run, index=index, repeat=repeat, part="random", host=target.host, target=target,

@@ -177,7 +177,7 @@ def test_it_keeps_what_a_host_says_of_itself() -> None:
     assert reply.public_keys
     host.refresh_from_db()
     assert host.last_seen_at
-    assert host.capabilities["fio_version"] == "fio-3.33"
+    assert host.capabilities["engines"]["fio"]["version"] == "fio-3.33"
     target = Target.objects.get()
     assert (target.slug, target.serial, target.destroy) == ("nvme0", "S4EWNX0R512345", True)
     assert target.lock_keys == ["eui.0025385b71b0a2f1", "nvme-drive:SAMSUNG MZQLB960HAJR-00007:S4EWNX0R512345"]

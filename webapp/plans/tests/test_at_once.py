@@ -8,7 +8,7 @@ import pytest
 
 from webapp.plans.destruction import destroys
 from webapp.plans.document import Order
-from webapp.plans.estimate import Experience, Span, estimate, rated, written_most
+from webapp.plans.estimate import Experience, Span, estimate, written_most
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.problems import document_problems
@@ -156,7 +156,7 @@ def test_time_counts_once_and_bytes_for_every_stream() -> None:
 
 def test_how_long_an_amount_takes_is_known_of_the_same_group_only() -> None:
     made = expanded("2", drives(2), {"amount": "64M"})
-    work = rated(made.trials[0].workload)
+    work = made.trials[0].workload.rated()
 
     def seconds(*ids: str) -> tuple[float, int]:
         known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts={(ids, work): Span.of([32 * MIB])})

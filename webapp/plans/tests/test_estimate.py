@@ -2,7 +2,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate, rated
+from webapp.plans.estimate import FASTEST_IOPS, Estimate, Experience, Span, estimate
 from webapp.plans.expand import expand
 from webapp.plans.fitness import TargetFacts
 from webapp.plans.tests.helpers import device, directory, document, part
@@ -37,7 +37,7 @@ def test_earlier_runs_on_the_host_give_a_range() -> None:
 def test_an_amount_takes_as_long_as_the_same_workload_did_before() -> None:
     work = expand(document(part(amount="64M")), [device()], seed=1).trials[0].workload
     span = Span(16 * MIB, 32 * MIB, 64 * MIB)
-    known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts={(("loop",), rated(work)): span})
+    known = Experience(runs=1, turnover_s=Span(1, 1, 1), amounts={(("loop",), work.rated()): span})
     made = of(device(), amount="128M", experience={"host-a": known})
     assert (made.seconds_low, made.seconds, made.seconds_high) == (1 + 2, 1 + 4, 1 + 8)
     assert made.unknown_trials == 0

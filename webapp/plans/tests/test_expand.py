@@ -8,7 +8,7 @@ from webapp.plans.document import Order
 from webapp.plans.expand import Expansion, expand
 from webapp.plans.points import point_key
 from webapp.plans.tests.helpers import device, directory, document, part
-from worker.contract.workload import IoEngine, SyncDepth, TargetKind
+from worker.contract.workload import FioWorkload, IoEngine, SyncDepth, TargetKind
 
 GRID = {"block_size": "4k, 8k", "iodepth": "1, 2, 4"}
 
@@ -36,6 +36,7 @@ def test_a_point_carries_every_factor_that_applies_and_its_workload_says_the_sam
         "fixedbufs": False, "registerfiles": False, "hipri": False, "sqthread_poll": False, "nonvectored": False,
         "drop_caches": False,
     }  # fmt: skip
+    assert isinstance(trial.workload, FioWorkload)
     assert trial.workload.ioengine is IoEngine.PSYNC
     assert trial.workload.sync_depth is SyncDepth.THREADS
     assert (trial.workload.iodepth, trial.workload.runtime_s, trial.workload.size_bytes) == (8, 3, 64 * 1024**2)
@@ -44,11 +45,12 @@ def test_a_point_carries_every_factor_that_applies_and_its_workload_says_the_sam
 
 def test_an_alternative_replaces_the_common_factor() -> None:
     made = expand(document(part(amount="1M", block_split="4k/60:8k/40")), [directory()], seed=1)
-    point = made.trials[0].point
+    point, work = made.trials[0].point, made.trials[0].workload
+    assert isinstance(work, FioWorkload)
     assert "runtime" not in point
     assert "block_size" not in point
-    assert made.trials[0].workload.amount_bytes == 1024**2
-    assert [(s.block_bytes, s.percent) for s in made.trials[0].workload.block_split] == [(4096, 60), (8192, 40)]
+    assert work.amount_bytes == 1024**2
+    assert [(s.block_bytes, s.percent) for s in work.block_split] == [(4096, 60), (8192, 40)]
 
 
 def test_the_share_of_reads_multiplies_only_patterns_that_mix() -> None:

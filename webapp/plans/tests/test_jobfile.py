@@ -10,7 +10,7 @@ from webapp.plans.jobfile import JobFileError, read_job_file
 from webapp.plans.jobfile.lines import MOST_BYTES
 from webapp.plans.tests.helpers import device, directory
 from webapp.plans.yaml_io import export_plan, import_plan
-from worker.recipes.fio_options import ALLOWED
+from worker.recipes.fio.options import ALLOWED
 
 FULL = """; a comment
 [global]
@@ -61,7 +61,7 @@ def test_the_plan_can_run() -> None:
     made = expand(read_job_file(FULL), [directory()], seed=1)
     assert made.problems == ()
     assert len(made.trials) == 6
-    assert made.trials[0].workload.runtime_s == 30
+    assert made.trials[0].workload.time_s == 30
 
 
 def test_what_the_file_leaves_open_is_as_in_fio() -> None:

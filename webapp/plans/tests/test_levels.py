@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webapp.plans.factors import FACTORS, ValueRefused, by_cost, closest
 from webapp.plans.levels import MOST_LEVELS, LevelError, parse
-from worker.contract.workload import Workload
+from worker.contract.workload import FioWorkload
 
 KIB, MIB = 1024, 1024**2
 
@@ -134,7 +134,7 @@ def test_every_factor_of_the_workload_reads_its_default_back() -> None:
 
 
 def test_defaults_are_those_of_the_contract() -> None:
-    contract = Workload(pattern="randread")  # type: ignore[arg-type]
+    contract = FioWorkload(pattern="randread")  # type: ignore[arg-type]
     for name in ("ioengine", "numjobs", "iodepth", "sync_depth", "direct", "sync", "fsync_every", "prefill", "buffers"):
         assert FACTORS[name].default == getattr(contract, name)
     assert FACTORS["block_size"].default == contract.block_bytes

@@ -6,7 +6,7 @@ from webapp.plans.document import Part
 from webapp.plans.expand import expand
 from webapp.plans.factors import by_cost
 from webapp.plans.tests.helpers import device, document
-from worker.contract.workload import CpusPolicy, Placement, Stream, TargetRef
+from worker.contract.workload import CpusPolicy, FioWorkload, Placement, Stream, TargetRef
 from worker.recipes import render
 
 
@@ -61,6 +61,7 @@ def test_where_fio_runs_is_part_of_the_workload_and_of_the_point_where_the_plan_
     (trial,) = expand(plan, [device()], seed=1).trials
     assert trial.settings == {}
     placed = Placement(nice=-5, ionice="be/2", cpus="0-1+3", cpus_policy=CpusPolicy.SPLIT)
+    assert isinstance(trial.workload, FioWorkload)
     assert trial.workload.placement == placed
     target = TargetRef(id="a", kind=device().kind, path="/dev/loop9", stable_id="x", serial="S1")
     text = render(Stream(number=0, target=target, workload=trial.workload)).job_text

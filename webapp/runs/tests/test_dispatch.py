@@ -37,6 +37,7 @@ from webapp.runs.tasks import dispatch_all, tick
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
 from worker.contract.signing import WrongOrder, seal
 from worker.contract.workload import Pattern
+from worker.recipes.fio import workload_of
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -92,7 +93,7 @@ def test_it_sends_the_trial_as_it_was_planned() -> None:
     assert isinstance(order, TrialOrder)
     assert (order.run, order.trial) == (str(run.pk), str(attempt.trial_id))
     assert order.streams[0].target.serial == target.serial
-    assert order.streams[0].workload.pattern is Pattern.RANDWRITE
+    assert workload_of(order.streams[0]).pattern is Pattern.RANDWRITE
     assert [(wish.name, wish.value) for wish in order.settings] == [("scheduler", "none")]
     assert order.arming
     assert (order.arming.serials, order.arming.by) == ((target.serial,), "system")

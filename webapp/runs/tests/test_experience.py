@@ -14,7 +14,7 @@ from webapp.plans.estimate import Span
 from webapp.runs.at_once import FurtherTarget
 from webapp.runs.experience import experience_of
 from webapp.runs.models import Attempt, Run, RunState, SettingChange
-from worker.contract.workload import Pattern, Workload
+from worker.contract.workload import FioWorkload, Pattern
 
 pytestmark = pytest.mark.django_db
 MIB = 2**20
@@ -30,7 +30,7 @@ def ended_run(target: Target, turnovers: Sequence[float], *, prefill_s: float = 
     run = a_run(target, trials=len(turnovers))
     at = timezone.now()
     for trial, turnover_s in zip(run.trials.order_by("index"), turnovers, strict=True):
-        work = Workload(pattern=Pattern.RANDREAD, size_bytes=64 * MIB, runtime_s=3)
+        work = FioWorkload(pattern=Pattern.RANDREAD, size_bytes=64 * MIB, runtime_s=3)
         if amount:
             work = msgspec.structs.replace(work, runtime_s=None, amount_bytes=amount)
         trial.workload = msgspec.to_builtins(work)
@@ -92,7 +92,7 @@ def test_amounts_are_remembered_by_target_and_workload(target: Target) -> None:
     found = experience_of([target])[str(target.host_id)]
     ((of_targets, work), rate), *others = found.amounts.items()
     assert others == []
-    assert (of_targets, work.amount_bytes) == ((str(target.pk),), None)
+    assert (of_targets, work.moved_bytes) == ((str(target.pk),), None)
     assert rate.typical == pytest.approx(100 * MIB)
 
 

@@ -70,7 +70,10 @@ def test_it_refuses_a_host_that_cannot_run_it_now(changes: dict[str, Any]) -> No
     ],
 )
 def test_it_refuses_what_the_host_does_not_offer(factors: dict[str, str], words: str) -> None:
-    host = a_host(capabilities=CAPABILITIES | {"engines": ["io_uring"], "uring": [], "settings": []})
+    host = a_host(
+        capabilities=CAPABILITIES
+        | {"engines": {"fio": {"version": "fio-3.33", "features": ["io_uring"]}}, "settings": []}
+    )
     refused = refusal(a_drive(host), a_document(**factors))
     assert refused.code == "capability_missing"
     assert words in str(refused)

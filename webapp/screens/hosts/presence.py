@@ -85,8 +85,8 @@ def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> li
         found.append("It is not heard. Is the worker running there, and does it reach this server?")
     if newest_version and host.worker_version != newest_version:
         found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
-    if not host.capabilities.get("fio_version"):
-        found.append("fio is not installed there: nothing can be measured. Install Debian's package fio.")
+    if "fio" not in host.capabilities.get("engines", {}):
+        found.append("fio is not installed there: plans that use it cannot run. Install Debian's package fio.")
     return found
 
 

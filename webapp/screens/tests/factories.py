@@ -18,7 +18,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Move, Run, RunState, SettingChange, Trial
 from worker.contract.inventory import BlockDevice, Cpu, Holder, Inventory, Kernel
-from worker.contract.workload import IoEngine, Pattern, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern
 
 PASSWORD = "correct horse battery"
 
@@ -67,7 +67,7 @@ def make_host(slug: str = "storage1", **changes: Any) -> Host:
         "last_seen_at": timezone.now(),
         "worker_version": "0.1.0",
         "capabilities": {
-            "fio_version": "fio-3.33", "engines": ["io_uring", "libaio", "psync"], "uring": ["fixedbufs"],
+            "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "libaio", "psync", "fixedbufs"]}},
             "settings": ["scheduler"], "as_root": True, "isolation": "cgroup2",
         },
     }  # fmt: skip
@@ -137,7 +137,7 @@ def make_run(
 
 def _trial(run: Run, index: int, repeat: int, target: Target, part: str, point: dict[str, Any]) -> Trial:
     key = hashlib.sha256(json.dumps(point, sort_keys=True).encode()).hexdigest()
-    workload = Workload(
+    workload = FioWorkload(
         pattern=Pattern(point["pattern"]), block_bytes=point["block_size"], ioengine=IoEngine(point["ioengine"]),
         iodepth=point["iodepth"], size_bytes=2**30, runtime_s=3,
     )  # fmt: skip

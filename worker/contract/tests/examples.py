@@ -10,6 +10,7 @@ from worker.contract.inventory import (
     Capabilities,
     Cpu,
     DriveHealth,
+    EngineOffer,
     FileSystem,
     Geometry,
     Holder,
@@ -61,7 +62,7 @@ from worker.contract.orders import (
 from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
-from worker.contract.workload import BlockShare, Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import BlockShare, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -76,9 +77,9 @@ DRIVE = TargetRef(
     stable_id="eui.0025385b71b0a2f1",
     serial="S4EWNX0R512345",
 )
-STREAM = Stream(number=0, target=DRIVE, workload=Workload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
+STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
-SPLIT = Workload(
+SPLIT = FioWorkload(
     pattern=Pattern.RANDRW,
     read_percent=70,
     block_split=(BlockShare(block_bytes=4096, percent=60), BlockShare(block_bytes=65_536, percent=40)),
@@ -270,9 +271,9 @@ REPORT_REPLY = ReportReply(
 )
 
 CAPABILITIES = Capabilities(
-    fio_version="fio-3.33",
-    engines=("io_uring", "libaio", "psync"),
-    uring=("fixedbufs", "registerfiles"),
+    engines={
+        "fio": EngineOffer(version="fio-3.33", features=("io_uring", "libaio", "psync", "fixedbufs", "registerfiles"))
+    },
     settings=("scheduler", "read_ahead_kb"),
     as_root=True,
     isolation="cgroup2",

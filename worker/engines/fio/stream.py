@@ -23,6 +23,7 @@ from worker.engines.room import check_room
 from worker.place import Place
 from worker.process import Scope
 from worker.recipes import Recipe, RecipeError, opening, render
+from worker.recipes.fio import workload_of
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
@@ -56,7 +57,7 @@ def run_stream(
     `beside` is read at the same moments as the device's counters.
     """
     check_room(stream, place)
-    check_features(stream.workload, place.device)
+    check_features(workload_of(stream), place.device)
     recipe = recipe_at(stream, place, render)
     started_at = time.time()
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
@@ -112,7 +113,7 @@ class Sampler:
         on_sample: Callable[[Sample], None],
         beside: Beside | None = None,
     ) -> None:
-        work = stream.workload
+        work = workload_of(stream)
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
         self.count = 0
@@ -160,7 +161,7 @@ class Sampler:
 
     def _forget_ramp(self, now: tuple[Counters | None, ...]) -> None:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
-        if self.count == 0 and self._stream.workload.ramp_s and self._differ.ramping:
+        if self.count == 0 and workload_of(self._stream).ramp_s and self._differ.ramping:
             self._first = self._before = now
             if self._beside:
                 self._beside.restart()
@@ -181,7 +182,7 @@ def final_dump(ended: Ended, stream: Stream, place: Place) -> Dump:
 
 def _refuse_wrong_latency(dump: Dump, ended: Ended, stream: Stream) -> None:
     """The version of a fio that was exchanged since it was probed; usually refused before it starts."""
-    problem = completion_latency_problem(dump.version, stream.workload)
+    problem = completion_latency_problem(dump.version, workload_of(stream))
     if problem:
         raise _failed(ended, "option_refused", problem)
 
@@ -190,7 +191,7 @@ def _failure(ended: Ended, stream: Stream, place: Place, error: int) -> StreamFa
     words = ended.words or "no words"
     if gone := next(filter(is_gone, place.devices), ""):  # fio's own words would be "No space left on device"
         return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
-    if error == EOPNOTSUPP and stream.workload.uring.hipri:
+    if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
         return _failed(ended, "fio_error", f"fio met {errno_words(error)}: {words}")

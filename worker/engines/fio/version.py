@@ -2,7 +2,7 @@
 
 import re
 
-from worker.contract.workload import IoEngine, Workload
+from worker.contract.workload import FioWorkload, IoEngine
 
 
 def version_of(text: str) -> tuple[int, int]:
@@ -11,7 +11,7 @@ def version_of(text: str) -> tuple[int, int]:
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-def completion_latency_problem(version: str, work: Workload) -> str:
+def completion_latency_problem(version: str, work: FioWorkload) -> str:
     """Why this fio's completion latency must not be reported, "" if it may.
 
     With sqthread_poll it is the only latency there is. It was wrong before 3.34

@@ -14,7 +14,7 @@ import pytest
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
-from worker.contract.workload import MIB, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions, Workload
+from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
 from worker.engines import StreamFailed, missing_features, prefill, run_stream
 from worker.engines.fio import device
 from worker.engines.fio.version import version_of
@@ -22,6 +22,7 @@ from worker.engines.probe import capabilities, device_under, polls
 from worker.place import Place
 from worker.process import open_scope
 from worker.recipes import render
+from worker.recipes.fio import workload_of
 
 
 class Bench:
@@ -70,7 +71,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
 
 def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
     given: dict[str, Any] = {"pattern": Pattern.RANDREAD, "size_bytes": 8 * MIB, "runtime_s": 2, "iodepth": 4}
-    work = Workload(**(given | workload))
+    work = FioWorkload(**(given | workload))
     return Stream(number=3, target=TargetRef(id="t", kind=kind, path=path, stable_id="s"), workload=work)
 
 
@@ -94,7 +95,7 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
     assert 0.6 < read.ios / (read.ios + write.ios) < 0.8
     assert read.latency_min_ns <= read.latency_mean_ns <= read.latency_max_ns
     assert unpack(read.latency).total == read.ios
-    assert abs(read.ios - read.bytes // 4096) <= work.workload.depth  # in flight when the ramp ended
+    assert abs(read.ios - read.bytes // 4096) <= workload_of(work).depth  # in flight when the ramp ended
     assert bench.started[0].job_text == render(work).job_text
     assert result.fio_version.startswith("fio-")
     assert result.fio_json.startswith("{")
@@ -172,7 +173,7 @@ def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
     with pytest.raises(StreamFailed, match="hipri") as failure:
         bench.run(work)
     assert failure.value.code == "uring_feature_missing"
-    assert "hipri" in missing_features(work.workload, str(bench.data))[0]
+    assert "hipri" in missing_features(workload_of(work), str(bench.data))[0]
     assert not bench.started
 
 
@@ -191,12 +192,12 @@ def test_it_lets_no_file_grow(bench: Bench) -> None:
 
 
 def test_it_knows_what_this_host_can_run() -> None:
-    found = capabilities(settings=("scheduler",))
-    assert found.fio_version.startswith("fio-")
-    assert "psync" in found.engines
-    assert ("fixedbufs" in found.uring) == ("io_uring" in found.engines)
-    if version_of(found.fio_version) < (3, 34):
-        assert "sqthread_poll" not in found.uring  # it runs, but its latency is wrong: every such stream is refused
+    fio = capabilities(settings=("scheduler",)).engines["fio"]
+    assert fio.version.startswith("fio-")
+    assert "psync" in fio.features
+    assert ("fixedbufs" in fio.features) == ("io_uring" in fio.features)
+    if version_of(fio.version) < (3, 34):
+        assert "sqthread_poll" not in fio.features  # it runs, but its latency is wrong: every such stream is refused
 
 
 @pytest.fixture

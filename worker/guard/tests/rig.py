@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from worker import policy
-from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.policy import Policy
 
 MIB = 1024 * 1024
@@ -79,5 +79,5 @@ def stream(allowed: Policy, *, writes: bool = False, target: int = 0, size: int 
         target=TargetRef(
             id=entry.id, kind=TargetKind(entry.kind), path=entry.path, stable_id=entry.stable_id, serial=entry.serial
         ),
-        workload=Workload(pattern=pattern, size_bytes=size, files=files, runtime_s=1),
+        workload=FioWorkload(pattern=pattern, size_bytes=size, files=files, runtime_s=1),
     )

@@ -3,7 +3,7 @@
 import pytest
 
 from worker.contract.orders import Arming
-from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.guard import GuardRefused, serials_in_time, writes
 
 ARMING = Arming(serials=("SN1",), by="olga", until=1000.0)
@@ -11,7 +11,7 @@ ARMING = Arming(serials=("SN1",), by="olga", until=1000.0)
 
 def stream(kind: TargetKind, pattern: Pattern) -> Stream:
     target = TargetRef(id="x", kind=kind, path="/dev/x", stable_id="wwn-1")
-    return Stream(number=0, target=target, workload=Workload(pattern=pattern, runtime_s=1, size_bytes=4096))
+    return Stream(number=0, target=target, workload=FioWorkload(pattern=pattern, runtime_s=1, size_bytes=4096))
 
 
 def test_the_serials_hold_until_the_arming_expires() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from worker import inventory
 from worker.contract.base import encode
-from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.guard.tests import rig
 from worker.inventory.geometry import geometry
 from worker.inventory.signature import read_signature
@@ -46,7 +46,7 @@ def test_it_observes_device_and_file_system_under_a_stream(tmp_path: Path) -> No
     stream = Stream(
         number=3,
         target=TargetRef(id="d", kind=TargetKind.DIRECTORY, path=str(tmp_path), stable_id="dir:x"),
-        workload=Workload(pattern=Pattern.READ, runtime_s=1),
+        workload=FioWorkload(pattern=Pattern.READ, runtime_s=1),
     )
     with rig.loop(rig.sparse(tmp_path / "disk.img")) as device, rig.mounted(device, tmp_path / "point") as point:
         name, fd = Path(device).name, os.open(point, os.O_RDONLY)

@@ -16,7 +16,7 @@ import pytest
 from worker import layouts, policy
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
 from worker.contract.orders import Arming, LayoutWish, TrialOrder
-from worker.contract.workload import IoEngine, Pattern, Stream, TargetRef, Workload
+from worker.contract.workload import FioWorkload, IoEngine, Pattern, Stream, TargetRef
 from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
 from worker.files import CompleteFiles
@@ -197,7 +197,7 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
 
     def run(armed: tuple[str, ...]) -> tuple[Outcome, str, list[Item]]:
         now, items = time.time(), list[Item]()
-        workload = Workload(pattern=Pattern.RANDWRITE, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
+        workload = FioWorkload(pattern=Pattern.RANDWRITE, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
         order = TrialOrder(
             host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run="r1", trial="t",
             streams=(Stream(number=0, target=ref("shelf"), workload=workload),),

@@ -11,6 +11,7 @@ from worker.contract.workload import (
     MIB,
     BlockShare,
     Buffers,
+    FioWorkload,
     IoEngine,
     Pattern,
     Stream,
@@ -19,10 +20,9 @@ from worker.contract.workload import (
     TargetKind,
     TargetRef,
     UringOptions,
-    Workload,
 )
 from worker.recipes import RecipeError, path_problem, render, render_prefill, workload_problems
-from worker.recipes.fio_options import ALLOWED, OptionRefused
+from worker.recipes.fio.options import ALLOWED, OptionRefused
 
 
 def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workload: Any) -> Stream:
@@ -30,7 +30,7 @@ def stream(kind: TargetKind = TargetKind.DIRECTORY, path: str = "/data", **workl
     return Stream(
         number=0,
         target=TargetRef(id="t", kind=kind, path=path, stable_id="s"),
-        workload=Workload(**given),
+        workload=FioWorkload(**given),
     )
 
 

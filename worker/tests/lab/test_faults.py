@@ -14,7 +14,7 @@ import pytest
 
 from worker.contract.items import Finished, Item, KernelLog, Outcome, Sample, StreamStarted
 from worker.contract.orders import TrialOrder
-from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.contract.workload import FioWorkload, Pattern, Stream, TargetKind, TargetRef
 from worker.control import Control
 from worker.files import CompleteFiles
 from worker.guard.tests import rig
@@ -40,7 +40,7 @@ class Lab:
         target = TargetRef(
             id=entry.id, kind=TargetKind.BLOCK, path=entry.path, stable_id=entry.stable_id or "", serial=SERIAL
         )
-        work = Workload(pattern=Pattern.RANDREAD, runtime_s=runtime_s, iodepth=4, prefill=False)
+        work = FioWorkload(pattern=Pattern.RANDREAD, runtime_s=runtime_s, iodepth=4, prefill=False)
         now = time.time()
         return TrialOrder(
             host="lab", attempt="a1", issued_at=now, expires_at=now + 600, run="r1", trial="t1",

@@ -2,31 +2,31 @@
 
 from collections.abc import Iterator
 
-from worker.contract.workload import CpusPolicy, IoEngine, SyncDepth, TargetKind, Workload
+from worker.contract.workload import CpusPolicy, FioWorkload, IoEngine, SyncDepth, TargetKind
 
 MAX_JOBS = 1024
 
 
-def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:
+def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
     """Everything that keeps the workload from running on a target of this kind; () if nothing does."""
     own = (problem for rule in RULES for problem in rule(workload))
     with_target = (problem for rule in TARGET_RULES for problem in rule(workload, kind))
     return (*own, *with_target)
 
 
-def parts_of(work: Workload) -> int:
+def parts_of(work: FioWorkload) -> int:
     """Into how many parts each file or device is shared out: one a job for sequential patterns, else all use all."""
     return 1 if work.pattern.random else work.threads
 
 
-def _mix(work: Workload) -> Iterator[str]:
+def _mix(work: FioWorkload) -> Iterator[str]:
     if work.pattern.mixed and work.read_percent is None:
         yield f"pattern {work.pattern} needs read_percent"
     if not work.pattern.mixed and work.read_percent is not None:
         yield f"read_percent is for mixed patterns, not for {work.pattern}: leave it out"
 
 
-def _stop(work: Workload) -> Iterator[str]:
+def _stop(work: FioWorkload) -> Iterator[str]:
     if work.runtime_s is None and work.amount_bytes is None:
         yield "nothing ends it: give a runtime or an amount"
     if work.runtime_s is not None and work.amount_bytes is not None:
@@ -35,7 +35,7 @@ def _stop(work: Workload) -> Iterator[str]:
         yield "a ramp needs a runtime: with an amount, what the ramp moves would be missing from it"
 
 
-def _depth(work: Workload) -> Iterator[str]:
+def _depth(work: FioWorkload) -> Iterator[str]:
     if work.ioengine is IoEngine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
         yield (
             f"I/O engine psync has one I/O in flight a thread, depth {work.iodepth} cannot be: "
@@ -47,7 +47,7 @@ def _depth(work: Workload) -> Iterator[str]:
         yield f"{work.threads} threads are over the limit of {MAX_JOBS}"
 
 
-def _uring(work: Workload) -> Iterator[str]:
+def _uring(work: FioWorkload) -> Iterator[str]:
     wanted = work.uring.wanted()
     if wanted and work.ioengine is not IoEngine.IO_URING:
         yield f"{', '.join(wanted)} need I/O engine io_uring, not {work.ioengine}"
@@ -55,7 +55,7 @@ def _uring(work: Workload) -> Iterator[str]:
         yield "hipri polls the device and needs direct I/O"
 
 
-def _split(work: Workload) -> Iterator[str]:
+def _split(work: FioWorkload) -> Iterator[str]:
     total = sum(share.percent for share in work.block_split)
     if work.block_split and total != 100:
         yield f"the shares of block_split add up to {total} %, not 100 %"
@@ -64,7 +64,7 @@ def _split(work: Workload) -> Iterator[str]:
         yield "block_split names a block size twice"
 
 
-def _size(work: Workload, kind: TargetKind) -> Iterator[str]:
+def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     parts = parts_of(work)
     if work.size_bytes is None:
         if kind is TargetKind.DIRECTORY:
@@ -72,24 +72,24 @@ def _size(work: Workload, kind: TargetKind) -> Iterator[str]:
         elif parts > 100:
             yield f"{parts} sequential threads share out the target in parts of less than 1 %: give a size"
         return
-    block_bytes = max((share.block_bytes for share in work.block_split), default=work.block_bytes)
+    block_bytes = work.largest_io_bytes
     if work.size_bytes < block_bytes:
         yield f"size {work.size_bytes} is smaller than a block of {block_bytes} bytes"
     elif work.size_bytes < block_bytes * parts:
         yield f"size {work.size_bytes} gives {parts} sequential threads less than a block of {block_bytes} bytes each"
 
 
-def _files(work: Workload, kind: TargetKind) -> Iterator[str]:
+def _files(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     if work.files > 1 and kind is not TargetKind.DIRECTORY:
         yield f"{work.files} files need a directory target, this is a {kind}"
 
 
-def _seed(work: Workload) -> Iterator[str]:
+def _seed(work: FioWorkload) -> Iterator[str]:
     if work.seed == 0:
         yield "seed 0 makes fio give every job the same offsets: take another"
 
 
-def _placed(work: Workload) -> Iterator[str]:
+def _placed(work: FioWorkload) -> Iterator[str]:
     place = work.placement
     if place.cpus_policy is CpusPolicy.SPLIT and not place.cpus:
         yield "cpus_policy split needs cpus to share out"

@@ -1,0 +1,65 @@
+"""Workload of the file copy engine: files of a directory are copied inside it, once."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Meta
+
+from worker.contract.engine import MIB, Workload
+
+
+class CopyMethod(StrEnum):
+    BUFFERED = "buffered"  # read and write through the page cache
+    DIRECT = "direct"  # O_DIRECT on both files
+    KERNEL = "kernel"  # copy_file_range(2): the kernel copies, and may share blocks or offload
+    REFLINK = "reflink"  # FICLONE: the copy shares the blocks of the source; no data is moved
+
+
+class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
+    """Copies `files` files of `size_bytes` each. It ends when all are copied, and synced if `fsync`."""
+
+    method: CopyMethod = CopyMethod.BUFFERED
+    block_bytes: Annotated[int, Meta(ge=4096, le=64 * MIB, multiple_of=4096)] = MIB  # of each read and write
+    fsync: bool = True  # of each copy when it is complete; its time counts
+
+    @property
+    def direct(self) -> bool:
+        return self.method is CopyMethod.DIRECT
+
+    @property
+    def reads(self) -> bool:
+        return True
+
+    @property
+    def writes(self) -> bool:
+        return True
+
+    @property
+    def words(self) -> str:
+        return f"file copy ({self.method})"
+
+    @property
+    def write_share(self) -> float:
+        return 0.5
+
+    @property
+    def moved_bytes(self) -> int | None:
+        """A read and a write of every byte."""
+        return 2 * self.files * (self.size_bytes or 0)
+
+    @property
+    def time_s(self) -> int:
+        return 0
+
+    @property
+    def largest_io_bytes(self) -> int:
+        return self.block_bytes
+
+    @property
+    def space_bytes(self) -> int:
+        """Sources and copies."""
+        return 2 * self.files * (self.size_bytes or 0)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        return (self.method,)

@@ -1,0 +1,59 @@
+"""The file copy engine's recipe. Its program reads the job as JSON on standard input."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from worker.contract.workload import CopyWorkload, Stream, TargetKind
+from worker.recipes.base import Recipe
+from worker.recipes.names import scratch_names
+
+LABEL = "File copy"
+COMMAND = ("sweetspot-file-copy",)  # the worker starts `python -m worker.engines.file_copy.program`
+
+
+class CopyJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the program reads."""
+
+    sources: tuple[str, ...]
+    copies: tuple[str, ...]  # removed before and after
+    method: str
+    block_bytes: int
+    size_bytes: int  # of each file
+    fsync: bool
+
+
+def feature_words(feature: str) -> str:
+    return f"copy method {feature}"
+
+
+def problems(workload: CopyWorkload, kind: TargetKind) -> tuple[str, ...]:
+    return tuple(_problems(workload, kind))
+
+
+def _problems(work: CopyWorkload, kind: TargetKind) -> Iterator[str]:
+    if kind is not TargetKind.DIRECTORY:
+        yield f"file copy needs a directory target, this is a {kind}"
+    if work.size_bytes is None:
+        yield "file copy needs the size of its files"
+    elif work.direct and work.size_bytes % 4096:
+        yield f"direct copies need a size that is a multiple of 4 KiB, not {work.size_bytes} bytes"
+    if not work.prefill:
+        yield "file copy writes its source files first: leave prefill on"
+
+
+def render(stream: Stream) -> Recipe:
+    work = stream.workload
+    assert isinstance(work, CopyWorkload)
+    assert work.size_bytes is not None
+    sources = scratch_names(work)
+    job = CopyJob(
+        sources=sources,
+        copies=tuple(f"{name}.copy" for name in sources),
+        method=work.method,
+        block_bytes=work.block_bytes,
+        size_bytes=work.size_bytes,
+        fsync=work.fsync,
+    )
+    text = msgspec.json.format(msgspec.json.encode(job), indent=2).decode()
+    return Recipe(text + "\n", COMMAND, sources)

@@ -1,0 +1,14 @@
+"""The fio engine's recipe: what is wrong with a workload, and the exact job text."""
+
+from worker.contract.workload import IoEngine
+from worker.recipes.fio.job import render
+from worker.recipes.fio.problems import problems
+from worker.recipes.fio.text import workload_of
+
+LABEL = "fio"
+
+__all__ = ["LABEL", "feature_words", "problems", "render", "workload_of"]
+
+
+def feature_words(feature: str) -> str:
+    return f"I/O engine {feature}" if feature in tuple(IoEngine) else f"io_uring option {feature}"

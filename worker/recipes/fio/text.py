@@ -1,0 +1,47 @@
+"""fio job text: options, the command that reads them, and the words that jobs share."""
+
+from worker.contract.workload import Buffers, FioWorkload, Stream, TargetKind, Workload
+from worker.recipes.names import fio_filename, target_names
+
+# The job text goes to fio's standard input (`-`), so no file has to be written or removed.
+COMMAND = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
+
+Options = list[tuple[str, str]]
+
+
+def workload_of(stream: Stream) -> FioWorkload:
+    assert isinstance(stream.workload, FioWorkload)
+    return stream.workload
+
+
+def job_text(section: str, options: Options) -> str:
+    return "\n".join([f"[{section}]", *(f"{name}={value}" for name, value in options)]) + "\n"
+
+
+def flag(on: bool) -> str:
+    return "1" if on else "0"
+
+
+def filename(stream: Stream) -> Options:
+    """What fio opens. A mistyped /dev name must not become a file."""
+    names = ":".join(fio_filename(name) for name in target_names(stream))
+    own_files = stream.target.kind is TargetKind.DIRECTORY
+    return [("filename", names)] if own_files else [("filename", names), ("allow_file_create", "0")]
+
+
+def file_names(stream: Stream) -> tuple[str, ...]:
+    """Relative names that a directory target needs; () for other kinds."""
+    return target_names(stream) if stream.target.kind is TargetKind.DIRECTORY else ()
+
+
+def content(work: Workload) -> Options:
+    """Incompressible data is a random buffer whose blocks scramble_buffers makes different; refilling costs CPU."""
+    return [_CONTENT[work.buffers]]
+
+
+_CONTENT = {
+    Buffers.INCOMPRESSIBLE: ("scramble_buffers", "1"),
+    Buffers.REFILLED: ("refill_buffers", "1"),
+    Buffers.REPEATED: ("scramble_buffers", "0"),
+    Buffers.ZEROES: ("zero_buffers", "1"),
+}

@@ -1,0 +1,39 @@
+"""Writing the files of a directory target before they are measured. fio does it for every engine."""
+
+import math
+
+from worker.contract.workload import MIB, FioWorkload, IoEngine, Stream, TargetKind, Workload
+from worker.recipes.base import Recipe
+from worker.recipes.fio.text import COMMAND, content, file_names, filename, flag, job_text
+from worker.recipes.names import fio_size
+
+DEPTH = 16
+
+
+def render_prefill(stream: Stream) -> Recipe | None:
+    """The job that writes every file of a directory target once, whole; None when nothing is to be written first.
+
+    Devices and single files are never prefilled: a stream that only reads must not overwrite them.
+    """
+    work = stream.workload
+    if stream.target.kind is not TargetKind.DIRECTORY or not work.prefill:
+        return None
+    size_bytes = work.size_bytes or 0
+    ioengine = _ioengine(work)
+    options = [
+        *filename(stream),
+        ("size", fio_size(size_bytes * work.files)),
+        ("rw", "write"),
+        ("bs", fio_size(math.gcd(size_bytes, MIB))),  # divides the size, so that no tail stays unwritten
+        ("ioengine", ioengine.value),
+        ("iodepth", str(DEPTH if ioengine.asynchronous else 1)),
+        ("direct", flag(work.direct)),
+        ("end_fsync", "1"),
+        *content(work),
+        ("group_reporting", "1"),
+    ]
+    return Recipe(job_text("prefill", options), COMMAND, file_names(stream))
+
+
+def _ioengine(work: Workload) -> IoEngine:
+    return work.ioengine if isinstance(work, FioWorkload) else IoEngine.PSYNC
