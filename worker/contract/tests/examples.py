@@ -3,6 +3,7 @@
 from msgspec import structs
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
+from worker.contract.file_copy import CopyMethod
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply, Problem, TokenReply, TokenRequest
 from worker.contract.histogram import Histogram
 from worker.contract.inventory import (
@@ -62,7 +63,7 @@ from worker.contract.orders import (
 from worker.contract.packing import pack
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.contract.reports import AttemptReply, Batch, LogLevel, LogLine, Refusal, Report, ReportReply, WorkerLog
-from worker.contract.workload import BlockShare, FioWorkload, Pattern, Stream, TargetKind, TargetRef
+from worker.contract.workload import BlockShare, CopyWorkload, FioWorkload, Pattern, Stream, TargetKind, TargetRef
 
 HOST = "0e4ad8a6-5b4c-4c0e-9a54-0f3f1b6f6c11"
 ATTEMPT = "6a0f3f0e-94cf-4f46-9a3d-6d7c3f0b8a01"
@@ -79,6 +80,7 @@ DRIVE = TargetRef(
 )
 STREAM = Stream(number=0, target=DRIVE, workload=FioWorkload(pattern=Pattern.RANDREAD, iodepth=32, runtime_s=60))
 
+COPY = CopyWorkload(size_bytes=1024**3, files=4, method=CopyMethod.DIRECT)
 SPLIT = FioWorkload(
     pattern=Pattern.RANDRW,
     read_percent=70,
