@@ -62,7 +62,9 @@ def test_it_leaves_no_field_out_of_the_example_of(kind: type[Message]) -> None:
 def test_its_examples_have_every_part_of_every_message() -> None:
     """Where a struct is in no example, neither are its fields."""
     shown = {part for message in MESSAGES for part in parts(message)} | {Report, Envelope, Batch}
-    assert [kind.__name__ for kind in kinds(Message) if kind.__struct_fields__ and kind not in {*shown, Order, Workload}] == []
+    assert [
+        kind.__name__ for kind in kinds(Message) if kind.__struct_fields__ and kind not in {*shown, Order, Workload}
+    ] == []
 
 
 def kinds(of: type[Message]) -> set[type[Message]]:
