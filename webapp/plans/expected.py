@@ -10,6 +10,7 @@ exact, as in the bound.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from webapp.plans.engines import DEFAULT_ENGINE, ENGINE
 from webapp.plans.estimate import prefilled, written_by
 from webapp.plans.expand import Expansion
 from webapp.plans.values import Value
@@ -82,6 +83,7 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
 
 
 def _kind(point: Point) -> Kind:
-    """`read_percent` is only in points of mixes, `layout` only in those that name one."""
-    pattern = Pattern(str(point["pattern"]))
-    return pattern.random, point.get("read_percent"), point.get("direct"), point.get("layout")
+    """`read_percent` is only in points of mixes, `layout` only in those that name one; `pattern` in those of fio."""
+    pattern = point.get("pattern")
+    random = pattern is not None and Pattern(str(pattern)).random
+    return point.get(ENGINE, DEFAULT_ENGINE), random, point.get("read_percent"), point.get("direct"), point.get("layout")

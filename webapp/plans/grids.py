@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from webapp.plans import levels
 from webapp.plans.document import Order, Part, PlanDocument
+from webapp.plans.engines import DEFAULT_ENGINE, ENGINE, ENGINES
 from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, closest
 from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
@@ -38,27 +39,49 @@ class PartGrid:
 
     @property
     def count(self) -> int:
-        """Points: the share of reads multiplies only patterns that mix."""
+        """Points, at most: the share of reads multiplies only patterns that mix."""
         if self.found:
             return 0
+        patterns, shares = self.levels.get("pattern", ()), len(self.levels.get("read_percent", ()))
+        if not patterns:
+            return math.prod(map(len, self.levels.values()))
         others = math.prod(
             len(values) for name, values in self.levels.items() if name not in ("pattern", "read_percent")
         )
-        mixed = sum(Pattern(str(value)).mixed for value in self.levels["pattern"])
-        shares = len(self.levels.get("read_percent", ()))
-        return others * (mixed * shares + len(self.levels["pattern"]) - mixed)
+        mixed = sum(Pattern(str(value)).mixed for value in patterns)
+        return others * (mixed * shares + len(patterns) - mixed)
 
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
     """Factor name -> levels as typed; what the part says wins, also over the alternative of what it says."""
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
-    return {name: text for name, text in document.common.items() if name not in overruled} | part.factors
+    others = _of_other_engines(engine_name(document.common | part.factors))
+    common = {name: text for name, text in document.common.items() if name not in overruled | others}
+    return common | part.factors
+
+
+def engine_name(texts: Mapping[str, str]) -> str:
+    """The engine that a part names; the default one where it names none, or none that there is."""
+    name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
+    return name if name in ENGINES else DEFAULT_ENGINE
+
+
+def _of_other_engines(name: str) -> set[str]:
+    """Factors that only other engines have."""
+    own = {factor.name for factor in ENGINES[name].FACTORS}
+    return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
 
 
 def part_grid(document: PlanDocument, part: Part) -> PartGrid:
     texts = factor_texts(document, part)
     parsed, problems = parsed_levels(texts)
-    problems += _contradictions(texts) + _pooled(texts) + _missing(parsed, texts) + _unknown_kinds(part)
+    problems += (
+        _engine_problems(texts)
+        + _contradictions(texts)
+        + _pooled(texts)
+        + _missing(parsed, texts)
+        + _unknown_kinds(part)
+    )
     sequence = document.sequence if document.order is Order.LISTED else ()
     levels = {} if problems else with_defaults(parsed, drop_caches=document.drop_caches, sequence=sequence)
     return PartGrid(part, levels, tuple(problems), kinds_of(part, texts))
@@ -89,6 +112,17 @@ def _no_such_factor(name: str) -> str:
     return f"there is no factor `{name}`.{f' Did you mean `{meant}`?' if meant else ''}"
 
 
+def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
+    if len(texts.get(ENGINE, "").split(",")) > 1:
+        return [GridProblem(ENGINE, "a part has one engine; make a part for each.")]
+    name = engine_name(texts)
+    return [
+        GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; take it out.")
+        for factor in texts
+        if factor in _of_other_engines(name)
+    ]
+
+
 def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
     return [
         GridProblem(other, f"`{one}` and `{other}` exclude each other; take one of them out.")
@@ -105,8 +139,9 @@ def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:
-    if "pattern" not in texts:
-        return [GridProblem("", "it does not say which `pattern`, e.g. `randread, randwrite`.")]
+    required, example = ENGINES[engine_name(texts)].REQUIRED
+    if required not in texts:
+        return [GridProblem("", f"it does not say which `{required}`, {example}.")]
     mixed = any(Pattern(str(value)).mixed for value in parsed.get("pattern", ()))
     if "read_percent" in texts and "pattern" in parsed and not mixed:
         return [

@@ -13,28 +13,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
+from webapp.plans.engines import DEFAULT_ENGINE, ENGINE, ENGINES, engine_of
 from webapp.plans.factors import ALTERNATIVES, AT_ONCE, FACTORS, FactorKind, by_cost
 from webapp.plans.setting_rows import scheduler_needed
-from webapp.plans.values import BlockSplit, LayoutLine, Value
+from webapp.plans.values import LayoutLine, Value
 from worker.contract.layouts import Layout, Maker
-from worker.contract.workload import BlockShare, FioWorkload, Pattern, Placement
+from worker.contract.workload import AnyWorkload
 
 Point = dict[str, Value]
 Grid = Mapping[str, tuple[Value, ...]]
 
-URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
-# Where a factor is called otherwise in the contract.
-_FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
-    "ramp": "ramp_s"
-}
-PLACEMENT = Placement.__struct_fields__
-_ELSEWHERE = {*URING, *PLACEMENT, "block_split", "drop_caches"}
-# Looked up for every point: factors whose value goes into the workload as it is, and those that are settings.
-_PLAIN = {
-    name: _FIELDS.get(name, name)
-    for name, factor in FACTORS.items()
-    if factor.kind is FactorKind.WORKLOAD and name not in _ELSEWHERE
-}
 _SETTINGS = frozenset(name for name, factor in FACTORS.items() if factor.kind is FactorKind.SETTING)
 _OF_A_SCHEDULER = {name: needed for name in FACTORS if (needed := scheduler_needed(name))}
 
@@ -46,12 +34,14 @@ def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()
     """
     replaced = {default for default, instead in ALTERNATIVES if instead in grid}
     optional = {instead for _, instead in ALTERNATIVES}
+    name_of_engine = grid.get(ENGINE, (DEFAULT_ENGINE,))[0]
+    engine = ENGINES[str(name_of_engine)]
     defaults: dict[str, tuple[Value, ...]] = {
-        name: (drop_caches if name == "drop_caches" else factor.default,)
-        for name, factor in FACTORS.items()
-        if factor.kind is FactorKind.WORKLOAD and name not in replaced | optional | {"pattern"}
+        factor.name: (drop_caches if factor.name == "drop_caches" else factor.default,)
+        for factor in engine.FACTORS
+        if factor.kind is FactorKind.WORKLOAD and factor.name not in {*replaced, *optional, engine.REQUIRED[0]}
     }
-    full = defaults | dict(grid)
+    full = {ENGINE: (name_of_engine,)} | defaults | dict(grid)
     listed = [name for name in sequence if name in full]
     return {name: full[name] for name in dict.fromkeys([*listed, *by_cost(full)])}
 
@@ -69,12 +59,11 @@ def combinations(grid: Grid) -> Iterator[Point]:
 def applicable(point: Point) -> Point:
     """The point without what says nothing there.
 
-    That is the share of reads of a pattern that does not mix, and tunables of schedulers other than the point's.
+    That is what its engine says nothing of there, and tunables of schedulers other than the point's.
     """
     scheduler = point.get("scheduler")
     silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
-    if not Pattern(str(point["pattern"])).mixed:
-        silent.add("read_percent")
+    silent |= {*engine_of(point).silent(point)}
     return {name: value for name, value in point.items() if name not in silent}
 
 
@@ -95,22 +84,12 @@ def point_key(point: Mapping[str, Value]) -> str:
     return hashlib.sha256(msgspec.json.encode(dict(point), order="sorted")).hexdigest()
 
 
-def workload_of(point: Point, *, seed: int) -> FioWorkload:
+def workload_of(point: Point, *, seed: int) -> AnyWorkload:
     """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
 
-    `seed` is of fio's random offsets.
+    `seed` is of random offsets and data.
     """
-    fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
-    fields["uring"] = {name: point[name] for name in URING if name in point}
-    fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
-    fields["block_split"] = block_shares(point.get("block_split"))
-    return msgspec.convert(fields | {"seed": seed}, FioWorkload)
-
-
-def block_shares(value: Value) -> tuple[BlockShare, ...]:
-    """The parts of a stored block split."""
-    shares = BlockSplit().shares(value)
-    return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)
+    return engine_of(point).workload(point, seed=seed)
 
 
 def layout_of(point: Mapping[str, Value]) -> Layout | None:

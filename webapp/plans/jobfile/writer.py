@@ -14,11 +14,13 @@ from collections.abc import Iterator
 
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
+from webapp.plans.engines import DEFAULT_ENGINE as FIO
+from webapp.plans.engines import ENGINE, fio
 from webapp.plans.factors import FACTORS
 from webapp.plans.grids import part_grid
 from webapp.plans.jobfile.job import read_job
 from webapp.plans.jobfile.lines import Line, Section
-from webapp.plans.points import Point, combinations, with_defaults, workload_of
+from webapp.plans.points import Point, combinations, with_defaults
 from webapp.plans.problems import refuse_unsound
 from worker.contract.workload import Pattern
 
@@ -37,6 +39,9 @@ def write_job_file(document: PlanDocument) -> str:
     """Raises PlanRefused, or Refusal too_many_points."""
     refuse_unsound(document)
     grids = [part_grid(document, part) for part in document.parts]
+    others = [grid.part.name for grid in grids if grid.levels.get(ENGINE, (FIO,)) != (FIO,)]
+    if others:
+        raise Refusal("not_fio", f"A fio job file holds parts of fio only, not {', '.join(others)}: take the YAML.")
     if sum(grid.count for grid in grids) > MOST_POINTS:
         raise Refusal(
             "too_many_points", f"More than {MOST_POINTS:,} points are too many for a job file: take the YAML."
@@ -90,7 +95,7 @@ def _options(point: Point) -> Options:
 
 def _depth(point: Point) -> Options:
     """A thread for each unit of depth where that is what the engine would get."""
-    work = workload_of(point, seed=1)
+    work = fio.workload(point, seed=1)
     if work.ioengine.asynchronous:
         return [("iodepth", str(work.iodepth))]
     return [("numjobs", str(work.threads))] if work.threads != work.numjobs else []
@@ -107,7 +112,7 @@ def _end(point: Point) -> Options:
     if "runtime" in point:
         ramp: Options = [("ramp_time", f"{point['ramp']}s")] if point["ramp"] else []
         return [("runtime", f"{point['runtime']}s"), ("time_based", ""), *ramp]
-    amount, threads = int(point["amount"] or 0), workload_of(point, seed=1).threads
+    amount, threads = int(point["amount"] or 0), fio.workload(point, seed=1).threads
     return [("io_size", str(-(-amount // threads)))]
 
 

@@ -30,7 +30,7 @@ def test_a_point_carries_every_factor_that_applies_and_its_workload_says_the_sam
     made = expand(document(part(ioengine="psync", iodepth="8", sync_depth="threads")), [directory()], seed=1)
     trial = made.trials[0]
     assert trial.point == {
-        "pattern": "randread", "block_size": 4096, "ioengine": "psync", "numjobs": 1, "iodepth": 8,
+        "engine": "fio", "pattern": "randread", "block_size": 4096, "ioengine": "psync", "numjobs": 1, "iodepth": 8,
         "sync_depth": "threads", "direct": True, "sync": "none", "fsync_every": 0, "end_fsync": False,
         "size": 64 * 1024**2, "files": 1, "runtime": 3, "ramp": 0, "prefill": True, "buffers": "incompressible",
         "fixedbufs": False, "registerfiles": False, "hipri": False, "sqthread_poll": False, "nonvectored": False,

@@ -17,7 +17,7 @@ _OFTEN = {
 }
 _GROUPS = {
     FactorKind.WORKLOAD: "Workload",
-    FactorKind.PROCESS: "Processes of fio",
+    FactorKind.PROCESS: "Processes of the engine",
     FactorKind.TARGETS: "Several targets",
     FactorKind.LAYOUT: "Layout of a pool's drives",
     FactorKind.DRIVE: "Done to the drive first",

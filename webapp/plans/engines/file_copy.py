@@ -1,0 +1,49 @@
+"""File copy in a plan: its factors, and the workload of a point."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, SIZE
+from webapp.plans.factor import Factor
+from webapp.plans.values import Choice, Size, Switch, Value
+from worker.contract.file_copy import CopyMethod
+from worker.contract.workload import MIB, CopyWorkload
+
+LABEL = "File copy"
+REQUIRED = ("size", "e.g. `1G`")
+
+FACTORS = (
+    Factor(
+        "copy_method",
+        "Copy method",
+        Choice(tuple(CopyMethod)),
+        default=CopyMethod.BUFFERED.value,
+        help="through the page cache, with O_DIRECT, by copy_file_range in the kernel, or sharing blocks (FICLONE)",
+    ),
+    Factor("block_size", "Block size", Size(low=4096, high=64 * MIB, multiple=4096), unit="B", default=MIB),
+    Factor("copy_fsync", "fsync of copies", Switch(), default=True, help="each copy when it is complete; counted"),
+    SIZE,
+    FILES,
+    BUFFERS,
+    DROP_CACHES,
+)
+_FIELDS = {
+    "copy_method": "method",
+    "block_size": "block_bytes",
+    "copy_fsync": "fsync",
+    "size": "size_bytes",
+    "files": "files",
+    "buffers": "buffers",
+}
+
+
+def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
+    """Factors that say nothing at this point: the block size of a copy that moves no blocks."""
+    return ("block_size",) if point.get("copy_method") == CopyMethod.REFLINK.value else ()
+
+
+def workload(point: Mapping[str, Value], *, seed: int) -> CopyWorkload:
+    """Raises msgspec.ValidationError where the contract cannot say it."""
+    fields = {field: point[name] for name, field in _FIELDS.items() if name in point}
+    return msgspec.convert(fields | {"seed": seed}, CopyWorkload)

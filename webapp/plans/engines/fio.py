@@ -1,0 +1,117 @@
+"""fio in a plan: its factors, and the workload of a point."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from webapp.plans.engines.common import BUFFERS, DROP_CACHES, FILES, PREFILL, SIZE
+from webapp.plans.factor import Factor, FactorKind
+from webapp.plans.values import BlockSplit, Choice, Count, Duration, Size, Switch, Token, Value, Whole
+from worker.contract.workload import (
+    MIB,
+    BlockShare,
+    CpusPolicy,
+    FioWorkload,
+    IoEngine,
+    Pattern,
+    Placement,
+    Sync,
+    SyncDepth,
+)
+
+LABEL = "fio"
+REQUIRED = ("pattern", "e.g. `randread, randwrite`")
+
+FACTORS = (
+    Factor("pattern", "Pattern", Choice(tuple(Pattern)), help="fio's rw"),
+    Factor("read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="of a mixed pattern"),
+    Factor("block_size", "Block size", Size(high=16 * MIB), unit="B", default=4096),
+    Factor("block_split", "Block sizes", BlockSplit(), help="several at once, instead of one block size: 4k/60:8k/40"),
+    Factor("ioengine", "I/O engine", Choice(tuple(IoEngine)), default=IoEngine.IO_URING.value),
+    Factor("fixedbufs", "Fixed buffers", Switch(), default=False, help="io_uring: buffers registered once"),
+    Factor("registerfiles", "Registered files", Switch(), default=False, help="io_uring: files registered once"),
+    Factor("hipri", "Polled completions", Switch(), default=False, help="io_uring: needs poll queues of the device"),
+    Factor("sqthread_poll", "Submission thread", Switch(), default=False, help="io_uring: a kernel thread submits"),
+    Factor("nonvectored", "Non-vectored", Switch(), default=False, help="io_uring: read and write, not readv, writev"),
+    Factor("numjobs", "Jobs", Count(1, 1024), default=1, help="processes or threads, each with the queue depth"),
+    Factor("iodepth", "Queue depth", Count(1, 4096), default=1, help="of each job"),
+    Factor(
+        "sync_depth",
+        "Depth without a queue",
+        Choice(tuple(SyncDepth), {"refuse": "refused", "threads": "as threads"}),
+        default=SyncDepth.REFUSE.value,
+        help="what an engine without a queue does at depths above 1: refuse, or one thread for each unit of depth",
+    ),
+    Factor("direct", "Direct", Switch(), default=True, help="O_DIRECT: past the page cache"),
+    Factor("sync", "Open flags", Choice(tuple(Sync)), default=Sync.NONE.value, help="O_SYNC or O_DSYNC"),
+    Factor("fsync_every", "fsync every", Count(0, 2**31, " writes"), default=0, help="0 is never"),
+    Factor("end_fsync", "fsync at the end", Switch(), default=False),
+    SIZE,
+    FILES,
+    Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
+    Factor("amount", "Amount", Size(multiple=1), unit="B", help="moved by one trial over all jobs, instead of a time"),
+    Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="before measuring begins"),
+    PREFILL,
+    BUFFERS,
+    DROP_CACHES,
+    Factor("nice", "nice", Whole(-20, 19), kind=FactorKind.PROCESS, help="of fio's processes; below 0 takes root"),
+    Factor(
+        "ionice",
+        "I/O priority",
+        Token(pattern=r"none|idle|be/[0-7]|rt/[0-7]", example="`none`, `idle`, `be/4` or `rt/0`"),
+        kind=FactorKind.PROCESS,
+        help="class and level as ionice has them; bfq and mq-deadline look at it",
+    ),
+    Factor(
+        "cpus",
+        "CPUs",
+        Token(pattern=r"\d{1,5}(-\d{1,5})?(\+\d{1,5}(-\d{1,5})?)*", example="`0`, `0-3` or `0-3+8-11`"),
+        kind=FactorKind.PROCESS,
+        help="processors that fio may run on",
+    ),
+    Factor(
+        "cpus_policy",
+        "CPU sharing",
+        Choice(tuple(CpusPolicy)),
+        kind=FactorKind.PROCESS,
+        help="of `cpus`: every job on any of them, or split, one each",
+    ),
+    Factor("numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="of fio's processors and memory"),
+)
+
+URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
+# Where a factor is called otherwise in the contract.
+_FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
+    "ramp": "ramp_s"
+}
+PLACEMENT = Placement.__struct_fields__
+_ELSEWHERE = {*URING, *PLACEMENT, "block_split", "drop_caches"}
+# Looked up for every point: factors whose value goes into the workload as it is.
+_PLAIN = {
+    factor.name: _FIELDS.get(factor.name, factor.name)
+    for factor in FACTORS
+    if factor.kind is FactorKind.WORKLOAD and factor.name not in _ELSEWHERE
+}
+
+
+def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
+    """Factors that say nothing at this point: the share of reads of a pattern that does not mix."""
+    return () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
+
+
+def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
+    """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
+
+    `seed` is of fio's random offsets.
+    """
+    fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
+    fields["uring"] = {name: point[name] for name in URING if name in point}
+    fields["placement"] = {name: point[name] for name in PLACEMENT if name in point}
+    fields["block_split"] = block_shares(point.get("block_split"))
+    return msgspec.convert(fields | {"seed": seed}, FioWorkload)
+
+
+def block_shares(value: Value) -> tuple[BlockShare, ...]:
+    """The parts of a stored block split."""
+    shares = BlockSplit().shares(value)
+    return tuple(BlockShare(block_bytes=size, percent=percent) for size, percent in shares)
