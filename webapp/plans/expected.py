@@ -86,4 +86,5 @@ def _kind(point: Point) -> Kind:
     """`read_percent` is only in points of mixes, `layout` only in those that name one; `pattern` in those of fio."""
     pattern = point.get("pattern")
     random = pattern is not None and Pattern(str(pattern)).random
-    return point.get(ENGINE, DEFAULT_ENGINE), random, point.get("read_percent"), point.get("direct"), point.get("layout")
+    engine = point.get(ENGINE, DEFAULT_ENGINE)
+    return engine, random, point.get("read_percent"), point.get("direct"), point.get("layout")
