@@ -1,0 +1,219 @@
+"""The file copy engine's program: copies files of the current directory as the job on standard input says.
+
+It prints one JSON line for each second and one at its end. A line for a second in which nothing completed is printed
+too, so a drive that does not answer is seen while it does not.
+
+    {"event": "sample", "end_ms": 1000, "read": COUNTS, "write": COUNTS}
+    {"event": "end", "end_ms": 2345, "fsync_ms": 120, "usr_ms": …, "sys_ms": …, "read": COUNTS, "write": COUNTS}
+
+COUNTS: ios, bytes, sum_ns, sum2_ns2, min_ns, max_ns and `buckets`, pairs of a latency in ns and a count, as fio's json+
+has them. `end_ms` counts from the first read. Only the standard library is imported: it starts in milliseconds.
+"""
+
+import errno
+import fcntl
+import json
+import mmap
+import os
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import contextmanager, suppress
+from typing import Any
+
+FICLONE = 0x40049409  # linux/fs.h: _IOW(0x94, 9, int)
+SAMPLE_S = 1.0
+_BITS = 6  # fio, stat.h: FIO_IO_U_PLAT_BITS
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW
+
+Job = dict[str, Any]
+
+
+def bucket_ns(ns: int) -> int:
+    """Midpoint of fio's histogram bucket for a latency (fio, stat.c: plat_val_to_idx, plat_idx_to_val)."""
+    top = ns.bit_length() - 1
+    if top <= _BITS:
+        return ns
+    width = 1 << (top - _BITS)
+    return ns // width * width + width // 2
+
+
+class Counts:
+    """What one direction completed. Not safe for several threads: `Meter` locks."""
+
+    def __init__(self) -> None:
+        self.ios = self.bytes = self.sum_ns = self.sum2_ns2 = self.max_ns = 0
+        self.min_ns: int | None = None
+        self.buckets: dict[int, int] = {}
+
+    def add(self, moved: int, ns: int) -> None:
+        self.ios += 1
+        self.bytes += moved
+        self.sum_ns += ns
+        self.sum2_ns2 += ns * ns
+        self.max_ns = max(self.max_ns, ns)
+        self.min_ns = ns if self.min_ns is None else min(self.min_ns, ns)
+        bucket = bucket_ns(ns)
+        self.buckets[bucket] = self.buckets.get(bucket, 0) + 1
+
+    def plain(self) -> dict[str, Any]:
+        return {**vars(self), "buckets": sorted(self.buckets.items())}
+
+
+class Meter:
+    """Counts of the running second and of the whole copy."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._second = {"read": Counts(), "write": Counts()}
+        self._whole = {"read": Counts(), "write": Counts()}
+        self._began = time.monotonic_ns()
+
+    def add(self, direction: str, moved: int, ns: int) -> None:
+        with self._lock:
+            self._second[direction].add(moved, ns)
+            self._whole[direction].add(moved, ns)
+
+    def timed(self, direction: str, call: Callable[[], int]) -> int:
+        began = time.monotonic_ns()
+        moved = call()
+        self.add(direction, moved, time.monotonic_ns() - began)
+        return moved
+
+    def end_ms(self) -> int:
+        return (time.monotonic_ns() - self._began) // 1_000_000
+
+    def say_sample(self, end_ms: int) -> None:
+        with self._lock:
+            second, self._second = self._second, {"read": Counts(), "write": Counts()}
+            _say("sample", end_ms=end_ms, **{name: counts.plain() for name, counts in second.items()})
+
+    def say_end(self, **more: int) -> None:
+        with self._lock:
+            _say("end", **more, **{name: counts.plain() for name, counts in self._whole.items()})
+
+
+def _say(event: str, **fields: Any) -> None:
+    sys.stdout.write(json.dumps({"event": event, **fields}, separators=(",", ":")) + "\n")
+    sys.stdout.flush()
+
+
+@contextmanager
+def _opened(name: str, flags: int) -> Any:
+    fd = os.open(name, flags | _FLAGS, 0o600)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def copy_file(job: Job, source: str, copy: str, meter: Meter) -> int:
+    """Copy one file; nanoseconds that its fsync took."""
+    direct = os.O_DIRECT if job["method"] == "direct" else 0
+    new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with _opened(source, os.O_RDONLY | direct) as read, _opened(copy, new | direct) as write:
+        _METHODS[job["method"]](job, read, write, meter)
+        began = time.monotonic_ns()
+        if job["fsync"]:
+            os.fsync(write)
+        return time.monotonic_ns() - began
+
+
+def _by_blocks(job: Job, read: int, write: int, meter: Meter) -> None:
+    with mmap.mmap(-1, job["block_bytes"]) as memory, memoryview(memory) as buffer:  # aligned, for O_DIRECT
+        left = job["size_bytes"]
+        while left:
+            wanted = min(left, job["block_bytes"])
+            with buffer[:wanted] as part:
+                got = meter.timed("read", lambda part=part: os.readv(read, [part]))
+            if got == 0:
+                raise OSError(errno.EIO, "the source file is shorter than it was")
+            written = 0
+            while written < got:
+                with buffer[written:got] as part:
+                    written += meter.timed("write", lambda part=part: os.writev(write, [part]))
+            left -= got
+
+
+def _in_kernel(job: Job, read: int, write: int, meter: Meter) -> None:
+    """One call reads and writes: it counts as one of each, with the same latency."""
+    left = job["size_bytes"]
+    while left:
+        began = time.monotonic_ns()
+        moved = os.copy_file_range(read, write, min(left, job["block_bytes"]))
+        if moved == 0:
+            raise OSError(errno.EIO, "the source file is shorter than it was")
+        took = time.monotonic_ns() - began
+        meter.add("read", moved, took)
+        meter.add("write", moved, took)
+        left -= moved
+
+
+def _by_reflink(job: Job, read: int, write: int, meter: Meter) -> None:
+    """One call a file. Its bytes are those of the file, though none are moved."""
+    began = time.monotonic_ns()
+    fcntl.ioctl(write, FICLONE, read)
+    meter.add("write", job["size_bytes"], time.monotonic_ns() - began)
+
+
+_METHODS: dict[str, Callable[[Job, int, int, Meter], None]] = {
+    "buffered": _by_blocks,
+    "direct": _by_blocks,
+    "kernel": _in_kernel,
+    "reflink": _by_reflink,
+}
+
+
+def remove(names: list[str]) -> None:
+    for name in names:
+        with suppress(FileNotFoundError):
+            os.unlink(name)
+
+
+def _tick(meter: Meter, stop: threading.Event) -> None:
+    due = time.monotonic() + SAMPLE_S
+    while not stop.wait(max(0.0, due - time.monotonic())):
+        meter.say_sample(meter.end_ms())
+        due += SAMPLE_S
+
+
+def run(job: Job) -> None:
+    """Copy all files and say what was measured. Raises OSError; the copies are removed either way."""
+    remove(job["copies"])
+    stop, meter = threading.Event(), Meter()
+    ticker = threading.Thread(target=_tick, args=(meter, stop), daemon=True)
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    ticker.start()
+    try:
+        fsync_ns = sum(
+            copy_file(job, source, copy, meter) for source, copy in zip(job["sources"], job["copies"], strict=True)
+        )
+        end_ms = meter.end_ms()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    finally:
+        stop.set()
+        ticker.join()
+        remove(job["copies"])
+    meter.say_sample(end_ms)
+    meter.say_end(
+        end_ms=end_ms,
+        fsync_ms=fsync_ns // 1_000_000,
+        usr_ms=round(1000 * (after.ru_utime - before.ru_utime)),
+        sys_ms=round(1000 * (after.ru_stime - before.ru_stime)),
+    )
+
+
+def main() -> int:
+    job = json.load(sys.stdin)
+    try:
+        run(job)
+    except OSError as error:
+        sys.stderr.write(f"{error.filename or job['method']}: {error.strerror} (errno {error.errno})\n")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
