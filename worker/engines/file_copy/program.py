@@ -21,6 +21,8 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 FICLONE = 0x40049409  # linux/fs.h: _IOW(0x94, 9, int)
@@ -127,13 +129,13 @@ def _by_blocks(job: Job, read: int, write: int, meter: Meter) -> None:
         while left:
             wanted = min(left, job["block_bytes"])
             with buffer[:wanted] as part:
-                got = meter.timed("read", lambda part=part: os.readv(read, [part]))
+                got = meter.timed("read", partial(os.readv, read, [part]))
             if got == 0:
                 raise OSError(errno.EIO, "the source file is shorter than it was")
             written = 0
             while written < got:
                 with buffer[written:got] as part:
-                    written += meter.timed("write", lambda part=part: os.writev(write, [part]))
+                    written += meter.timed("write", partial(os.writev, write, [part]))
             left -= got
 
 
@@ -169,7 +171,7 @@ _METHODS: dict[str, Callable[[Job, int, int, Meter], None]] = {
 def remove(names: list[str]) -> None:
     for name in names:
         with suppress(FileNotFoundError):
-            os.unlink(name)
+            Path(name).unlink()
 
 
 def _tick(meter: Meter, stop: threading.Event) -> None:
