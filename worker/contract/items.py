@@ -142,11 +142,28 @@ class Sensor(Message, frozen=True, kw_only=True):
     name: Label
 
 
+class Unit(StrEnum):
+    SECONDS = "s"
+    BYTES_PER_S = "B/s"
+    PER_S = "1/s"
+    COUNT = ""
+
+
+class Metric(Message, frozen=True, kw_only=True):
+    """A figure that an engine measures besides those that all have; its name is a key of `StreamResult.metrics`."""
+
+    name: Name
+    label: Label
+    unit: Unit
+    lower_is_better: bool = False
+
+
 class StreamStarted(Message, tag="stream_started", frozen=True, kw_only=True):
     at: float
     stream: StreamNumber
     job_text: LongText
     command: tuple[Text, ...]
+    metrics: Annotated[tuple[Metric, ...], Meta(max_length=20)] = ()  # that its result will have
     sensors: Annotated[tuple[Sensor, ...], Meta(max_length=MOST_SENSORS)] = ()  # of the attempt, with its first stream
     kernel_log: bool = False  # whether the kernel's log is read during the attempt
 
@@ -237,6 +254,7 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     sys_cpu_percent: Number
     device: DeviceSample | None = None  # over the whole stream
     samples: Count = 0  # how many were sent, so a gap would be seen
+    metrics: dict[Name, Number] = {}  # of the whole stream, by the names of its start
 
 
 class Finished(Message, tag="finished", frozen=True, kw_only=True):

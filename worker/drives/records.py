@@ -9,7 +9,7 @@ import msgspec
 from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Stream, TargetKind, Workload
 from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
-from worker.engines.fio.device import read_counters
+from worker.engines.device import read_counters
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
 from worker.open_target import OpenTarget

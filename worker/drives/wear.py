@@ -18,7 +18,7 @@ import msgspec
 
 from worker.contract.inventory import DriveHealth
 from worker.contract.items import DriveReading, ReadingMoment
-from worker.engines.fio.device import SECTOR_BYTES, read_counters
+from worker.engines.device import SECTOR_BYTES, read_counters
 from worker.inventory import health, sysfs
 from worker.inventory.sysfs import SYS
 from worker.journal import current_boot_id

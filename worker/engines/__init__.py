@@ -1,8 +1,63 @@
-"""Engines run the streams. There is one, fio; `run_stream` and `prefill` are its whole interface."""
+"""Engines run streams. Each is a package here with `offer` and `run_stream`, and a line in `ENGINES`."""
 
+import os
+import threading
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from worker.contract.inventory import Capabilities, EngineOffer
+from worker.contract.items import Sample, StreamResult, StreamStarted
+from worker.contract.workload import CopyWorkload, FioWorkload, Stream, Workload
+from worker.engines import file_copy, fio
 from worker.engines.errors import StreamFailed
-from worker.engines.fio.prefill import prefill
-from worker.engines.fio.stream import run_stream
-from worker.engines.probe import capabilities, missing_features
+from worker.engines.prefill import prefill
+from worker.engines.sampling import Telemetry
+from worker.open_target import OpenTarget
+from worker.process import Scope, isolation
 
-__all__ = ["StreamFailed", "capabilities", "missing_features", "prefill", "run_stream"]
+__all__ = ["ENGINES", "Engine", "StreamFailed", "capabilities", "engine_of", "prefill"]
+
+
+class Engine(Protocol):
+    """A package of `engines`."""
+
+    def offer(self) -> EngineOffer | None:
+        """What works on this host, found by trying it; None if the engine does not."""
+        ...
+
+    def run_stream(
+        self,
+        stream: Stream,
+        open_target: OpenTarget,
+        *,
+        scope: Scope,
+        cancelled: threading.Event,
+        silence_limit_s: float,
+        total_limit_s: float,
+        on_started: Callable[[StreamStarted], None],
+        on_sample: Callable[[Sample], None],
+        telemetry: Telemetry | None = None,
+    ) -> StreamResult:
+        """Run the stream's job on its target. Raises StreamFailed; then nothing of it is left running.
+
+        `telemetry` is read at the same moments as the device's counters.
+        """
+        ...
+
+
+ENGINES: Mapping[type[Workload], Engine] = {FioWorkload: fio, CopyWorkload: file_copy}
+
+
+def engine_of(stream: Stream) -> Engine:
+    return ENGINES[type(stream.workload)]
+
+
+def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
+    """Everything a plan may ask of this host. The first call takes about a second."""
+    offers = {str(kind.__struct_config__.tag): engine.offer() for kind, engine in ENGINES.items()}
+    return Capabilities(
+        engines={name: offer for name, offer in offers.items() if offer},
+        settings=settings,
+        as_root=os.geteuid() == 0,
+        isolation=isolation(),
+    )

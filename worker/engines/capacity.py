@@ -3,8 +3,8 @@
 import os
 
 from worker.contract.workload import Stream, TargetKind
+from worker.engines.device import SECTOR_BYTES, SYS_BLOCK
 from worker.engines.errors import StreamFailed
-from worker.engines.fio.device import SECTOR_BYTES, SYS_BLOCK
 from worker.open_target import OpenTarget
 
 

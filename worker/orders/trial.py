@@ -221,7 +221,7 @@ class Trial:
                 self._tell_kernel_log()
 
         with self._scope(str(stream.number)) as scope:
-            return engines.run_stream(
+            return engines.engine_of(stream).run_stream(
                 stream,
                 open_target,
                 scope=scope,

@@ -5,7 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from worker.contract.items import Sensor, SensorKind
-from worker.engines.fio.device import Counters, counters_in, sample_between
+from worker.engines.device import Counters, counters_in, sample_between
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
 from worker.telemetry.source import OpenFile, opened, short

@@ -1,1 +1,6 @@
-"""fio as a child process: `output` reads it, `difference` makes samples, `watch` limits it, `stream` runs it."""
+"""The fio engine: `output` reads fio, `difference` makes samples, `watch` limits it, `stream` runs it."""
+
+from worker.engines.fio.probe import offer
+from worker.engines.fio.stream import run_stream
+
+__all__ = ["offer", "run_stream"]

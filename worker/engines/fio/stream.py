@@ -8,36 +8,25 @@ is either what a run with a runtime holds back for it, or a short rest.
 import threading
 import time
 from collections.abc import Callable
-from typing import Protocol
 
-from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
+from worker.contract.items import LatencyKind, Sample, StreamResult, StreamStarted
 from worker.contract.workload import IoEngine, Stream
 from worker.engines.capacity import check_capacity
+from worker.engines.device import is_gone
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
-from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.output import Dump
+from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import Ended, StreamLimits, watch
-from worker.engines.probe import check_features
+from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
 from worker.open_target import OpenTarget
 from worker.process import Scope
-from worker.recipes import Recipe, RecipeError, opening, render
+from worker.recipes import render
 from worker.recipes.fio import workload_of
 
 STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
-
-
-class Telemetry(Protocol):
-    """What else is read for every sample: values in the order of the sensors."""
-
-    sensors: tuple[Sensor, ...]
-    kernel_log: bool
-
-    def restart(self) -> None: ...
-
-    def take(self) -> tuple[float | None, ...]: ...
 
 
 def run_stream(
@@ -63,13 +52,14 @@ def run_stream(
     child = scope.spawn(
         recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
     )
-    on_started(_stream_started(started_at, stream, recipe, telemetry))
-    sampler = Sampler(stream, open_target.devices, on_sample, telemetry)
-    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), sampler.take)
+    on_started(stream_started(started_at, stream, recipe, telemetry))
+    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
+    dumps = DumpSampler(stream, sampler)
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), dumps.take)
     ended_at = time.time()
     final = final_dump(ended, stream, open_target)
     _refuse_wrong_latency(final, ended, stream)
-    sampler.finish(final)
+    dumps.finish(final)
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
@@ -78,7 +68,7 @@ def run_stream(
         exit_code=ended.exit_code,
         fio_json=final.text,
         stderr=ended.stderr[-STDERR_KEPT:],
-        directions=results_of(final, sampler.kind),
+        directions=results_of(final, dumps.kind),
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=sampler.whole(),
@@ -86,49 +76,16 @@ def run_stream(
     )
 
 
-def _stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemetry | None) -> StreamStarted:
-    return StreamStarted(
-        at=at,
-        stream=stream.number,
-        job_text=recipe.job_text,
-        command=recipe.command,
-        sensors=telemetry.sensors if telemetry else (),
-        kernel_log=telemetry.kernel_log if telemetry else False,
-    )
+class DumpSampler:
+    """Turns dumps into samples."""
 
-
-def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
-    """The recipe with the device's name as the guard resolved and holds it."""
-    try:
-        return renderer(opening(stream, open_target.path))
-    except RecipeError as error:
-        raise StreamFailed(error.code, str(error)) from error
-
-
-class Sampler:
-    """Turns dumps into samples, with the counters of the devices over the same interval."""
-
-    def __init__(
-        self,
-        stream: Stream,
-        devices: tuple[str, ...],
-        on_sample: Callable[[Sample], None],
-        telemetry: Telemetry | None = None,
-    ) -> None:
+    def __init__(self, stream: Stream, sampler: Sampler) -> None:
         work = workload_of(stream)
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
         self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
-        self.count = 0
-        self._stream = stream
-        self._devices = devices
-        self._on_sample = on_sample
-        self._telemetry = telemetry
-        self._differ = Differ(
-            self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
-        )
-        self._first = self._before = self._counters()
-        if telemetry:
-            telemetry.restart()
+        self._ramp = work.ramp_s > 0
+        self._sampler = sampler
+        self._differ = Differ(self.kind, ramp=self._ramp, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None)
 
     def take(self, dump: Dump) -> None:
         self._emit(self._differ.feed(dump))
@@ -136,37 +93,11 @@ class Sampler:
     def finish(self, dump: Dump) -> None:
         self._emit(self._differ.feed(dump, final=True))
 
-    def whole(self) -> DeviceSample | None:
-        """The device over the measured part."""
-        return sample_of_all(self._devices, self._first, self._before)
-
-    def _counters(self) -> tuple[Counters | None, ...]:
-        return tuple(map(read_counters, self._devices))
-
     def _emit(self, interval: Interval | None) -> None:
-        after = self._counters()
-        if interval is None:
-            self._forget_ramp(after)
-            return
-        sample = Sample(
-            stream=self._stream.number,
-            second=self.count,
-            at=time.time(),
-            interval_ms=interval.duration_ms,
-            directions=interval.directions,
-            device=sample_of_all(self._devices, self._before, after),
-            telemetry=self._telemetry.take() if self._telemetry else (),
-        )
-        self.count += 1
-        self._before = after
-        self._on_sample(sample)
-
-    def _forget_ramp(self, now: tuple[Counters | None, ...]) -> None:
-        """Until the first sample, the device's interval begins with the last dump of the ramp."""
-        if self.count == 0 and workload_of(self._stream).ramp_s and self._differ.ramping:
-            self._first = self._before = now
-            if self._telemetry:
-                self._telemetry.restart()
+        if interval is not None:
+            self._sampler.emit(interval.directions, interval.duration_ms)
+        elif self._sampler.count == 0 and self._ramp and self._differ.ramping:
+            self._sampler.restart()
 
 
 def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:

@@ -15,10 +15,10 @@ from worker.contract.histogram import merge
 from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
 from worker.contract.packing import unpack
 from worker.contract.workload import MIB, FioWorkload, IoEngine, Pattern, Stream, TargetKind, TargetRef, UringOptions
-from worker.engines import StreamFailed, missing_features, prefill, run_stream
-from worker.engines.fio import device
+from worker.engines import StreamFailed, capabilities, device, prefill
+from worker.engines.fio import run_stream
+from worker.engines.fio.probe import device_under, missing_features, polls
 from worker.engines.fio.version import version_of
-from worker.engines.probe import capabilities, device_under, polls
 from worker.open_target import OpenTarget
 from worker.process import open_scope
 from worker.recipes import render
@@ -185,7 +185,7 @@ def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
 
 
 def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.engines.probe.fio_version", lambda: "fio-3.35")
+    monkeypatch.setattr("worker.engines.fio.probe.fio_version", lambda: "fio-3.35")
     with pytest.raises(StreamFailed, match=r"fio 3\.36 or newer"):
         bench.run(stream(uring=UringOptions(sqthread_poll=True)))
 

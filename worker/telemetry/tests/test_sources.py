@@ -13,7 +13,7 @@ import pytest
 
 from worker import guard
 from worker.contract.items import Sensor, SensorKind
-from worker.engines.fio.device import read_counters, sample_of_all
+from worker.engines.device import read_counters, sample_of_all
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget

@@ -1,4 +1,4 @@
-"""Files are written whole before they are first used, with progress."""
+"""Write files whole before they are first used, with progress. fio does it for every engine."""
 
 import threading
 from collections.abc import Callable
@@ -6,8 +6,9 @@ from collections.abc import Callable
 from worker.contract.workload import Stream
 from worker.engines.errors import StreamFailed
 from worker.engines.fio.output import Dump
-from worker.engines.fio.stream import final_dump, recipe_at
+from worker.engines.fio.stream import final_dump
 from worker.engines.fio.watch import StreamLimits, watch
+from worker.engines.sampling import recipe_at
 from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import Recipe, render_prefill

@@ -12,30 +12,26 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from worker.contract.inventory import Capabilities, EngineOffer
+from worker.contract.inventory import EngineOffer
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
+from worker.engines.device import SYS_BLOCK
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
-from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
-from worker.process import ToolError, ask, isolation
+from worker.process import ToolError, ask
 
 TRY_LIMIT_S = 20.0
 URING_OPTIONS = UringOptions.__struct_fields__
 _UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
 
 
-def capabilities(*, settings: tuple[str, ...]) -> Capabilities:
-    """Everything a plan may ask of this host. The first call takes about a second."""
+def offer() -> EngineOffer | None:
+    """What works here. The first call takes about a second."""
+    version = fio_version()
+    if not version:
+        return None
     ioengines = [engine.value for engine in IoEngine if not engine_problem(engine)]
     options = [option for option in URING_OPTIONS if not uring_problem(option) and not _mismeasured(option)]
-    version = fio_version()
-    fio = {"fio": EngineOffer(version=version, features=(*ioengines, *options))} if version else {}
-    return Capabilities(
-        engines=fio,
-        settings=settings,
-        as_root=os.geteuid() == 0,
-        isolation=isolation(),
-    )
+    return EngineOffer(version=version, features=(*ioengines, *options))
 
 
 def missing_features(workload: FioWorkload, path: str) -> tuple[str, ...]:

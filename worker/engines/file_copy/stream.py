@@ -1,0 +1,207 @@
+"""One file copy as a stream: the program started, followed second by second, its result taken."""
+
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from worker.contract.histogram import Histogram, supported_percentile
+from worker.contract.items import (
+    Direction,
+    DirectionResult,
+    DirectionSample,
+    LatencyKind,
+    Metric,
+    Sample,
+    StreamResult,
+    StreamStarted,
+    Unit,
+)
+from worker.contract.packing import pack
+from worker.contract.workload import Stream
+from worker.engines.errors import StreamFailed, last_words
+from worker.engines.file_copy import program
+from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.open_target import OpenTarget
+from worker.process import Child, Limits, Reason, Scope, Stopped, follow
+from worker.recipes import render
+
+COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
+MAX_LINE_BYTES = 4 * 1024 * 1024
+METRICS = (
+    Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),
+    Metric(name="copy_bytes_per_s", label="Copied", unit=Unit.BYTES_PER_S),
+    Metric(name="fsync_s", label="of that fsync", unit=Unit.SECONDS, lower_is_better=True),
+)
+
+
+class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One direction, as the program counts it."""
+
+    ios: int
+    bytes: int
+    sum_ns: int
+    sum2_ns2: int
+    min_ns: int | None
+    max_ns: int
+    buckets: list[tuple[int, int]]
+
+    @property
+    def histogram(self) -> Histogram:
+        return Histogram(latency_ns=tuple(ns for ns, _ in self.buckets), counts=tuple(n for _, n in self.buckets))
+
+
+class Line(msgspec.Struct, frozen=True):
+    event: str
+    end_ms: int
+    read: Counts
+    write: Counts
+    fsync_ms: int = 0
+    usr_ms: int = 0
+    sys_ms: int = 0
+
+
+class Reader:
+    """Takes the program's output and sends a sample for each line of a second."""
+
+    def __init__(self, sampler: Sampler) -> None:
+        self.end: Line | None = None
+        self.text = ""
+        self._sampler = sampler
+        self._rest = b""
+        self._end_ms = 0
+
+    def feed(self, data: bytes) -> bool:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE_BYTES:
+            raise StreamFailed("output_bad", f"The copy program printed a line of over {MAX_LINE_BYTES} bytes.")
+        for text in lines:
+            self._take(text)
+        return bool(lines)
+
+    def _take(self, text: bytes) -> None:
+        try:
+            line = msgspec.json.decode(text, type=Line)
+        except msgspec.DecodeError as error:
+            raise StreamFailed(
+                "output_bad", f"The copy program printed a line that is not a result: {error}"
+            ) from error
+        if line.event == "end":
+            self.end, self.text = line, text.decode()
+        elif line.end_ms > self._end_ms:
+            length_ms = line.end_ms - self._end_ms
+            self._sampler.emit(_samples(line, length_ms), length_ms)
+            self._end_ms = line.end_ms
+
+
+def run_stream(
+    stream: Stream,
+    open_target: OpenTarget,
+    *,
+    scope: Scope,
+    cancelled: threading.Event,
+    silence_limit_s: float,
+    total_limit_s: float,
+    on_started: Callable[[StreamStarted], None],
+    on_sample: Callable[[Sample], None],
+    telemetry: Telemetry | None = None,
+) -> StreamResult:
+    """As `engines.Engine` says. A second without a completed block is no silence: the program reports it."""
+    recipe = recipe_at(stream, open_target, render)
+    started_at = time.time()
+    child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
+    started = stream_started(started_at, stream, recipe, telemetry)
+    on_started(msgspec.structs.replace(started, command=COMMAND, metrics=METRICS))
+    sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
+    reader = Reader(sampler)
+    limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
+    code = _follow(child, scope, limits, reader.feed, cancelled)
+    if code or reader.end is None:
+        raise _failed(child, code)
+    end = reader.end
+    seconds = max(1, end.end_ms) / 1000
+    return StreamResult(
+        stream=stream.number,
+        started_at=started_at,
+        ended_at=time.time(),
+        fio_version="",
+        exit_code=code,
+        fio_json=reader.text,
+        stderr=child.stderr(),
+        directions=tuple(
+            _result(direction, counts, end.end_ms)
+            for direction, counts in ((Direction.READ, end.read), (Direction.WRITE, end.write))
+            if counts.ios
+        ),
+        usr_cpu_percent=end.usr_ms / seconds / 10,
+        sys_cpu_percent=end.sys_ms / seconds / 10,
+        device=sampler.whole(),
+        samples=sampler.count,
+        metrics={
+            "copy_s": seconds,
+            "copy_bytes_per_s": end.write.bytes / seconds,
+            "fsync_s": end.fsync_ms / 1000,
+        },
+    )
+
+
+def _follow(
+    child: Child, scope: Scope, limits: Limits, feed: Callable[[bytes], bool], cancelled: threading.Event
+) -> int:
+    try:
+        return follow(child, scope, limits, feed, cancelled=cancelled, grace_s=0)
+    except Stopped as stopped:
+        raise _stopped(stopped.reason, limits, child) from stopped
+
+
+def _stopped(reason: Reason, limits: Limits, child: Child) -> StreamFailed:
+    words = {
+        Reason.CANCELLED: ("cancelled", "The stream was cancelled and the copy was killed."),
+        Reason.SILENT: ("engine_silent", f"The copy program said nothing for {limits.silence_s:g} s and was killed."),
+        Reason.TIMEOUT: ("engine_timeout", f"The copy was not done after {limits.total_s:g} s and was killed."),
+    }
+    code, message = words.get(reason, ("copy_error", f"The copy was killed: {reason}."))
+    return StreamFailed(code, message, stderr=child.stderr())
+
+
+def _failed(child: Child, code: int) -> StreamFailed:
+    said = last_words(child.stderr()) or "it printed no result"
+    return StreamFailed("copy_error", f"The copy failed: {said}", stderr=child.stderr(), exit_code=code)
+
+
+def _samples(line: Line, length_ms: int) -> tuple[DirectionSample, ...]:
+    return tuple(
+        DirectionSample(
+            direction=direction,
+            ios=counts.ios,
+            bytes=counts.bytes,
+            runtime_ms=length_ms,
+            latency=pack(counts.histogram),
+            p50_ns=supported_percentile(counts.histogram, 50.0),
+            p99_ns=supported_percentile(counts.histogram, 99.0),
+            p999_ns=supported_percentile(counts.histogram, 99.9),
+        )
+        for direction, counts in ((Direction.READ, line.read), (Direction.WRITE, line.write))
+    )
+
+
+def _result(direction: Direction, counts: Counts, runtime_ms: int) -> DirectionResult:
+    seconds, mean = max(1, runtime_ms) / 1000, counts.sum_ns / counts.ios
+    return DirectionResult(
+        direction=direction,
+        ios=counts.ios,
+        bytes=counts.bytes,
+        runtime_ms=runtime_ms,
+        iops=counts.ios / seconds,
+        bytes_per_s=counts.bytes / seconds,
+        latency_kind=LatencyKind.LAT,
+        latency_min_ns=counts.min_ns or 0,
+        latency_mean_ns=mean,
+        latency_max_ns=counts.max_ns,
+        latency_stddev_ns=math.sqrt(max(0.0, counts.sum2_ns2 / counts.ios - mean * mean)),
+        latency=pack(counts.histogram),
+    )

@@ -1,0 +1,147 @@
+"""Files really copied in a scratch directory."""
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from worker.contract.file_copy import CopyMethod
+from worker.contract.items import Direction, Sample, StreamResult, StreamStarted
+from worker.contract.packing import unpack
+from worker.contract.workload import MIB, CopyWorkload, Stream, TargetKind, TargetRef
+from worker.engines import StreamFailed, capabilities, prefill
+from worker.engines.file_copy import run_stream
+from worker.engines.file_copy.program import bucket_ns
+from worker.open_target import OpenTarget
+from worker.process import open_scope
+from worker.recipes import render
+
+
+class Scratch:
+    def __init__(self, directory: Path) -> None:
+        self.state, self.data = directory / "state", directory / "data"
+        self.data.mkdir()
+        self.fd = os.open(self.data, os.O_DIRECTORY)
+        self.samples: list[Sample] = []
+        self.started: list[StreamStarted] = []
+        self.cancelled = threading.Event()
+
+    def stream(self, **given: Any) -> Stream:
+        work = CopyWorkload(**{"size_bytes": 4 * MIB, "files": 2} | given)
+        target = TargetRef(id="scratch", kind=TargetKind.DIRECTORY, path=str(self.data), stable_id="dir:scratch")
+        return Stream(number=0, target=target, workload=work)
+
+    def prefill(self, stream: Stream) -> None:
+        with open_scope(self.state, "prefill") as scope:
+            prefill(
+                stream, self.target, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=30,
+                on_progress=lambda _: None,
+            )  # fmt: skip
+
+    def copy(self, stream: Stream, *, total_s: float = 30) -> StreamResult:
+        with open_scope(self.state, "stream") as scope:
+            return run_stream(
+                stream, self.target, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=total_s,
+                on_started=self.started.append, on_sample=self.samples.append,
+            )  # fmt: skip
+
+    def run(self, stream: Stream) -> StreamResult:
+        self.prefill(stream)
+        return self.copy(stream)
+
+    @property
+    def names(self) -> list[str]:
+        return sorted(path.name for path in self.data.iterdir())
+
+    @property
+    def target(self) -> OpenTarget:
+        return OpenTarget(path=".", cwd_fd=self.fd)
+
+
+@pytest.fixture
+def scratch(tmp_path: Path) -> Iterator[Scratch]:
+    made = Scratch(tmp_path)
+    yield made
+    os.close(made.fd)
+
+
+@pytest.mark.parametrize("method", [CopyMethod.BUFFERED, CopyMethod.DIRECT, CopyMethod.KERNEL])
+def test_it_copies_every_byte_and_counts_them(scratch: Scratch, method: CopyMethod) -> None:
+    result = scratch.run(scratch.stream(method=method, block_bytes=MIB))
+    read, write = result.directions
+    assert (read.direction, write.direction) == (Direction.READ, Direction.WRITE)
+    assert read.bytes == write.bytes == 8 * MIB
+    assert write.ios == unpack(write.latency).total >= 8
+    assert write.latency_min_ns <= write.latency_mean_ns <= write.latency_max_ns
+    assert result.metrics["copy_s"] > 0
+    assert result.metrics["copy_bytes_per_s"] == pytest.approx(8 * MIB / result.metrics["copy_s"])
+    assert {metric.name for metric in scratch.started[0].metrics} == set(result.metrics)
+
+
+def test_its_samples_add_up_to_its_result(scratch: Scratch) -> None:
+    result = scratch.run(scratch.stream(size_bytes=64 * MIB, files=4))
+    assert result.samples == len(scratch.samples) >= 1
+    for direction in result.directions:
+        parts = [
+            part for sample in scratch.samples for part in sample.directions if part.direction is direction.direction
+        ]
+        assert sum(part.bytes for part in parts) == direction.bytes
+        assert sum(part.ios for part in parts) == direction.ios
+    assert sum(sample.interval_ms for sample in scratch.samples) == result.directions[0].runtime_ms
+
+
+def test_it_leaves_its_sources_and_no_copies(scratch: Scratch) -> None:
+    stream = scratch.stream()
+    scratch.run(stream)
+    assert scratch.names == sorted(render(stream).files)
+
+
+def test_a_file_system_without_reflinks_is_said(scratch: Scratch) -> None:
+    stream = scratch.stream(method=CopyMethod.REFLINK)
+    if file_system_of(scratch.data) in ("xfs", "btrfs"):
+        parts = scratch.run(stream).directions
+        assert [(part.direction, part.ios, part.bytes) for part in parts] == [(Direction.WRITE, 2, 8 * MIB)]
+        return
+    with pytest.raises(StreamFailed, match="errno") as failure:
+        scratch.run(stream)
+    assert failure.value.code == "copy_error"
+    assert scratch.names == sorted(render(stream).files)
+
+
+def file_system_of(path: Path) -> str:
+    return subprocess.check_output(["stat", "--file-system", "--format=%T", path], text=True).strip()
+
+
+def test_a_source_that_is_gone_is_said_by_name(scratch: Scratch) -> None:
+    with pytest.raises(StreamFailed, match=r"sweetspot\.4194304\.0: No such file or directory") as failure:
+        scratch.copy(scratch.stream())
+    assert failure.value.code == "copy_error"
+
+
+def test_a_copy_of_somebody_else_is_not_followed(scratch: Scratch, tmp_path: Path) -> None:
+    other = tmp_path / "precious"
+    other.write_bytes(b"keep")
+    (scratch.data / "sweetspot.4194304.0.copy").symlink_to(other)
+    scratch.run(scratch.stream())
+    assert other.read_bytes() == b"keep"
+
+
+def test_it_is_stopped_when_it_takes_too_long(scratch: Scratch) -> None:
+    stream = scratch.stream(size_bytes=64 * MIB)
+    scratch.prefill(stream)
+    with pytest.raises(StreamFailed) as failure:
+        scratch.copy(stream, total_s=0)
+    assert failure.value.code == "engine_timeout"
+
+
+def test_every_host_offers_it() -> None:
+    assert set(capabilities(settings=()).engines["file_copy"].features) == set(CopyMethod)
+
+
+def test_its_buckets_are_those_of_fio() -> None:
+    """fio 3.33, stat.c: the midpoints that plat_idx_to_val gives for these values."""
+    assert [bucket_ns(ns) for ns in (0, 1, 127, 128, 129, 200, 1000, 65535)] == [0, 1, 127, 129, 129, 201, 1004, 65280]

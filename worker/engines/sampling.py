@@ -1,0 +1,89 @@
+"""What every engine's samples have in common: the counters of the devices and the telemetry of the same interval."""
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from worker.contract.items import DeviceSample, DirectionSample, Sample, Sensor, StreamStarted
+from worker.contract.workload import Stream
+from worker.engines.device import Counters, read_counters, sample_of_all
+from worker.engines.errors import StreamFailed
+from worker.open_target import OpenTarget
+from worker.recipes import Recipe, RecipeError, opening
+
+
+class Telemetry(Protocol):
+    """What else is read for every sample: values in the order of the sensors."""
+
+    sensors: tuple[Sensor, ...]
+    kernel_log: bool
+
+    def restart(self) -> None: ...
+
+    def take(self) -> tuple[float | None, ...]: ...
+
+
+def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
+    """The recipe with the device's name as the guard resolved and holds it."""
+    try:
+        return renderer(opening(stream, open_target.path))
+    except RecipeError as error:
+        raise StreamFailed(error.code, str(error)) from error
+
+
+def stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemetry | None) -> StreamStarted:
+    return StreamStarted(
+        at=at,
+        stream=stream.number,
+        job_text=recipe.job_text,
+        command=recipe.command,
+        sensors=telemetry.sensors if telemetry else (),
+        kernel_log=telemetry.kernel_log if telemetry else False,
+    )
+
+
+class Sampler:
+    """Sends the samples of one stream."""
+
+    def __init__(
+        self,
+        stream: int,
+        devices: tuple[str, ...],
+        on_sample: Callable[[Sample], None],
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.count = 0
+        self._stream = stream
+        self._devices = devices
+        self._on_sample = on_sample
+        self._telemetry = telemetry
+        self.restart()
+
+    def restart(self) -> None:
+        """The measured part begins now: a ramp was under way."""
+        self._first = self._before = self._counters()
+        if self._telemetry:
+            self._telemetry.restart()
+
+    def emit(self, directions: tuple[DirectionSample, ...], length_ms: int) -> None:
+        """The interval ends now. `length_ms` is by the engine's own clock."""
+        after = self._counters()
+        sample = Sample(
+            stream=self._stream,
+            second=self.count,
+            at=time.time(),
+            interval_ms=length_ms,
+            directions=directions,
+            device=sample_of_all(self._devices, self._before, after),
+            telemetry=self._telemetry.take() if self._telemetry else (),
+        )
+        self.count += 1
+        self._before = after
+        self._on_sample(sample)
+
+    def whole(self) -> DeviceSample | None:
+        """The devices over the measured part."""
+        return sample_of_all(self._devices, self._first, self._before)
+
+    def _counters(self) -> tuple[Counters | None, ...]:
+        return tuple(map(read_counters, self._devices))
