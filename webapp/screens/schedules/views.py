@@ -9,8 +9,8 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.schedules.arming import NOT_ARMED
-from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list
+from webapp.schedules.models import Schedule, ScheduleState, Trigger
+from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list, state_of
 from webapp.screens.access import page, person
 from webapp.screens.schedules.arming import arming_card
 from webapp.screens.schedules.dues import ShownDue, next_dues, shown_dues
@@ -26,7 +26,7 @@ from webapp.screens.schedules.words import (
 
 PER_PAGE = 50
 RUNS_PER_PAGE = 25
-SHOWS = (("", "All"), ("on", "Switched on"), ("off", "Switched off"), ("mine", "Mine"))
+SHOWS = (("", "All"), ("on", "Switched on"), ("off", "Switched off"), ("finished", "Finished"), ("mine", "Mine"))
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Row:
     when: str
     window: str
     last: list[Happened]  # of its latest due time; several for a group of hosts
+    state: ScheduleState
     why_off: str  # "" while it is on, and where a person switched it off
 
 
@@ -63,9 +64,11 @@ def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> Que
     found = found.filter(deleted_at=None)
     match show:
         case "on":
-            return found.filter(enabled=True)
+            return found.filter(enabled=True, finished=False)
         case "off":
             return found.filter(enabled=False)
+        case "finished":
+            return found.filter(finished=True)
         case "mine":
             return found.filter(owner=person(request))
     return found
@@ -75,7 +78,10 @@ def _row(schedule: Schedule, last: list[Happened]) -> Row:
     why_off = "" if schedule.enabled or schedule.deleted_at else schedule.off_reason
     if why_off == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
         why_off = "Armed, and not switched on yet."
-    return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last, why_off)
+    return Row(
+        schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last,
+        state_of(schedule), why_off,
+    )  # fmt: skip
 
 
 @page
@@ -86,6 +92,7 @@ def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
     shown = Paginator(occurrences_list().filter(schedule=schedule), RUNS_PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "schedule": schedule,
+        "state": state_of(schedule),
         "sentence": sentence(schedule, on),
         "targets": all_targets(schedule),
         "rules": rules(schedule),

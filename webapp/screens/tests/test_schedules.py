@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -128,6 +129,48 @@ def test_the_switch_of_the_list_works_and_stays_there(operator: Client, nightly:
     assert "switched off already" in posted(operator, nightly, "off")
     assert "is switched on." in posted(operator, nightly, "on")
     assert "switched on already" in posted(operator, nightly, "on")
+
+
+def once_over(by: User, version: PlanVersion, **changes: Any) -> Schedule:
+    """Due once, a day ago."""
+    once = {"trigger": Trigger.ONCE, "once_at": timezone.now() + timedelta(hours=1)} | changes
+    schedule = a_schedule(by, name="single", version=version, **once)
+    ended(schedule, 1)
+    Schedule.objects.filter(pk=schedule.pk).update(once_at=timezone.now() - timedelta(days=1), next_due_at=None)
+    return schedule
+
+
+def test_one_that_was_due_once_is_finished_when_its_run_is_over(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    once = once_over(olga, version, targets=list(nightly.targets.all()))
+    listed = page_of(operator, "/schedules/?show=finished")
+    assert "single" in listed
+    assert ">Finished</span>" in listed
+    assert ">nightly<" not in listed
+    assert ">single<" not in page_of(operator, "/schedules/?show=on")
+    page = page_of(operator, f"/schedules/{once.pk}/")
+    assert 'state-done">Finished</span>' in page
+    assert "It was due once, and that run is over." in page
+    states = {one["name"]: one["state"] for one in operator.get("/api/v1/schedules").json()["items"]}
+    assert states == {"nightly": "on", "single": "finished"}
+    once.occurrences.update(state="started")
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{once.pk}/")
+
+
+def test_one_after_a_run_is_finished_when_its_own_run_is_over(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    targets = list(nightly.targets.all())
+    before = factories.make_run(version, targets)
+    schedule = a_schedule(
+        olga, name="after", version=version, targets=targets, trigger=Trigger.AFTER_RUN, after_run=before
+    )
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
+    factories.finish_run(before)
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
+    missed(schedule, 1)
+    assert 'state-done">Finished</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
 
 
 def test_a_deleted_schedule_can_be_restored(operator: Client, nightly: Schedule) -> None:
