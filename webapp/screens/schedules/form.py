@@ -66,7 +66,7 @@ class ScheduleForm(forms.Form):
         self._choose_from("target", schedulable_targets(schedule))
         self._choose_from("version", PlanVersion.objects.select_related("plan"))
         self._choose_from("after_schedule", other_schedules(schedule))
-        self._choose_from("after_run", open_runs())
+        self._choose_from("after_run", runs_to_follow(schedule))
 
     def _choose_from(self, name: str, rows: QuerySet[Any]) -> None:
         field = self.fields[name]
@@ -92,8 +92,10 @@ def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
     return found.exclude(pk=schedule.pk) if schedule else found
 
 
-def open_runs() -> QuerySet[Run]:
-    return Run.objects.filter(state__in=OPEN_RUN_STATES).select_related("version__plan")
+def runs_to_follow(schedule: Schedule | None) -> QuerySet[Run]:
+    """Open runs, and the run that the schedule follows now."""
+    found = Q(state__in=OPEN_RUN_STATES) | Q(pk=schedule.after_run_id if schedule else None)
+    return Run.objects.filter(found).select_related("version__plan")
 
 
 def spec_from(form: ScheduleForm) -> ScheduleSpec:

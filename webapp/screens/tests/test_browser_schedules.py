@@ -60,7 +60,7 @@ def test_a_schedule_is_made_with_a_preview_while_typing(page: Page, problems: li
     page.get_by_label("To", exact=True).fill("09:00")
     expect(preview).to_contain_text("05:00 to 09:00, every day (Asia/Tokyo)")
     assert sideways(page) <= 0
-    page.get_by_role("button", name="Save schedule").click()
+    page.get_by_role("button", name="Save schedule").first.click()
     expect(page.get_by_text("is saved and switched on.")).to_be_visible()
     saved = Schedule.objects.get()
     assert (saved.name, saved.cron, saved.time_zone) == ("Weekly check", "0 6 * * 6", "Asia/Tokyo")
