@@ -42,16 +42,17 @@ def group_targets(group: HostGroup) -> list[Target]:
 def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
     """By name, with what lists show of them; deleted ones only if asked for.
 
-    `hosts` counts the hosts of its group. `finished`: it is due once, that time has come, and its run is over.
+    `hosts` counts the hosts of its group. `finished`: see `is_finished`.
     """
     found = Schedule.objects.select_related(
         "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
     ).prefetch_related("targets__host")
-    found = found.annotate(hosts=Count("group__members"), finished=_finished()).order_by("name", "id")
+    found = found.annotate(hosts=Count("group__members"), finished=is_finished()).order_by("name", "id")
     return found if deleted else found.filter(deleted_at=None)
 
 
-def _finished() -> Q:
+def is_finished() -> Q:
+    """Of schedules: switched on, due once, that time has come, and the run is over."""
     occurrences = Occurrence.objects.filter(schedule=OuterRef("pk"))
     once = Q(trigger=Trigger.ONCE) | Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False)
     is_open = Exists(occurrences.filter(state__in=OPEN_OCCURRENCE_STATES))

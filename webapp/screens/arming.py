@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 
 from webapp.hosts.contents import contents
 from webapp.hosts.models import Target
@@ -19,9 +18,10 @@ class DriveToArm:
 def drives_to_arm(targets: Collection[Target], typed: Sequence[str] = ()) -> list[DriveToArm]:
     """`targets` come with their hosts. `typed`: the serials of a form that was refused, one a drive."""
     found = contents(targets)
+    serials = [*typed, *[""] * len(targets)]
     return [
         DriveToArm(target, found[target.pk], serial, _problem(target, serial) if typed else "")
-        for target, serial in zip_longest(targets, typed[: len(targets)], fillvalue="")
+        for target, serial in zip(targets, serials, strict=False)
     ]
 
 

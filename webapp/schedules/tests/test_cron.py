@@ -81,7 +81,10 @@ def test_it_says_itself_in_words() -> None:
     [
         ("0 3 13 * 5", "At 03:00 on the 13th day of every month, and also on every Friday"),
         ("0 3 13 6 5", "At 03:00 on June 13, and also on every Friday in June"),
-        ("0 3 1,15 * MON,FRI", "At 03:00 on the first and the 15th day of the month, and also on every Monday and Friday"),
+        (
+            "0 3 1,15 * MON,FRI",
+            "At 03:00 on the first and the 15th day of the month, and also on every Monday and Friday",
+        ),
         ("0 3 13 * 1-5", "At 03:00 on the 13th day of every month, and also on Monday through Friday"),
         ("0 3 L * 5#1", "At 03:00 on the last day of every month, and also on the first Friday of the month"),
         ("0 3 */2 * 5", "At 03:00 on every second day of the month if it is Friday"),

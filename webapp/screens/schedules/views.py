@@ -12,7 +12,14 @@ from django.utils import timezone
 from webapp.hosts.models import Target
 from webapp.schedules.arming import NOT_ARMED
 from webapp.schedules.models import GroupOrder, Schedule, ScheduleState, Trigger
-from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list, state_of
+from webapp.schedules.selectors import (
+    all_targets,
+    is_finished,
+    last_occurrences,
+    occurrences_list,
+    schedules_list,
+    state_of,
+)
 from webapp.screens.access import page, person
 from webapp.screens.schedules.arming import NOT_TYPED, TypedArming, arming_card
 from webapp.screens.schedules.cost import run_cost, too_often
@@ -67,11 +74,11 @@ def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> Que
     found = found.filter(deleted_at=None)
     match show:
         case "on":
-            return found.filter(enabled=True, finished=False)
+            return found.filter(~is_finished(), enabled=True)
         case "off":
             return found.filter(enabled=False)
         case "finished":
-            return found.filter(finished=True)
+            return found.filter(is_finished())
         case "mine":
             return found.filter(owner=person(request))
     return found

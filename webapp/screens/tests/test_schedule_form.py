@@ -72,7 +72,9 @@ def test_the_page_of_a_plan_leads_to_it_with_version_and_targets(
     page = operator.get("/schedules/new/?plan=first-look&version=1&target=storage1/scratch").content.decode()
     assert f'value="{target.pk}" checked' in page
     assert 'value="Asia/Tokyo"' in page
-    assert 'id="schedule-problems" role="alert" tabindex="-1" hidden' in page  # nobody has typed yet: nothing can be wrong
+    assert (
+        'id="schedule-problems" role="alert" tabindex="-1" hidden' in page
+    )  # nobody has typed yet: nothing can be wrong
     assert operator.get("/schedules/new/?plan=nothing").status_code == 404
 
 
@@ -323,7 +325,12 @@ def test_a_schedule_after_a_run_says_that_no_run_is_open(
     run = factories.make_run(PlanVersion.objects.get(), [target], repeats=1)
     assert hint not in operator.get("/schedules/new/").content.decode()
     schedule = a_schedule(
-        olga, name="after", version=PlanVersion.objects.get(), targets=[target], trigger=Trigger.AFTER_RUN, after_run=run
+        olga,
+        name="after",
+        version=PlanVersion.objects.get(),
+        targets=[target],
+        trigger=Trigger.AFTER_RUN,
+        after_run=run,
     )
     factories.finish_run(run)
     kept = typed | {"trigger": "after_run", "after_run": run.number, "schedule": schedule.pk}

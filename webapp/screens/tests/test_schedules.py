@@ -330,7 +330,8 @@ def test_the_cost_of_a_group_is_that_of_its_longest_run(operator: Client, olga: 
     together, in_turn = (
         run_cost(version, group_targets(group), order) for order in (GroupOrder.SIDE_BY_SIDE, GroupOrder.ONE_BY_ONE)
     )
-    assert together and in_turn
+    assert together
+    assert in_turn
     assert in_turn.seconds == 2 * together.seconds
 
 
