@@ -51,10 +51,14 @@ class ScheduleForm(forms.Form):
         choices=[(day, day) for day in range(7)], coerce=int, required=False
     )  # fmt: skip
     start_within = forms.IntegerField(
-        min_value=1, max_value=MOST_OF_A_UNIT, error_messages={"required": "Enter the latest start."}
-    )
+        min_value=1, max_value=MOST_OF_A_UNIT,
+        error_messages={"required": "Enter the latest start.", "min_value": "Enter a number from 1."},
+    )  # fmt: skip
     start_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS])
-    deadline = forms.IntegerField(min_value=1, max_value=MOST_OF_A_UNIT, required=False)
+    deadline = forms.IntegerField(
+        min_value=1, max_value=MOST_OF_A_UNIT, required=False,
+        error_messages={"min_value": "Enter a number from 1, or leave the field empty for no deadline."},
+    )  # fmt: skip
     deadline_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS], required=False)
     at_deadline = forms.ChoiceField(choices=AtDeadline.choices, required=False)
     overlap = forms.ChoiceField(choices=Overlap.choices, required=False)

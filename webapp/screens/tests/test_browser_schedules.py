@@ -93,6 +93,8 @@ def test_the_calendar_is_read_without_sideways_scrolling(page: Page, target: Tar
     tomorrow = timezone.now() + timedelta(days=1)
     page.goto(f"/schedules/calendar/?day={tomorrow:%Y-%m-%d}")
     expect(page.locator("#day")).to_contain_text("nightly")
+    month = page.locator(".calendar")
+    assert month.evaluate("table => table.parentElement.clientWidth - table.querySelector('tbody').offsetWidth") <= 4
     assert sideways(page) <= 0
     assert problems == []
 

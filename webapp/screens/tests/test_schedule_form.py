@@ -116,6 +116,7 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
         ({"start_within": "1000", "start_unit": "h"}, "start_within", "must be 1 minute to 30 days"),
         ({"deadline": "1000"}, "deadline", "must be 1 minute to 30 days"),
         ({"deadline": "soon"}, "deadline", "Enter a whole number."),
+        ({"deadline": "0"}, "deadline", "leave the field empty for no deadline"),
         ({"note": "x" * 501}, "note", "the maximum is 500"),
     ],
 )  # fmt: skip
