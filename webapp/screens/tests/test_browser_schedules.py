@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import User
@@ -41,6 +41,18 @@ def page(
     page.on("pageerror", lambda error: problems.append(str(error)))
     yield page
     context.close()
+
+
+def dialogs(page: Page) -> list[str]:
+    """The kinds of the browser's own dialogs from now on; each is accepted."""
+    asked: list[str] = []
+
+    def accept(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", accept)
+    return asked
 
 
 def test_a_schedule_is_made_with_a_preview_while_typing(page: Page, problems: list[str]) -> None:
@@ -128,16 +140,14 @@ def test_a_refused_form_leads_to_its_first_problem_and_is_not_left_by_mistake(pa
     expect(page.locator("#schedule-problems")).to_contain_text("Correct 1 field.")
     expect(page.get_by_label("Cron line", exact=True)).to_be_focused()
     expect(page.get_by_label("Cron line", exact=True)).to_have_attribute("aria-invalid", "true")
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    asked = dialogs(page)
     page.goto("/schedules/")
     assert asked == ["beforeunload"]
     assert problems == []
 
 
 def test_only_a_changed_form_warns_before_it_is_left(page: Page, problems: list[str]) -> None:
-    asked: list[str] = []
-    page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.accept()))
+    asked = dialogs(page)
     page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
     expect(page.get_by_label("Time zone")).to_have_value("America/New_York")
     page.goto("/schedules/")
