@@ -54,9 +54,9 @@ def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
 def is_finished() -> Q:
     """Of schedules: switched on, due once, that time has come, and the run is over."""
     occurrences = Occurrence.objects.filter(schedule=OuterRef("pk"))
-    once = Q(trigger=Trigger.ONCE) | Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False)
+    after_run = Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False) & Exists(occurrences)
     is_open = Exists(occurrences.filter(state__in=OPEN_OCCURRENCE_STATES))
-    return Q(enabled=True, next_due_at=None) & once & Exists(occurrences) & ~is_open
+    return Q(enabled=True, next_due_at=None) & (Q(trigger=Trigger.ONCE) | after_run) & ~is_open
 
 
 def state_of(schedule: Schedule) -> ScheduleState:

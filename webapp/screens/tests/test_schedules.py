@@ -156,6 +156,9 @@ def test_one_that_was_due_once_is_finished_when_its_run_is_over(
     assert "It was due once, and that run is over." in page
     states = {one["name"]: one["state"] for one in operator.get("/api/v1/schedules").json()["items"]}
     assert states == {"nightly": "on", "single": "finished"}
+    once.occurrences.all().delete()  # as old ones are
+    assert 'state-done">Finished</span>' in page_of(operator, f"/schedules/{once.pk}/")
+    missed(once, 1)
     once.occurrences.update(state="started")
     assert 'state-done">On</span>' in page_of(operator, f"/schedules/{once.pk}/")
 
