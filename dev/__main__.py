@@ -1,4 +1,4 @@
-"""`python -m webapp.local COMMAND`: what the Makefile calls."""
+"""`python -m dev COMMAND`: what the Makefile calls."""
 
 import argparse
 import signal
@@ -6,9 +6,9 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from webapp.local import services, stack
-from webapp.local.console import Trouble, complain, say
-from webapp.local.state import State, default_state
+from dev.console import Trouble, complain, say
+from dev.stack import lifecycle, services
+from dev.stack.state import State, default_state
 
 INTERRUPTED = 130
 
@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m webapp.local", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m dev", description=__doc__)
     parser.add_argument("command", choices=sorted(COMMANDS))
     parser.add_argument("arguments", nargs="?", default="", help="pytest's, for `test`")
     return parser
@@ -43,13 +43,13 @@ def demo_state() -> State:
 
 
 def run_demo(_options: argparse.Namespace) -> int:
-    from webapp.local import demo  # knows Django; no other command needs it
+    from dev.demo import start  # knows Django; no other command needs it
 
-    return demo.main(demo_state())
+    return start.main(demo_state())
 
 
 def run_stop(_options: argparse.Namespace) -> int:
-    say("Stopped; its data stay. `make demo` starts it again." if stack.stop(demo_state()) else "Nothing runs.")
+    say("Stopped; its data stay. `make demo` starts it again." if lifecycle.stop(demo_state()) else "Nothing runs.")
     return 0
 
 
@@ -58,8 +58,8 @@ def run_clean(_options: argparse.Namespace) -> int:
     if not state.exists:
         say("Nothing to remove.")
         return 0
-    stack.stop(state)
-    stack.remove(state)
+    lifecycle.stop(state)
+    lifecycle.remove(state)
     say(f"Removed {state.root}: database, results, log-in, worker's state, test files, logs.")
     say("Left: .venv and .build in this clone, and the packages that set-up installed.")
     return 0
@@ -67,32 +67,32 @@ def run_clean(_options: argparse.Namespace) -> int:
 
 def run_status(_options: argparse.Namespace) -> int:
     state = demo_state()
-    names = stack.running(state) if state.exists else []
+    names = lifecycle.running(state) if state.exists else []
     if not names:
         say("Nothing runs.")
         return 0
-    say("Running: " + ", ".join(stack.LABELS[name] for name in names))
+    say("Running: " + ", ".join(lifecycle.LABELS[name] for name in names))
     say(f"Address: {services.public_url(state)}")
     say(f"Logs:    {state.logs}")
     return 0
 
 
 def run_test(options: argparse.Namespace) -> int:
-    from webapp.local import testing
+    from dev.testing import runner
 
-    return testing.main(options.arguments)
+    return runner.main(options.arguments)
 
 
 def run_check(_options: argparse.Namespace) -> int:
-    from webapp.local import check
+    from dev import checks
 
-    return check.main()
+    return checks.main()
 
 
 def run_screens(_options: argparse.Namespace) -> int:
-    from webapp.local import screens  # knows Django
+    from dev.screens import capture  # knows Django
 
-    return screens.main(demo_state())
+    return capture.main(demo_state())
 
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {

@@ -10,9 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from webapp.local import node
-from webapp.local.console import say
-from webapp.local.state import CLONE
+from dev import node
+from dev.console import say
+from dev.stack.state import CLONE
 
 TOOLS = Path(sys.executable).parent
 AT_ONCE = 2
@@ -37,7 +37,7 @@ def checks() -> tuple[Check, ...]:
     """The longest first, so that the others fit beside it."""
     django = [sys.executable, "-W", "ignore::RuntimeWarning", "manage.py", "makemigrations", "--check", "--dry-run"]
     return (
-        Check("mypy --strict", [sys.executable, "-m", "mypy", "webapp", "worker"]),
+        Check("mypy --strict", [sys.executable, "-m", "mypy", "webapp", "worker", "dev"]),
         Check("ruff check", [sys.executable, "-m", "ruff", "check", "."]),
         Check("ruff format", [sys.executable, "-m", "ruff", "format", "--check", "."]),
         Check("import-linter", [str(TOOLS / "python"), str(TOOLS / "lint-imports"), "--no-cache"]),

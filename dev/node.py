@@ -3,8 +3,8 @@
 import importlib.util
 from pathlib import Path
 
-from webapp.local.console import Trouble
-from webapp.local.state import CLONE
+from dev.console import Trouble
+from dev.stack.state import CLONE
 
 FRONTEND = CLONE / "frontend"
 

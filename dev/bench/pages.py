@@ -1,7 +1,7 @@
-"""`python -m webapp.local.bench_pages`: how long the server takes over Results and Compare with 100,000 results.
+"""`python -m dev.bench.pages`: response times of Results, Compare and other pages with 100,000 results.
 
-A PostgreSQL of its own is filled through the models, then each kind of page is asked for 200 times with mixed choices,
-in this process but through all of Django: middleware, session, database, templates. Wanted: p95 below 100 ms.
+Fills a private PostgreSQL and requests each kind of page 200 times with random parameters. Requests run in this
+process but pass through all of Django: middleware, session, database, templates. Wanted: p95 below 100 ms.
 """
 
 import argparse
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from webapp.local import services, stack
-from webapp.local.console import run_command, say, step
-from webapp.local.state import default_state
+from dev.console import run_command, say, step
+from dev.stack import lifecycle, services
+from dev.stack.state import default_state
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -29,7 +29,7 @@ Ask = Callable[[random.Random], str]
 
 @dataclass(frozen=True)
 class Measured:
-    """Sorted. On a machine that does other things too, the CPU time of this process says what a page itself takes."""
+    """Sorted times. On a busy machine the CPU time of this process tells the cost of the page itself."""
 
     name: str
     ms: tuple[float, ...]
@@ -42,24 +42,24 @@ def at(percent: int, values: Sequence[float]) -> float:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fill, measure, print; 1 if a page misses what is wanted."""
+    """Fill, measure, print; 1 if a page misses its limit."""
     parser = argparse.ArgumentParser(prog="bench_pages")
     parser.add_argument("--results", type=int, default=100_000)
-    parser.add_argument("--requests", type=int, default=200, help="of each kind of page")
-    parser.add_argument("--keep", action="store_true", help="keep the data, and measure the same the next time")
+    parser.add_argument("--requests", type=int, default=200, help="for each kind of page")
+    parser.add_argument("--keep", action="store_true", help="keep the data for the next measurement")
     options = parser.parse_args(arguments)
     state = default_state("bench-pages")
     try:
         state.prepare()
-        stack.start_stores(state, careless=True)
+        lifecycle.start_stores(state, careless=True)
         os.environ.update(services.environment(state))
         measured = _measure(options.results, options.requests)
     finally:
         if options.keep:
-            stack.stop(state)
+            lifecycle.stop(state)
         else:
             with step("removing the bench's processes and data"):
-                stack.remove(state)
+                lifecycle.remove(state)
     return _show(measured)
 
 
@@ -74,7 +74,7 @@ def _measure(results: int, requests: int) -> list[Measured]:
     from webapp.runs.models import Run
 
     call_command("migrate", verbosity=0)
-    importlib.import_module("webapp.wsgi")  # what the web tier loads, and how it collects garbage
+    importlib.import_module("webapp.wsgi")  # sets up garbage collection as in the web tier
     made, runs = _filled(results), Run.objects.count()
     say(f"{made:,} results of {runs} runs on {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
     client = Client(headers={"host": "localhost"})
@@ -84,10 +84,10 @@ def _measure(results: int, requests: int) -> list[Measured]:
 
 
 def _filled(results: int) -> int:
-    """Fill the database unless data were kept in it; how many results there are."""
+    """Fill the database unless it still holds data; the number of results."""
     from django.db import connection, transaction
 
-    from webapp.local.bench_rows import fill
+    from dev.bench.rows import fill
     from webapp.results.models import Result
 
     if kept := Result.objects.count():
@@ -121,10 +121,10 @@ def _whole(client: "Client", address: str) -> None:
 
 
 def _first_rows(client: "Client", address: str) -> None:
-    """Until the heading and the first result are there."""
+    """Read the heading and the first result only."""
     lines = iter(client.get(address).streaming_content)  # type: ignore[attr-defined]
     next(lines)
-    next(lines, None)  # a filter may leave nothing
+    next(lines, None)  # a filter may match nothing
 
 
 def _kinds(runs: int) -> list[tuple[str, Ask, Callable[["Client", str], None]]]:
@@ -177,7 +177,7 @@ def _comparison(chance: random.Random, runs: int, *, detail: bool = False) -> st
 
 
 def _show(measured: Sequence[Measured]) -> int:
-    say(f"{'page':<46} {'n':>4} {'p50 ms':>8} {'p95 ms':>8} {'most ms':>8} {'CPU p95':>8}")
+    say(f"{'page':<46} {'n':>4} {'p50 ms':>8} {'p95 ms':>8} {'max ms':>8} {'CPU p95':>8}")
     for each in measured:
         missed = "" if at(95, each.ms) < WANTED_MS else f"   MISSED: p95 < {WANTED_MS:g} ms is wanted"
         numbers = f"{at(50, each.ms):>8.1f} {at(95, each.ms):>8.1f} {each.ms[-1]:>8.1f} {at(95, each.cpu_ms):>8.1f}"

@@ -1,8 +1,8 @@
-"""Many results at once, as real runs leave them but for fio's own output: rows for measuring pages.
+"""Rows for the benchmark of pages: many results as real runs leave them, without fio's own output.
 
 Every run is one plan's grid on one target: patterns x block sizes x depths, three repeats. Numbers follow a simple
-model of a drive, with noise from a fixed seed, so two fillings are alike. The first run of each grid is written through
-the models, the others are its copies, which PostgreSQL makes: another target, plan, configuration, time and noise.
+model of a drive, with noise from a fixed seed, so every filling is the same. The first run of each grid is written
+through the models. PostgreSQL copies it for the other runs, with another target, plan, configuration, time and noise.
 """
 
 import hashlib
@@ -48,13 +48,13 @@ Point = dict[str, Value]
 
 @dataclass(frozen=True)
 class _Grid:
-    """The points of one kind of run, each with its key; worked out once."""
+    """The points of one kind of run, each with its key."""
 
     points: tuple[tuple[Point, str], ...]
 
 
 def fill(results: int) -> int:
-    """Make at least so many results, inside a transaction; how many there are."""
+    """Create at least this many results inside a transaction; the number created."""
     chance = random.Random(1)  # noqa: S311 - the same rows each time
     targets = _targets()
     versions = [_version(n) for n in range(PLANS)]
@@ -63,7 +63,7 @@ def fill(results: int) -> int:
     histograms = [pack(_histogram(mean)) for mean in (20_000, 80_000, 300_000, 1_500_000)]
     originals: dict[int, Run] = {}
     with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")  # foreign keys are not looked up, row by row
+        cursor.execute("SET LOCAL session_replication_role = replica")  # skips the check of foreign keys
         cursor.execute("SELECT setseed(0.5)")
     made = number = 0
     while made < results:
@@ -122,7 +122,7 @@ def _grid(scheduler: str, engine: str) -> _Grid:
 
 
 def _histogram(mean_ns: int) -> Histogram:
-    """150 buckets about the mean, with a long tail."""
+    """150 buckets around the mean, with a long tail."""
     buckets = sorted({int(mean_ns * 0.5 * 1.03**n) for n in range(150)})
     counts = (max(1, int(200_000 * 0.94 ** abs(n - 25))) for n in range(len(buckets)))
     return Histogram(latency_ns=tuple(buckets), counts=tuple(counts))
@@ -197,7 +197,7 @@ def _result(trial: Trial, stream: StreamRun, chance: random.Random, histograms: 
 
 
 def _copy_run(original: Run, run: Run, target: Target, configuration: Configuration) -> None:
-    """All rows of a run as those of another; the id of a copied trial or attempt is a digest of the original's."""
+    """Copy all rows of a run to another; the id of a copied trial or attempt is a digest of the original's."""
 
     def new(id_: str) -> str:
         return f"md5('{run.number}' || {id_})::uuid"
@@ -221,7 +221,7 @@ def _copy_run(original: Run, run: Run, target: Target, configuration: Configurat
 
 
 def _copy(model: type[Model], condition: str, changed: Mapping[str, str]) -> None:
-    """`changed`: column -> what is written instead, in SQL; the rest stays, but for numbers that the database gives."""
+    """Copy rows; `changed` maps columns to SQL for their new values. The database assigns new serial ids."""
     names = [str(field.column) for field in model._meta.concrete_fields]
     columns = [name for name in names if name != "id" or name in changed]
     values = ", ".join(changed.get(name, name) for name in columns)

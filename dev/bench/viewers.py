@@ -1,10 +1,10 @@
-"""How long a second takes from its end on the host to its point on the chart, while fifty people look at it.
+"""Measures the delay from the end of a second on the host to its point on the chart, with fifty viewers.
 
-    python -m webapp.local.viewers [--viewers 50] [--seconds 180] [--json]
+    python -m dev.bench.viewers [--viewers 50] [--seconds 180] [--json]
 
-A real worker streams a real trial to a stack of its own. Fifty clients do over HTTP what the page does: ask once a
-second for what is new since the last answer. One Chromium shows the page itself; a second counts as drawn
-when the chart has been drawn with it. Every client must have seen every second that the database holds.
+A real worker streams a real trial to a private stack. Fifty clients poll over HTTP as the page does: once a second
+they request the samples since the last answer. One Chromium shows the page itself; a second counts as drawn when the
+chart has been drawn with it. Every client must receive every second that the database holds.
 """
 
 import argparse
@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from webapp.local import demo, services, stack
-from webapp.local.console import Trouble, run_command, say, step
-from webapp.local.state import default_state
+from dev.console import Trouble, run_command, say, step
+from dev.demo import start
+from dev.stack import lifecycle, services
+from dev.stack.state import default_state
 
 if TYPE_CHECKING:
     from webapp.core.models import User
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 WANTED_P99_S = 2.0
 POLL_S = 1.0  # as entries/run.ts
 NAME = "viewers"
+FACTORS = {"pattern": "randread", "block_size": "4k", "iodepth": "1", "size": "64M"}
 Second = tuple[int, int, int]  # trial, attempt, second
 
 OBSERVE = """() => {
@@ -43,7 +45,7 @@ OBSERVE = """() => {
 
 @dataclass
 class Client:
-    """One viewer: what it saw, and when first."""
+    """One viewer and the seconds it received, each with its time of arrival."""
 
     url: str
     session: str
@@ -61,7 +63,7 @@ class Client:
 
     def _watch(self, path: str, until: threading.Event) -> None:
         connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
-        until.wait(random.Random(self.number).uniform(0, POLL_S))  # noqa: S311 - people do not open a page together
+        until.wait(random.Random(self.number).uniform(0, POLL_S))  # noqa: S311 - viewers do not open the page at the same moment
         cursor = ""
         while not until.is_set():
             asked = time.monotonic()
@@ -71,7 +73,7 @@ class Client:
             until.wait(POLL_S)
 
     def _ask(self, connection: http.client.HTTPConnection, address: str) -> bytes:
-        """Once more where the server has closed a connection that was idle, as a browser does."""
+        """Reconnect once if the server has closed an idle connection, as a browser does."""
         headers = {"Cookie": f"sessionid={self.session}"}
         try:
             connection.request("GET", address, headers=headers)
@@ -98,7 +100,7 @@ def _body(response: http.client.HTTPResponse) -> bytes:
 
 
 def session_of(user: "User") -> str:
-    """A session as a log-in makes it. Fifty log-ins at once would measure the hashing of passwords."""
+    """Create a session without a log-in: fifty log-ins at once would measure password hashing."""
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore
 
@@ -111,19 +113,19 @@ def session_of(user: "User") -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure and print; 1 if the 99th percentile on the chart is over what is wanted."""
-    parser = argparse.ArgumentParser(prog="python -m webapp.local.viewers", description=(__doc__ or "").split("\n")[0])
+    """Measure and print; 1 if the 99th percentile on the chart exceeds its limit."""
+    parser = argparse.ArgumentParser(prog="python -m dev.bench.viewers", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--viewers", type=int, default=50)
     parser.add_argument("--seconds", type=int, default=180)
     parser.add_argument("--json", action="store_true", help="print the figures as JSON too")
     options = parser.parse_args(arguments)
     state = default_state("viewers")
     try:
-        demo.bring_up(state)
+        start.bring_up(state)
         figures = _measure(services.public_url(state), options.viewers, options.seconds)
     finally:
         with step("removing the measurement's processes and data"):
-            stack.remove(state)
+            lifecycle.remove(state)
     for each in figures:
         times = "   ".join(f"{name} {each[f'{name}_s']:.2f} s" for name in ("p50", "p99", "max"))
         say(f"{each['what']:<58} {times}   n {each['n']}")
@@ -136,10 +138,11 @@ Row = dict[str, "str | float | int"]
 
 
 def _measure(url: str, viewers: int, seconds: int) -> list[Row]:
+    from dev.bench import runs
     from webapp.core.models import Role, User
 
     user = User.objects.create_user(NAME, role=Role.VIEWER)
-    run = _start(seconds)
+    run = runs.start("Viewers", {**FACTORS, "runtime": f"{seconds}s"}, target="scratch")
     path, until = f"/runs/{run.number}/", threading.Event()
     clients = [Client(url, session_of(user), number) for number in range(viewers)]
     threads = [threading.Thread(target=client.run, args=(path, until), daemon=True) for client in clients]
@@ -153,20 +156,8 @@ def _measure(url: str, viewers: int, seconds: int) -> list[Row]:
     return _figures(run, clients, drawn)
 
 
-def _start(seconds: int) -> "Run":
-    from webapp.hosts.models import Target
-    from webapp.plans.document import Part, PlanDocument
-    from webapp.plans.services import create_plan
-    from webapp.runs.services import start_run
-
-    factors = {"pattern": "randread", "block_size": "4k", "iodepth": "1", "size": "64M", "runtime": f"{seconds}s"}
-    document = PlanDocument(title="Viewers", parts=(Part(name="main", factors=factors),), repeats=1)
-    targets = [Target.objects.get(slug="scratch", in_policy=True)]
-    return start_run(version=create_plan(document=document, by=None).versions.get(), targets=targets, by=None)
-
-
 def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list[tuple[float, str]]:
-    """What the page's chart was drawn with, and when, until every second of the run is on it."""
+    """The chart's draws: time, and the newest second drawn. Ends with the run."""
     from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
@@ -179,7 +170,7 @@ def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list
         until, found = time.monotonic() + limit_s, list[tuple[float, str]]()
         while time.monotonic() < until:
             time.sleep(1)
-            with suppress(Error):  # at the end of the run the page loads itself anew
+            with suppress(Error):  # the page reloads at the end of the run
                 found = [tuple(each) for each in page.evaluate("window.drawn ?? []")] or found
             if _ended(run):
                 break
@@ -188,7 +179,7 @@ def _in_chromium(address: str, session: str, run: "Run", limit_s: float) -> list
 
 
 def _ended(run: "Run") -> bool:
-    """No trial is under way any more. Asked in a thread of its own: Playwright keeps an event loop in this one."""
+    """Whether all trials have ended. Queried in a separate thread: Playwright runs an event loop in this one."""
     answer: list[bool] = []
 
     def ask() -> None:
@@ -213,12 +204,12 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
         "attempt__trial__index", "attempt__number", "second", "at"
     )
     ends = {(number_of(index), attempt, second): at.timestamp() for index, attempt, second, at in rows}
-    last = max(ends.values()) - 1.5  # what came with the very end may be after the last look
+    last = max(ends.values()) - 1.5  # the last second may end after the viewers' last poll
     counted = {key: end for key, end in ends.items() if end <= last}
     troubles = [f"viewer {client.number}: {client.trouble}" for client in clients if client.trouble]
     lost = sum(key not in client.seen for client in clients for key in counted)
     if troubles or lost:
-        raise Trouble(f"{lost} seconds never came. {'; '.join(troubles[:3])}")
+        raise Trouble(f"{lost} seconds never arrived at a viewer. {'; '.join(troubles[:3])}")
     charted = _drawn_at(counted, drawn)
     clients_s = [
         client.seen[key] - end for client in clients for key, end in counted.items() if _while_open(client, end)
@@ -233,12 +224,12 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
 
 
 def _while_open(client: Client, end: float) -> bool:
-    """Not what was measured before the viewer looked."""
+    """Whether the second ended after the viewer opened the page."""
     return end >= min(client.seen.values(), default=0.0)
 
 
 def _drawn_at(ends: dict[Second, float], drawn: Sequence[tuple[float, str]]) -> list[float]:
-    """Delays of the seconds that ended while the page was open; a draw shows everything up to its newest second."""
+    """Delays of the seconds that ended while the page was open; a draw shows all seconds up to its newest."""
     opened = drawn[0][0] if drawn else 0.0
     found = []
     for (trial, attempt, second), end in ends.items():

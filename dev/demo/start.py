@@ -11,10 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import django
 from django.core.management import CommandError, call_command
 
-from webapp.local import loop_device, processes, services, stack
-from webapp.local.console import Trouble, complain, say, step
-from webapp.local.policy import PolicyTarget, policy_text
-from webapp.local.state import CLONE, State
+from dev.console import Trouble, complain, say, step
+from dev.stack import lifecycle, loop_device, processes, services
+from dev.stack.policy import PolicyTarget, policy_text
+from dev.stack.state import CLONE, State
 
 HOST = "this-machine"
 PLAN = "first-look"
@@ -49,17 +49,17 @@ def bring_up(state: State) -> tuple[PolicyTarget, ...]:
         _start_server(state)
         targets = preparing.result()
     _enrol(state)
-    stack.start_worker(state)
+    lifecycle.start_worker(state)
     return targets
 
 
 def _start_server(state: State) -> None:
-    stack.start_stores(state)
+    lifecycle.start_stores(state)
     listener = services.reserve_address(state)
     _prepare_django(state)
     with step("database tables and built-in plans"):
         _prepare_database(state)
-    stack.start_server(state, listener)
+    lifecycle.start_server(state, listener)
 
 
 def _prepare_django(state: State) -> None:
@@ -156,6 +156,6 @@ def _tell(state: State) -> None:
         name, _, value = line.partition(":")
         say(f"{name.capitalize() + ':':<12} {value.strip()}")
     say("It stays up. make stop ends it, make clean removes its data, make demo runs the plan again.")
-    missing = set(stack.LABELS) - set(stack.running(state))
+    missing = set(lifecycle.LABELS) - set(lifecycle.running(state))
     if missing:
         complain(f"Not running any more: {', '.join(sorted(missing))}; logs in {state.logs}")

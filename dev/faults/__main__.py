@@ -1,4 +1,4 @@
-"""`make torture`, or python -m webapp.local.torture --faults 200 --seed 7.
+"""`make torture`, or python -m dev.faults --faults 200 --seed 7.
 
 The process outside makes the namespaces and cleans up; the one inside plays the campaign.
 """
@@ -16,15 +16,15 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from webapp.local import processes, stack
-from webapp.local.console import Trouble, complain, run_command, say, step
-from webapp.local.processes import Record
-from webapp.local.state import CLONE, State, default_state
-from webapp.local.torture import campaign, disks
-from webapp.local.torture.deal import LONGEST_S, deal
-from webapp.local.torture.kinds import KINDS, NEED_COMPILER, NEED_ROOT
-from webapp.local.torture.watchman import tree
-from webapp.local.torture.world import World
+from dev.console import Trouble, complain, run_command, say, step
+from dev.faults import campaign, disks
+from dev.faults.fault_schedule import LONGEST_S, deal
+from dev.faults.faults import KINDS, NEED_COMPILER, NEED_ROOT
+from dev.faults.installation import World
+from dev.faults.supervisor import tree
+from dev.stack import lifecycle, processes
+from dev.stack.processes import Record
+from dev.stack.state import CLONE, State, default_state
 
 # Set by the process outside for the one inside.
 INSIDE, SEEDS = "SWEETSPOT_TORTURE_STATE", "SWEETSPOT_TORTURE_SEEDS"
@@ -71,7 +71,7 @@ def _outside(options: argparse.Namespace) -> int:
     state.prepare()
     state.write_facts("owner.json", asdict(_myself()))
     environment = {**os.environ, INSIDE: str(state.root), SEEDS: " ".join(map(str, options.seeds))}
-    command = [sys.executable, "-m", "webapp.local.torture", *sys.argv[1:]]
+    command = [sys.executable, "-m", "dev.faults", *sys.argv[1:]]
     if os.getuid() == 0:
         command = [*NAMESPACES, *command]
     try:
@@ -101,7 +101,7 @@ def _pass_on(child: int) -> None:
     """Tell the campaign itself, which is below the one that made the namespaces, and the namespace's first process."""
     for pid in tree(child):
         with contextlib.suppress(OSError):
-            if b"webapp.local.torture" in Path(f"/proc/{pid}/cmdline").read_bytes() and (pid != child or os.getuid()):
+            if b"dev.faults" in Path(f"/proc/{pid}/cmdline").read_bytes() and (pid != child or os.getuid()):
                 os.kill(pid, signal.SIGTERM)
 
 
@@ -118,7 +118,7 @@ def _remove(state: State) -> None:
     """Loop devices outlive namespaces; everything else of the campaign is gone by now."""
     if os.getuid() == 0:
         disks.detach_all(state.root)
-    stack.remove(state)
+    lifecycle.remove(state)
 
 
 def _sweep() -> None:

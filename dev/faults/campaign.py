@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psycopg
 
-from webapp.local.console import Trouble, complain, say
-from webapp.local.network import await_condition
-from webapp.local.torture.deal import Fault, Round
-from webapp.local.torture.kinds import KINDS
-from webapp.local.torture.witness import Witness
-from webapp.local.torture.world import World
+from dev.console import Trouble, complain, say
+from dev.faults.fault_schedule import Fault, Round
+from dev.faults.faults import KINDS
+from dev.faults.installation import World
+from dev.faults.invariants import Witness
+from dev.stack.network import await_condition
 
 START_LIMIT_S = 90.0
 RUN_LIMIT_S = 240.0  # from the end of a round's last fault
@@ -101,8 +101,8 @@ class Campaign:
     def _try_to_start(self) -> str:
         from django.db import connections
 
+        from dev.faults.plan import version
         from webapp.hosts.models import Target
-        from webapp.local.torture.plan import version
         from webapp.runs.services import start_run
 
         try:

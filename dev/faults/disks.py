@@ -5,8 +5,8 @@ import os
 import subprocess
 from pathlib import Path
 
-from webapp.local import processes
-from webapp.local.console import Trouble
+from dev.console import Trouble
+from dev.stack import processes
 
 MIB = 1024 * 1024
 BALLAST = "ballast"

@@ -14,12 +14,12 @@ from pathlib import Path
 
 import redis
 
-from webapp.local import postgres, processes, redis_server, services
-from webapp.local.torture.deal import Fault
-from webapp.local.torture.disks import MIB, SmallDisk
-from webapp.local.torture.host import LabHost
-from webapp.local.torture.watchman import tree
-from webapp.local.torture.world import World
+from dev.faults.disks import MIB, SmallDisk
+from dev.faults.fault_schedule import Fault
+from dev.faults.host import LabHost
+from dev.faults.installation import World
+from dev.faults.supervisor import tree
+from dev.stack import postgres, processes, redis_server, services
 from worker.contract.orders import queue_name
 
 Act = Callable[[World, Fault], None]

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from webapp.local import loop_device, processes
-from webapp.local.policy import PolicyTarget, policy_text
-from webapp.local.processes import Command
-from webapp.local.state import CLONE, State
-from webapp.local.torture import disks
-from webapp.local.torture.clock import Clock
-from webapp.local.torture.disks import MIB, SmallDisk
-from webapp.local.torture.network import Network
+from dev.faults import disks
+from dev.faults.clock import Clock
+from dev.faults.disks import MIB, SmallDisk
+from dev.faults.network import Network
+from dev.stack import loop_device, processes
+from dev.stack.policy import PolicyTarget, policy_text
+from dev.stack.processes import Command
+from dev.stack.state import CLONE, State
 
 SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
 DRIVE_BYTES = 32 * MIB

@@ -15,17 +15,17 @@ import django
 import psycopg
 from django.core.management import call_command
 
-from webapp.local import postgres, processes, redis_server, services
-from webapp.local.console import Trouble, step
-from webapp.local.network import LOOPBACK, await_condition, free_port, is_free
-from webapp.local.processes import Command
-from webapp.local.state import CLONE, State
-from webapp.local.torture import clock, disks
-from webapp.local.torture.clock import Clock
-from webapp.local.torture.disks import MIB, SmallDisk
-from webapp.local.torture.host import RELAY, LabHost
-from webapp.local.torture.network import Network
-from webapp.local.torture.watchman import Watchman
+from dev.console import Trouble, step
+from dev.faults import clock, disks
+from dev.faults.clock import Clock
+from dev.faults.disks import MIB, SmallDisk
+from dev.faults.host import RELAY, LabHost
+from dev.faults.network import Network
+from dev.faults.supervisor import Watchman
+from dev.stack import postgres, processes, redis_server, services
+from dev.stack.network import LOOPBACK, await_condition, free_port, is_free
+from dev.stack.processes import Command
+from dev.stack.state import CLONE, State
 
 DATABASE_BYTES = 600 * MIB
 LEASE_S = 25  # shorter than the longest outage, so that attempts are lost and revived

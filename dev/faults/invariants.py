@@ -10,11 +10,11 @@ from pathlib import Path
 import psycopg
 import redis
 
-from webapp.local.torture.disks import queue_settings
-from webapp.local.torture.host import LabHost
-from webapp.local.torture.kinds import broker
-from webapp.local.torture.rules import ATTEMPTS, FAILED_TRIALS, OUTCOMES, RULES, RUN_END, TRIAL_ATTEMPTS
-from webapp.local.torture.world import World
+from dev.faults.disks import queue_settings
+from dev.faults.faults import broker
+from dev.faults.host import LabHost
+from dev.faults.installation import World
+from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, OUTCOMES, RULES, RUN_END, TRIAL_ATTEMPTS
 
 # Reasons that a fault may bring about. Any other is a fault of the product.
 EXPECTED_REASONS = frozenset(

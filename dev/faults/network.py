@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from webapp.local.console import Trouble
-from webapp.local.network import await_condition
+from dev.console import Trouble
+from dev.stack.network import await_condition
 
 BRIDGE = "lab0"
 SERVER_ADDRESS = "10.77.0.1"

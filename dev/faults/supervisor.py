@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from webapp.local import processes
-from webapp.local.console import Trouble, complain
-from webapp.local.state import State
+from dev.console import Trouble, complain
+from dev.stack import processes
+from dev.stack.state import State
 
 LOOK_EVERY_S = 0.25
 RESTART_AFTER_S = 0.5

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from webapp.local.console import complain, run_command, say
-from webapp.local.lab.machine import Machine
-from webapp.local.lab.server import DOORS, Server
-from webapp.local.lab.storage_host import StorageHost
-from webapp.local.lab.suite import Suite, differences
-from webapp.local.lab.tables import written
-from webapp.local.state import CLONE, default_state
+from dev.console import complain, run_command, say
+from dev.lab.machine import Machine
+from dev.lab.server import DOORS, Server
+from dev.lab.storage_host import StorageHost
+from dev.lab.suite import Suite, differences
+from dev.lab.tables import written
+from dev.stack.state import CLONE, default_state
 
 INSIDE = ("tests", "pull")  # in the guest alone
 WHOLE = ("settings", "sweep", "layouts", "purge", "install")  # through the whole system
@@ -61,12 +61,12 @@ class Lab:
 
     def _through_the_system(self, wanted: Sequence[str]) -> None:
         self.server.start()
-        from webapp.local.lab.layouts import layouts  # Django's models can be used only now
-        from webapp.local.lab.purge import purges
-        from webapp.local.lab.restarts import restarts
-        from webapp.local.lab.settings import settings
-        from webapp.local.lab.sweep import sweep
-        from webapp.local.lab.system import System
+        from dev.lab.layouts import layouts  # Django's models can be used only now
+        from dev.lab.purge import purges
+        from dev.lab.restarts import restarts
+        from dev.lab.settings import settings
+        from dev.lab.sweep import sweep
+        from dev.lab.system import System
 
         storage = StorageHost(self.machine, CLONE)
         system = System(self.machine, self.server, storage)

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from webapp.local.console import Trouble, step
+from dev.console import Trouble, step
 
 HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
 GUEST_PACKAGES = (

@@ -16,9 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from webapp.local.console import Trouble, step
-from webapp.local.lab import hardware, image
-from webapp.local.processes import started_ticks
+from dev.console import Trouble, step
+from dev.lab import hardware, image
+from dev.stack.processes import started_ticks
 
 BOOT_LIMIT_S = 900.0  # a busy machine; a quiet one takes half a minute
 END_LIMIT_S = 20.0

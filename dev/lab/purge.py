@@ -1,8 +1,8 @@
 """Purges that the guest's drives really take: NVMe format and discard, by hand and before a trial."""
 
-from webapp.local.console import say, step
-from webapp.local.lab.storage_host import NVME, SATA
-from webapp.local.lab.system import System, not_done
+from dev.console import say, step
+from dev.lab.storage_host import NVME, SATA
+from dev.lab.system import System, not_done
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
 from webapp.results.selectors import with_places

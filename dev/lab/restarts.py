@@ -1,8 +1,8 @@
 """The guest is restarted in mid-plan, once by its administrator and once by a power cut; the run goes on to its end."""
 
-from webapp.local.console import step
-from webapp.local.lab.storage_host import BAYS
-from webapp.local.lab.system import System, differences, locks, not_as_asked
+from dev.console import step
+from dev.lab.storage_host import BAYS
+from dev.lab.system import System, differences, locks, not_as_asked
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import RunState
 

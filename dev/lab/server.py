@@ -10,11 +10,12 @@ from pathlib import Path
 import django
 from django.core.management import call_command
 
-from webapp.local import certificates, postgres, processes, redis_server, services, stack
-from webapp.local.console import Trouble, step
-from webapp.local.network import LOOPBACK, await_condition
-from webapp.local.processes import Command
-from webapp.local.state import State
+from dev.console import Trouble, step
+from dev.stack import lifecycle, postgres, processes, redis_server, services
+from dev.stack.network import LOOPBACK, await_condition
+from dev.stack.processes import Command
+from dev.stack.state import State
+from webapp.deploy import certificates
 
 NAME = "sweetspot.lab"
 WEB_PORT, BROKER_PORT = 443, 6380  # as the guest sees them
@@ -37,7 +38,7 @@ class Server:
     def start(self) -> None:
         """Raises Trouble."""
         with step("Sweetspot's server outside the guest"):
-            stack.remove(self._state)
+            lifecycle.remove(self._state)
             self._state.prepare()
             self._tls.mkdir(mode=0o755, exist_ok=True)
             certificates.ensure(self._tls, [NAME, LOOPBACK])
@@ -88,4 +89,4 @@ class Server:
 
     def end(self) -> None:
         """Its processes, its database and all its files."""
-        stack.remove(self._state)
+        lifecycle.remove(self._state)

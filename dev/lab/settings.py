@@ -1,8 +1,8 @@
 """Every setting that the guest has, changed by plans under the service's own restrictions, and put back."""
 
-from webapp.local.console import say, step
-from webapp.local.lab.storage_host import BAYS, NVME, POOL, SATA
-from webapp.local.lab.system import System, not_as_asked, not_done
+from dev.console import say, step
+from dev.lab.storage_host import BAYS, NVME, POOL, SATA
+from dev.lab.system import System, not_as_asked, not_done
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import SettingChange
 

@@ -9,11 +9,11 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from webapp.local.console import Trouble
-from webapp.local.lab.machine import OUTSIDE, Machine
-from webapp.local.lab.server import NAME
-from webapp.local.network import await_condition
-from webapp.local.policy import PolicyTarget, policy_text
+from dev.console import Trouble
+from dev.lab.machine import OUTSIDE, Machine
+from dev.lab.server import NAME
+from dev.stack.network import await_condition
+from dev.stack.policy import PolicyTarget, policy_text
 
 SERVICE = "sweetspot-worker.service"
 POLICY = "/etc/sweetspot-worker/policy.toml"

@@ -6,10 +6,10 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from webapp.local.console import step
-from webapp.local.lab import package
-from webapp.local.lab.hardware import PULLED_SERIAL
-from webapp.local.lab.machine import Machine
+from dev.console import step
+from dev.lab import worker_archive
+from dev.lab.hardware import PULLED_SERIAL
+from dev.lab.machine import Machine
 
 TESTS = ("worker/settings/tests/test_lab_hardware.py", "worker/layouts/tests", "worker/tests/lab")
 PULL_TRIAL = """
@@ -34,10 +34,13 @@ class Suite:
     def send(self) -> None:
         with step("the worker and its tests go into the guest"), tempfile.TemporaryDirectory() as directory:
             tar = Path(directory) / "guest.tar"
-            package.pack(self._repository, tar)
+            worker_archive.pack(self._repository, tar)
             with tar.open("rb") as file:
                 self._machine.run(
-                    "sh", "-c", f"mkdir -p {package.PLACE} && tar -C {package.PLACE} -xzf -", stdin=file.fileno()
+                    "sh",
+                    "-c",
+                    f"mkdir -p {worker_archive.PLACE} && tar -C {worker_archive.PLACE} -xzf -",
+                    stdin=file.fileno(),
                 )
 
     def snapshot(self) -> Snapshot:
@@ -80,7 +83,7 @@ class Suite:
         return items
 
     def _command(self, *arguments: str) -> Sequence[str]:
-        return ("env", "-C", package.PLACE, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "python3", *arguments)
+        return ("env", "-C", worker_archive.PLACE, "PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "python3", *arguments)
 
     def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self._machine.run(*self._command(*arguments))

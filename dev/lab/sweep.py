@@ -5,10 +5,10 @@ A file is read from its first byte to its last through the page cache, so that r
 
 from collections.abc import Sequence
 
-from webapp.local.console import say, step
-from webapp.local.lab.storage_host import POOL
-from webapp.local.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
-from webapp.local.lab.tables import written
+from dev.console import say, step
+from dev.lab.storage_host import POOL
+from dev.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
+from dev.lab.tables import written
 from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result
 from webapp.runs.models import Run

@@ -8,16 +8,16 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from dev.console import Trouble, step
+from dev.lab.machine import Machine
+from dev.lab.server import Server
+from dev.lab.storage_host import BAYS, StorageHost, serials
+from dev.stack.network import await_condition
 from webapp.hosts.differences import fact_changes
 from webapp.hosts.installer import install_line
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.hosts.services import issue_enrolment_token
-from webapp.local.console import Trouble, step
-from webapp.local.lab.machine import Machine
-from webapp.local.lab.server import Server
-from webapp.local.lab.storage_host import BAYS, StorageHost, serials
-from webapp.local.network import await_condition
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
 from webapp.runs.host_actions import inventory_now, purge_drive

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from webapp.local.console import Trouble
+from dev.console import Trouble
 
 GUEST_PYTHON = (3, 11)  # Debian 12's
 BESIDES = ("redis", "pytest")  # celery[redis] names it by an extra only

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import django
 
-from webapp.local import services, stack
-from webapp.local.console import Trouble, say
-from webapp.local.screen_samples import made_for_pictures
-from webapp.local.state import CLONE, State
+from dev.console import Trouble, say
+from dev.screens.samples import made_for_pictures
+from dev.stack import lifecycle, services
+from dev.stack.state import CLONE, State
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -34,7 +34,7 @@ SETTLE_MS = 900  # charts are drawn and live parts have answered once
 
 def main(state: State) -> int:
     """Take them all; the names of what was left out are said. Raises Trouble where no demo runs."""
-    if services.WEB not in stack.running(state):
+    if services.WEB not in lifecycle.running(state):
         raise Trouble("No demo runs here. Start one with `make demo`, then run `make screens` again.")
     os.environ.update(services.environment(state))
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright keeps an event loop in this thread

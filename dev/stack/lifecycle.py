@@ -5,9 +5,9 @@ import signal
 import socket
 from collections.abc import Callable
 
-from webapp.local import loop_device, postgres, processes, redis_server, services
-from webapp.local.console import say, step
-from webapp.local.state import State
+from dev.console import say, step
+from dev.stack import loop_device, postgres, processes, redis_server, services
+from dev.stack.state import State
 
 # In the order in which they are stopped: whoever has something to say is stopped before who listens.
 STOPS: tuple[tuple[str, int, float], ...] = (

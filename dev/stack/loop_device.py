@@ -4,9 +4,9 @@ import os
 import shutil
 from pathlib import Path
 
-from webapp.local import processes
-from webapp.local.console import Trouble
-from webapp.local.state import State
+from dev.console import Trouble
+from dev.stack import processes
+from dev.stack.state import State
 
 IMAGE = "loop0.img"
 MIB = 1024**2

@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import psycopg
 
-from webapp.local import processes
-from webapp.local.console import Trouble
-from webapp.local.network import await_condition
-from webapp.local.processes import Command
-from webapp.local.state import State
+from dev.console import Trouble
+from dev.stack import processes
+from dev.stack.network import await_condition
+from dev.stack.processes import Command
+from dev.stack.state import State
 
 NAME = "postgres"
 SYSTEM_USER = "postgres"  # what Debian's package makes; the server refuses to run as root

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from webapp.local.console import Trouble
-from webapp.local.state import State
+from dev.console import Trouble
+from dev.stack.state import State
 
 POLL_S = 0.05
 KILL_LIMIT_S = 5.0

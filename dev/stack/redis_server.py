@@ -11,12 +11,12 @@ from pathlib import Path
 
 import redis
 
-from webapp.local import processes
-from webapp.local.console import Trouble
-from webapp.local.network import LOOPBACK, await_condition, free_port
-from webapp.local.postgres import data_user
-from webapp.local.processes import Command
-from webapp.local.state import State
+from dev.console import Trouble
+from dev.stack import processes
+from dev.stack.network import LOOPBACK, await_condition, free_port
+from dev.stack.postgres import data_user
+from dev.stack.processes import Command
+from dev.stack.state import State
 
 NAME, TLS_NAME = "redis", "redis-tls"
 START_LIMIT_S = 15.0

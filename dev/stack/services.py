@@ -6,10 +6,10 @@ import socket
 import sys
 from pathlib import Path
 
-from webapp.local import postgres, processes, redis_server
-from webapp.local.network import LOOPBACK, await_condition, listen
-from webapp.local.processes import Command
-from webapp.local.state import CLONE, State
+from dev.stack import postgres, processes, redis_server
+from dev.stack.network import LOOPBACK, await_condition, listen
+from dev.stack.processes import Command
+from dev.stack.state import CLONE, State
 
 WEB, TASKS, BEAT, WORKER = "web", "tasks", "beat", "worker"
 USUAL_PORT = 8000

@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from webapp.local.console import Trouble
+from dev.console import Trouble
 
-CLONE = Path(__file__).resolve().parent.parent.parent
+CLONE = Path(__file__).resolve().parents[2]
 BASE_VARIABLE = "SWEETSPOT_STATE_BASE"
 
 

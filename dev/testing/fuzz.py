@@ -24,9 +24,9 @@ from pathlib import Path
 import django
 from django.core.management import call_command
 
-from webapp.local import services, stack
-from webapp.local.console import complain, run_command, say, step
-from webapp.local.state import State, default_state
+from dev.console import complain, run_command, say, step
+from dev.stack import lifecycle, services
+from dev.stack.state import State, default_state
 from worker.contract.base import MAX_REPORT_BYTES, ContractError, Message, decode, encode
 from worker.contract.greetings import Enrol, Hello
 from worker.contract.orders import decode_order
@@ -122,7 +122,7 @@ def main(arguments: Sequence[str]) -> int:
         return _run(Fuzzer(options.seed, valid), Fuzzer(options.seed + 1, posted), options, post)
     finally:
         with step("removing the server's processes and data"):
-            stack.remove(state)
+            lifecycle.remove(state)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
@@ -222,15 +222,15 @@ def resident_bytes() -> int:
 
 def _application(state: State) -> tuple[Callable[[bytes], int], list[bytes]]:
     """What posts a text to it, as a host with an attempt under way; and valid messages about that attempt."""
-    stack.start_stores(state, careless=True)
+    lifecycle.start_stores(state, careless=True)
     os.environ.update(services.environment(state))
     django.setup()
     with step("database tables"):
         call_command("migrate", verbosity=0)
     logging.disable(logging.CRITICAL)
-    from webapp.local.ingest_bench.lab import make_players
+    from dev.bench.ingest.simulated_hosts import create_hosts
 
-    player = make_players(1, running=True)[0]
+    player = create_hosts(1)[0]
     return _poster(player.token), [text for message in _examples() for text in _texts(message, str(player.attempt))]
 
 

@@ -1,6 +1,6 @@
 """How tests ended, as each pytest process writes it down, and which of them get a second try.
 
-pytest (webapp.local.pytest_plugin) ──► a line of JSON a process ──► Outcomes ──► the closing lines of `make test`
+pytest (dev.testing.pytest_plugin) ──► a line of JSON a process ──► Outcomes ──► the closing lines of `make test`
 """
 
 import json

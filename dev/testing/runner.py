@@ -10,14 +10,16 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from webapp.local import node, outcomes, processes, services, stack
-from webapp.local.console import say, step
-from webapp.local.outcomes import Outcomes
-from webapp.local.processes import Record
-from webapp.local.pytest_plugin import OUTCOMES_VARIABLE
-from webapp.local.state import CLONE, State, default_state
+from dev import node
+from dev.console import say, step
+from dev.stack import lifecycle, processes, services
+from dev.stack.processes import Record
+from dev.stack.state import CLONE, State, default_state
+from dev.testing import outcomes
+from dev.testing.outcomes import Outcomes
+from dev.testing.pytest_plugin import OUTCOMES_VARIABLE
 
-PYTEST = (sys.executable, "-m", "pytest", "-p", "webapp.local.pytest_plugin")
+PYTEST = (sys.executable, "-m", "pytest", "-p", "dev.testing.pytest_plugin")
 TESTS_FAILED, NO_TESTS = 1, 5  # pytest's exit statuses for what is no trouble of its own
 PARTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("side by side", ("-n", "2", "--dist", "loadfile", "-m", "not pipeline")),
@@ -47,10 +49,10 @@ def _stores() -> Iterator[State]:
     state.write_facts("owner.json", asdict(_myself()))
     try:
         with step("PostgreSQL and Redis for the tests"):
-            stack.start_stores(state, careless=True)
+            lifecycle.start_stores(state, careless=True)
         yield state
     finally:
-        stack.remove(state)
+        lifecycle.remove(state)
 
 
 def _myself() -> Record:
@@ -65,7 +67,7 @@ def _sweep() -> None:
         state = State(root)
         owner = state.read_facts("owner.json")
         if root.stat().st_uid == os.getuid() and not (owner and processes.alive(Record(**owner))):
-            stack.remove(state)
+            lifecycle.remove(state)
 
 
 def _environment(state: State) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """Certificates of an authority of one's own, for where no public one reaches.
 
-`python -m webapp.local.certificates FOLDER NAME…` writes ca.crt, server.crt and server.key for the names and IP
+`python -m webapp.deploy.certificates FOLDER NAME…` writes ca.crt, server.crt and server.key for the names and IP
 addresses, and ca.key for the next time. What is there and good for another month is left as it is.
 """
 

@@ -1,4 +1,4 @@
-"""What a report is compared with: a Django view that inserts the same row and commits, and does nothing else."""
+"""The baseline for report posts: a Django view that inserts and commits the same row and does nothing else."""
 
 from datetime import UTC, datetime
 from uuid import UUID
@@ -6,12 +6,12 @@ from uuid import UUID
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from webapp.local.ingest_bench.lab import SECOND
+from dev.bench.ingest.simulated_hosts import SECOND
 from webapp.results.models import Sample
 
 _DIRECTION = SECOND.directions[0]
 _LATENCY = _DIRECTION.latency
-_BARE_STREAM = 1  # so that its rows do not meet those of real reports
+_BARE_STREAM = 1  # real reports use stream 0
 
 
 @csrf_exempt

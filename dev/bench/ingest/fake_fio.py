@@ -1,9 +1,9 @@
-"""Stands in for fio where a trial of many hours is to be seen in minutes; run as a program of its own.
+"""Replaces fio, so that a trial of many hours takes minutes. Runs as a separate program.
 
-    python long_fio.py FIO ARGUMENT…      with the job text on standard input
+    python fake_fio.py FIO ARGUMENT…      with the job text on standard input
 
-A job of an hour or more is really run for 2 s; then its last dump is printed for every second of the whole
-time, counters and histogram growing as they would, without waiting. Any other job is given to fio.
+For a job of an hour or more, run the real fio for 2 s. Then print its last dump once for every second of the job
+without waiting, with growing counters and histograms. Pass any other job to fio unchanged.
 """
 
 import json
@@ -12,7 +12,7 @@ import re
 import subprocess
 import sys
 
-FROM_S = 3600
+LONG_S = 3600
 DIRECTIONS = ("read", "write", "trim")
 GROWS = ("io_bytes", "io_kbytes", "total_ios", "runtime")
 
@@ -20,8 +20,8 @@ GROWS = ("io_bytes", "io_kbytes", "total_ios", "runtime")
 def main(fio: str, arguments: list[str]) -> int:
     job = sys.stdin.read() if "-" in arguments else ""
     found = re.search(r"^runtime=(\d+)", job, re.MULTILINE)
-    if not found or int(found.group(1)) < FROM_S:
-        give_back(job)
+    if not found or int(found.group(1)) < LONG_S:
+        replace_stdin(job)
         os.execv(fio, [fio, *arguments])  # noqa: S606
     short = re.sub(r"^runtime=\d+.*$", "runtime=2", job, flags=re.MULTILINE)
     done = subprocess.run([fio, *arguments], input=short, capture_output=True, text=True, check=True)
@@ -32,8 +32,8 @@ def main(fio: str, arguments: list[str]) -> int:
     return 0
 
 
-def give_back(job: str) -> None:
-    """Standard input once more: it may have been a pipe, which cannot be read twice."""
+def replace_stdin(job: str) -> None:
+    """Replace standard input by a file with the job: a pipe cannot be read twice."""
     copy = os.memfd_create("job")
     os.write(copy, job.encode())
     os.lseek(copy, 0, os.SEEK_SET)
@@ -62,7 +62,7 @@ def at_second(dump: dict[str, object], second: int) -> dict[str, object]:
 
 
 def grow(direction: dict[str, object], second: int) -> dict[str, object]:
-    """Counters per second, as they were in the 2 s, times the seconds."""
+    """Scale the counters of 2 s to `second` seconds."""
     grown = dict(direction)
     for name in GROWS:
         if name in grown:

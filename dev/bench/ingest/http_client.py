@@ -1,41 +1,37 @@
-"""Posts requests over keep-alive connections and notes when each was answered: one thread, selectors, no HTTP library.
+"""Posts requests over keep-alive connections and notes each answer: one thread, selectors, no HTTP library.
 
-A generator in Python must not be the bottleneck: requests are bytes, and of an answer only status and length are read.
+The client shares the machine with the server and must not be the bottleneck: requests are prepared bytes, and only
+status and length of an answer are read.
 """
 
 import selectors
 import socket
 import time
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-APART_S = 0.003  # the first requests of two connections
+APART_S = 0.003  # between the first requests of two connections
 
 
 @dataclass
 class Connection:
-    """`make` gives the next request, None where there is none any more."""
-
-    make: Callable[[int], bytes | None]
+    number: int
     sock: socket.socket = field(init=False)
-    sent: int = 0
-    answered: int = 0
+    waiting: bool = False  # for an answer
     request: bytes = b""  # the last one
     outgoing: bytes = b""
     incoming: bytes = b""
-    due_at: float = 0.0
 
 
 class Refused(Exception):
-    """An answer that is not 200."""
+    """An answer that is not 200, or a report that the server refused."""
 
 
-class Poster:
-    def __init__(self, port: int, makers: list[Callable[[int], bytes | None]]) -> None:
+class Client:
+    def __init__(self, port: int, connections: int) -> None:
         self._port = port
         self._selector = selectors.DefaultSelector()
-        self.connections = [Connection(make) for make in makers]
+        self.connections = [Connection(number) for number in range(connections)]
         for connection in self.connections:
             self._open(connection)
 
@@ -45,59 +41,43 @@ class Poster:
         connection.sock.setblocking(False)
         self._selector.register(connection.sock, selectors.EVENT_READ, connection)
 
-    def _reopen(self, connection: Connection) -> None:
-        self._selector.unregister(connection.sock)
-        connection.sock.close()
-        self._open(connection)
-
     def close(self) -> None:
-        for key in list(self._selector.get_map().values()):
-            self._selector.unregister(key.fileobj)
-            key.data.sock.close()
-
-    def send_next(self, connection: Connection, due_at: float) -> bool:
-        request = connection.make(connection.sent)
-        if request is None:
-            self._selector.unregister(connection.sock)
+        for connection in self.connections:
             connection.sock.close()
-            return False
-        connection.sent += 1
-        connection.due_at = due_at
+        self._selector.close()
+
+    def send(self, connection: Connection, request: bytes) -> None:
+        connection.waiting = True
         connection.request = connection.outgoing = request
         self._flush(connection)
-        return True
 
     def _flush(self, connection: Connection) -> None:
         try:
             done = connection.sock.send(connection.outgoing)
-        except (BlockingIOError, ConnectionError):  # of a connection that broke, reading tells
+        except (BlockingIOError, ConnectionError):  # _read notices a broken connection
             done = 0
         connection.outgoing = connection.outgoing[done:]
         events = selectors.EVENT_READ | (selectors.EVENT_WRITE if connection.outgoing else 0)
         self._selector.modify(connection.sock, events, connection)
 
     def answers(self, wait_s: float) -> Iterator[Connection]:
-        """Connections whose request was answered meanwhile. Raises Refused."""
+        """Connections that received an answer within `wait_s`. Raises Refused."""
         for key, events in self._selector.select(max(0.0, wait_s)):
             connection: Connection = key.data
             if events & selectors.EVENT_WRITE:
                 self._flush(connection)
             if events & selectors.EVENT_READ and self._read(connection):
-                connection.answered += 1
+                connection.waiting = False
                 yield connection
 
     def _read(self, connection: Connection) -> bool:
+        """True if the answer is complete."""
         try:
             data = connection.sock.recv(262144)
         except ConnectionError:
             data = b""
-        if not data and connection.incoming:
-            raise Refused("The server closed a connection in the middle of an answer.")
         if not data:
-            self._reopen(connection)  # idle for longer than the server keeps one; a host sends its report again, too
-            if connection.sent > connection.answered:
-                connection.outgoing = connection.request
-                self._flush(connection)
+            self._reconnect(connection)
             return False
         connection.incoming += data
         head, found, body = connection.incoming.partition(b"\r\n\r\n")
@@ -111,22 +91,34 @@ class Poster:
         connection.incoming = body[length:]
         return True
 
+    def _reconnect(self, connection: Connection) -> None:
+        """The server closed an idle connection: send the unanswered request again, as a host does."""
+        if connection.incoming:
+            raise Refused("The server closed a connection in the middle of an answer.")
+        self._selector.unregister(connection.sock)
+        connection.sock.close()
+        self._open(connection)
+        if connection.waiting:
+            self.send(connection, connection.request)
 
-def saturate(port: int, makers: list[Callable[[int], bytes | None]], seconds: float = 1e9) -> tuple[int, float]:
-    """Every connection sends its next request as soon as the last is answered: (answers, s).
 
-    They begin one after another, as hosts do: of many at the same instant, one of the server's processes takes all.
+def posts_per_s(port: int, makers: Sequence[Callable[[], bytes]], seconds: float) -> float:
+    """Saturate the server: one connection for each maker sends its next request as soon as the last is answered.
+
+    The connections start one after another: if many start at the same instant, one server process accepts them all.
     """
-    poster = Poster(port, makers)
-    begun, answered, open_ones = time.monotonic(), 0, 0
-    waiting = deque(poster.connections)
-    while waiting or open_ones:
-        if waiting:
-            open_ones += poster.send_next(waiting.popleft(), 0.0)
-        for connection in list(poster.answers(APART_S if waiting else 1.0)):
+    client = Client(port, len(makers))
+    begun, answered, started = time.monotonic(), 0, 0
+    while time.monotonic() - begun < seconds:
+        if started < len(makers):
+            client.send(client.connections[started], makers[started]())
+            started += 1
+        for connection in client.answers(APART_S if started < len(makers) else 1.0):
             answered += 1
-            if time.monotonic() - begun > seconds or not poster.send_next(connection, 0.0):
-                open_ones -= 1
+            client.send(connection, makers[connection.number]())
     took_s = time.monotonic() - begun
-    poster.close()
-    return answered, took_s
+    while any(connection.waiting for connection in client.connections):
+        for _ in client.answers(1.0):
+            pass
+    client.close()
+    return answered / took_s

@@ -1,73 +1,68 @@
-"""A trial of many hours through the whole stack, with its stream played as fast as the worker takes it."""
+"""The worker's memory during a trial of many hours, whose stream is replayed as fast as the worker reads it."""
 
+import argparse
 import os
 import shutil
 import sys
 import time
 from pathlib import Path
 
-from webapp.local import demo, processes, services
-from webapp.local.console import Trouble, step
-from webapp.local.state import State
+from dev.bench.figures import Figure, figure
+from dev.console import Trouble, say, step
+from dev.demo import start
+from dev.stack import processes, services
+from dev.stack.state import State
 
-LOOK_EVERY_S = 0.5
+POLL_S = 0.5
 LIMIT_S = 1800.0
-PLAYER = Path(__file__).with_name("long_fio.py")
+MIB = 1024 * 1024
+GROWTH_WANTED_MIB = 2
+FAKE_FIO = Path(__file__).with_name("fake_fio.py")
+FACTORS = {"pattern": "randread", "block_size": "4k", "iodepth": "4", "size": "16m"}
 
 
-def watch(state: State, *, hours: float) -> list[int]:
-    """The worker's resident bytes, looked at twice a second from the trial's first second to its end."""
+def measure(state: State, options: argparse.Namespace) -> list[Figure]:
+    """Growth of the worker's resident memory from the trial's second quarter to its last."""
     state.prepare()
-    _stand_in_for_fio(state.root / "bin")
-    demo.bring_up(state)
-    seconds = int(hours * 3600)
-    run = _start(seconds)
-    found: list[int] = []
-    with step(f"a trial of {hours:g} hours"):
-        until = time.monotonic() + LIMIT_S
-        while _open(run):
-            record = processes.known(state, services.WORKER)
-            if record is None or time.monotonic() > until:
-                raise Trouble("The trial did not come to its end.")
-            if _samples(run):
-                found.append(_resident_bytes(record.pid))
-            time.sleep(LOOK_EVERY_S)
-    if _samples(run) != seconds:
-        raise Trouble(f"{_samples(run)} samples were kept of {seconds}: {[t.reason for t in run.trials.all()]}")  # type: ignore[attr-defined]
-    return found
+    _install_fake_fio(state.root / "bin")
+    start.bring_up(state)
+    with step(f"a trial of {options.hours:g} hours"):
+        sizes = _sizes(state, int(options.hours * 3600))
+    quarter = len(sizes) // 4
+    growth = (max(sizes[-quarter:]) - max(sizes[quarter : 2 * quarter])) / MIB
+    say(f"    {min(sizes) / MIB:.1f} to {max(sizes) / MIB:.1f} MiB in {len(sizes)} readings")
+    wanted, met = f"< {GROWTH_WANTED_MIB}", growth < GROWTH_WANTED_MIB
+    return [figure("worker's memory, last quarter minus second", "MiB", [growth], wanted, met=met)]
 
 
-def _stand_in_for_fio(folder: Path) -> None:
+def _install_fake_fio(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     program = folder / "fio"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {PLAYER} {shutil.which("fio")} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE_FIO} {shutil.which("fio")} "$@"\n')
     program.chmod(0o755)
     os.environ["PATH"] = f"{folder}:{os.environ['PATH']}"
 
 
-def _start(seconds: int) -> object:
-    from webapp.hosts.models import Target
-    from webapp.plans.document import Part, PlanDocument
-    from webapp.plans.services import create_plan
-    from webapp.runs.services import start_run
-
-    factors = {"pattern": "randread", "block_size": "4k", "iodepth": "4", "size": "16m", "runtime": f"{seconds}s"}
-    document = PlanDocument(title="Long", parts=(Part(name="a", factors=factors),), repeats=1)
-    version = create_plan(document=document, by=None).versions.get()
-    return start_run(version=version, targets=[Target.objects.get(slug="scratch", in_policy=True)], by=None)
-
-
-def _open(run: object) -> bool:
-    from webapp.runs.models import OPEN_RUN_STATES
-
-    run.refresh_from_db()  # type: ignore[attr-defined]
-    return run.state in OPEN_RUN_STATES  # type: ignore[attr-defined]
-
-
-def _samples(run: object) -> int:
+def _sizes(state: State, seconds: int) -> list[int]:
+    """The worker's resident bytes, twice a second from the trial's first sample to its end. Raises Trouble."""
+    from dev.bench import runs
     from webapp.results.models import Sample
 
-    return Sample.objects.filter(attempt__run=run).count()  # type: ignore[misc]
+    run = runs.start("Long", {**FACTORS, "runtime": f"{seconds}s"}, target="scratch")
+    samples = Sample.objects.filter(attempt__run=run)
+    found: list[int] = []
+    until = time.monotonic() + LIMIT_S
+    while runs.is_open(run):
+        record = processes.known(state, services.WORKER)
+        if record is None or time.monotonic() > until:
+            raise Trouble("The trial did not end.")
+        if samples.exists():
+            found.append(_resident_bytes(record.pid))
+        time.sleep(POLL_S)
+    runs.require_done(run)
+    if samples.count() != seconds:
+        raise Trouble(f"{samples.count()} samples were kept of {seconds}.")
+    return found
 
 
 def _resident_bytes(pid: int) -> int:

@@ -1,5 +1,5 @@
-"""The server's settings with one address more: the bare view that posts are compared with."""
+"""The server's settings plus the URL of the bare view."""
 
 from webapp.settings.base import *  # noqa: F403
 
-ROOT_URLCONF = "webapp.local.ingest_bench.urls"
+ROOT_URLCONF = "dev.bench.ingest.urls"

@@ -9,11 +9,11 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from dev.faults.fault_schedule import deal
+from dev.faults.faults import KINDS
+from dev.faults.queries import RULES
+from dev.stack.state import CLONE
 from webapp.core.tests.factories import a_drive, a_run
-from webapp.local.state import CLONE
-from webapp.local.torture.deal import deal
-from webapp.local.torture.kinds import KINDS
-from webapp.local.torture.rules import RULES
 from webapp.results.models import StreamRun
 from webapp.runs.models import Attempt, Run, Trial
 
@@ -108,7 +108,7 @@ def test_its_witness_sees_a_missing_second(ended_run: Run) -> None:
 def test_it_survives_a_short_campaign_of_a_fixed_and_a_fresh_seed() -> None:
     options = ["--faults", "2", "--seed", FIXED_SEED, "--seed", "fresh", "--hosts", "2", "--longest", "3", "--no-calm"]
     done = subprocess.run(
-        [sys.executable, "-m", "webapp.local.torture", *options],
+        [sys.executable, "-m", "dev.faults", *options],
         cwd=CLONE, capture_output=True, text=True, timeout=CAMPAIGN_LIMIT_S, check=False,
     )  # fmt: skip
     print(done.stdout)  # the fresh seed, should it fail

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from webapp.local.lab import image, package
-from webapp.local.lab.machine import RELAY, Machine
-from webapp.local.lab.settings import TRIALS
-from webapp.local.lab.storage_host import BAYS, POOL, guest_policy, serials
-from webapp.local.lab.suite import differences
-from webapp.local.lab.tables import written
+from dev.lab import image, worker_archive
+from dev.lab.machine import RELAY, Machine
+from dev.lab.settings import TRIALS
+from dev.lab.storage_host import BAYS, POOL, guest_policy, serials
+from dev.lab.suite import differences
+from dev.lab.tables import written
 from worker import policy
 
 REPOSITORY = Path(__file__).parents[3]
@@ -84,7 +84,7 @@ def test_the_guests_policy_is_one_that_the_worker_takes(tmp_path: Path) -> None:
 
 
 def test_what_goes_into_the_guest_is_the_worker_and_all_that_it_needs(tmp_path: Path) -> None:
-    package.pack(REPOSITORY, tmp_path / "guest.tar")
+    worker_archive.pack(REPOSITORY, tmp_path / "guest.tar")
     with tarfile.open(tmp_path / "guest.tar") as tar:
         names = set(tar.getnames())
     assert {"worker/trial.py", "worker/tests/lab/snapshot.py", "celery/__init__.py", "redis/__init__.py"} <= names

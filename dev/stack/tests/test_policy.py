@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from webapp.local.policy import PolicyTarget, policy_text
+from dev.stack.policy import PolicyTarget, policy_text
 from worker import policy
 
 

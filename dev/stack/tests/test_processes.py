@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from webapp.local import processes
-from webapp.local.console import Trouble
-from webapp.local.network import await_condition
-from webapp.local.processes import Command, Record
-from webapp.local.state import State
+from dev.console import Trouble
+from dev.stack import processes
+from dev.stack.network import await_condition
+from dev.stack.processes import Command, Record
+from dev.stack.state import State
 
 # Ignores TERM and has a child in its session.
 STUBBORN = """

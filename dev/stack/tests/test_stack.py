@@ -9,10 +9,10 @@ import psycopg
 import pytest
 import redis
 
-from webapp.local import postgres, processes, redis_server, services, stack
-from webapp.local.console import Trouble
-from webapp.local.network import LOOPBACK, listen
-from webapp.local.state import State, default_state
+from dev.console import Trouble
+from dev.stack import lifecycle, postgres, processes, redis_server, services
+from dev.stack.network import LOOPBACK, listen
+from dev.stack.state import State, default_state
 
 
 @pytest.fixture
@@ -20,15 +20,15 @@ def state() -> Iterator[State]:
     state = default_state(f"own-{secrets.token_hex(3)}")
     state.prepare()
     yield state
-    stack.remove(state)
+    lifecycle.remove(state)
 
 
 def test_it_starts_stops_and_removes_the_stores(state: State) -> None:
-    stack.start_stores(state, careless=True)
+    lifecycle.start_stores(state, careless=True)
     first = processes.known(state, postgres.NAME)
-    stack.start_stores(state, careless=True)
+    lifecycle.start_stores(state, careless=True)
     assert processes.known(state, postgres.NAME) == first
-    assert stack.running(state) == [redis_server.NAME, postgres.NAME]
+    assert lifecycle.running(state) == [redis_server.NAME, postgres.NAME]
     with psycopg.connect(host=str(postgres.folder(state)), user=postgres.ROLE, dbname=postgres.DATABASE) as connection:
         assert connection.execute("SHOW listen_addresses").fetchone() == ("",)
     with (
@@ -36,10 +36,10 @@ def test_it_starts_stops_and_removes_the_stores(state: State) -> None:
         pytest.raises(redis.AuthenticationError),
     ):
         stranger.ping()
-    assert stack.stop(state, quietly=True)
-    assert stack.running(state) == []
-    assert not stack.stop(state, quietly=True)
-    stack.remove(state)
+    assert lifecycle.stop(state, quietly=True)
+    assert lifecycle.running(state) == []
+    assert not lifecycle.stop(state, quietly=True)
+    lifecycle.remove(state)
     assert not state.exists
 
 

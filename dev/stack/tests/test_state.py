@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webapp.local.console import Trouble
-from webapp.local.state import BASE_VARIABLE, State, default_state
+from dev.console import Trouble
+from dev.stack.state import BASE_VARIABLE, State, default_state
 
 
 def test_it_refuses_a_link_that_somebody_laid(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from webapp.local.outcomes import Outcomes, worth_another_try
-from webapp.local.testing import Suite, close
+from dev.testing.outcomes import Outcomes, worth_another_try
+from dev.testing.runner import Suite, close
 
 GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
 BAD = "def test_bad(): assert 1 == 2, 'never'\n"
