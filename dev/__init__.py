@@ -1,6 +1,4 @@
-"""A private stack on this machine: PostgreSQL, Redis, web tier, periodic tasks and one storage worker.
+"""Development tools: the demo, tests, checks, benchmarks and fault injection. See dev/README.md.
 
-Used by `make demo`, `make test` and `make bench`. Everything it starts lives in a state directory of
-its own, listens on loopback or a Unix socket only, and is ended exactly: no system service is touched.
-Apart from `demo`, nothing here knows Django.
+Production code in webapp/ and worker/ does not import this package.
 """

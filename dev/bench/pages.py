@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     state = default_state("bench-pages")
     try:
         state.prepare()
-        lifecycle.start_stores(state, careless=True)
+        lifecycle.start_stores(state, durable=False)
         os.environ.update(services.environment(state))
         measured = _measure(options.results, options.requests)
     finally:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Mapping
 
-from dev.console import Trouble
+from dev.console import ToolError
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
@@ -26,19 +26,19 @@ def is_open(run: Run) -> bool:
 
 
 def require_done(run: Run) -> None:
-    """Raise Trouble with the reasons unless the run and all its trials are done."""
+    """Raise ToolError with the reasons unless the run and all its trials are done."""
     other = [(trial.state, trial.reason) for trial in run.trials.exclude(state="done")]
     if run.state != RunState.DONE or other:
-        raise Trouble(f"{run} ended as {run.state}; trials that are not done: {other}")
+        raise ToolError(f"{run} ended as {run.state}; trials that are not done: {other}")
 
 
 def run_to_end(title: str, factors: Mapping[str, str], *, target: str, repeats: int = 1, limit_s: float = 600) -> Run:
-    """Start a run and wait until it ends. Raises Trouble unless every trial is done."""
+    """Start a run and wait until it ends. Raises ToolError unless every trial is done."""
     run = start(title, factors, target=target, repeats=repeats)
     until = time.monotonic() + limit_s
     while is_open(run):
         if time.monotonic() > until:
-            raise Trouble(f"{title}: not done within {limit_s:.0f} s; the run is {run.state}.")
+            raise ToolError(f"{title}: not done within {limit_s:.0f} s; the run is {run.state}.")
         time.sleep(POLL_S)
     require_done(run)
     return run

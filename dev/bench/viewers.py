@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from dev.console import Trouble, run_command, say, step
+from dev.console import ToolError, run_command, say, step
 from dev.demo import start
 from dev.stack import lifecycle, services
 from dev.stack.state import default_state
@@ -199,7 +199,7 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
     from webapp.results.models import Sample
 
     if run.trials.exclude(state="done").exists():
-        raise Trouble(f"The trial was not done: {[(trial.state, trial.reason) for trial in run.trials.all()]}")
+        raise ToolError(f"The trial was not done: {[(trial.state, trial.reason) for trial in run.trials.all()]}")
     rows = Sample.objects.filter(attempt__run=run).values_list(
         "attempt__trial__index", "attempt__number", "second", "at"
     )
@@ -209,7 +209,7 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
     troubles = [f"viewer {client.number}: {client.trouble}" for client in clients if client.trouble]
     lost = sum(key not in client.seen for client in clients for key in counted)
     if troubles or lost:
-        raise Trouble(f"{lost} seconds never arrived at a viewer. {'; '.join(troubles[:3])}")
+        raise ToolError(f"{lost} seconds never arrived at a viewer. {'; '.join(troubles[:3])}")
     charted = _drawn_at(counted, drawn)
     clients_s = [
         client.seen[key] - end for client in clients for key, end in counted.items() if _while_open(client, end)
@@ -247,7 +247,7 @@ def _shows(newest: str, trial: int, attempt: int, second: int) -> bool:
 
 def _row(what: str, values: Sequence[float]) -> Row:
     if not values:
-        raise Trouble(f"{what}: nothing was measured.")
+        raise ToolError(f"{what}: nothing was measured.")
     ordered = sorted(values)
     p50, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.99))
     return {"what": what, "p50_s": p50, "p99_s": p99, "max_s": ordered[-1], "n": len(ordered)}

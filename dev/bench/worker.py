@@ -21,7 +21,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from dev.bench.figures import Figure, figure, show
-from dev.console import Trouble, run_command, step
+from dev.console import ToolError, run_command, step
 from dev.demo import start
 from dev.stack import lifecycle, processes, services
 from dev.stack.state import State, default_state
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     """Measure and print; 1 if a figure misses its limit."""
     options = _options(arguments)
     if os.getuid() != 0:
-        raise Trouble("make bench creates a loop device, which requires root.")
+        raise ToolError("make bench creates a loop device, which requires root.")
     state = default_state("bench")
     try:
         start.bring_up(state)

@@ -1,6 +1,6 @@
-"""`make demo`: a whole Sweetspot on this machine, and its first measured numbers.
+"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan.
 
-What is there already is used again: a second call while it runs only runs the plan once more.
+A second call reuses the running services and only runs the plan again.
 """
 
 import io
@@ -11,14 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 import django
 from django.core.management import CommandError, call_command
 
-from dev.console import Trouble, complain, say, step
+from dev.console import ToolError, print_error, say, step
 from dev.stack import lifecycle, loop_device, processes, services
+from dev.stack.loop_device import MIB
 from dev.stack.policy import PolicyTarget, policy_text
-from dev.stack.state import CLONE, State
+from dev.stack.state import REPOSITORY, State
 
 HOST = "this-machine"
 PLAN = "first-look"
 ADMIN = "admin"
+LOOP_DEVICE_BYTES = 512 * MIB
 BLOCK_SETTINGS = (
     "scheduler",
     "read_ahead_kb",
@@ -31,21 +33,21 @@ BLOCK_SETTINGS = (
 
 
 def main(state: State) -> int:
-    """Start what does not run, run the plan First look, say where to look. Raises Trouble."""
+    """Start all services, run the plan First look and print the address. Raises ToolError."""
     begun = time.monotonic()
     say("Sweetspot on this machine:")
     targets = bring_up(state)
     say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
     status = _run_plan(state, targets)
-    _tell(state)
+    _print_summary(state)
     return status
 
 
 def bring_up(state: State) -> tuple[PolicyTarget, ...]:
-    """Start all of it and enrol its worker; this process becomes part of it. The targets. Raises Trouble."""
+    """Start all services, enrol the worker and set up Django in this process; the targets. Raises ToolError."""
     state.prepare()
     with ThreadPoolExecutor(1) as beside:
-        preparing = beside.submit(_prepare_targets, state)  # writing the loop device's file takes as long as the rest
+        preparing = beside.submit(_prepare_targets, state)  # writing the loop device's image takes as long as the rest
         _start_server(state)
         targets = preparing.result()
     _enrol(state)
@@ -63,7 +65,7 @@ def _start_server(state: State) -> None:
 
 
 def _prepare_django(state: State) -> None:
-    """This process is a Sweetspot process now: same environment, same settings."""
+    """Set up Django in this process with the environment of the services."""
     os.environ.update(services.environment(state))
     django.setup()
 
@@ -82,7 +84,7 @@ def _output(command: str, *arguments: str, **options: object) -> str:
 
 
 def _prepare_targets(state: State) -> tuple[PolicyTarget, ...]:
-    """Write the worker's policy: one scratch directory and, where it can be had, one loop device."""
+    """Write the worker's policy: a scratch directory and, if available, a loop device."""
     scratch = state.root / "scratch"
     scratch.mkdir(mode=0o700, exist_ok=True)
     targets = (PolicyTarget(id="scratch", kind="directory", path=str(scratch)), *_loop_target(state))
@@ -92,16 +94,13 @@ def _prepare_targets(state: State) -> tuple[PolicyTarget, ...]:
 
 def _loop_target(state: State) -> tuple[PolicyTarget, ...]:
     if os.getuid() != 0:
-        say("  – no loop device: that takes root. The scratch directory is measured alone.")
+        say("  – no loop device, because it requires root: only the scratch directory is measured")
         return ()
     try:
-        if loop_device.attached(state):
-            device = loop_device.attached(state)
-        else:
-            with step("a loop device over a file of 512 MiB"):
-                device = loop_device.attach(state)
-    except Trouble as error:
-        say(f"  – no loop device here ({error}). The scratch directory is measured alone.")
+        with step("attaching a loop device over a file of 512 MiB"):
+            device = loop_device.attach(state.root / "loop0.img", LOOP_DEVICE_BYTES)
+    except ToolError as error:
+        say(f"  – no loop device ({error}): only the scratch directory is measured")
         return ()
     return (
         PolicyTarget(
@@ -116,7 +115,7 @@ def _loop_target(state: State) -> tuple[PolicyTarget, ...]:
 
 
 def _enrol(state: State) -> None:
-    """Enrol the worker as anybody would, with a one-time token; once, unless the addresses changed since."""
+    """Enrol the worker with a one-time token, unless it is enrolled at these addresses."""
     addresses = f"{services.public_url(state)} {os.environ['SWEETSPOT_REDIS_URL']}"
     if (services.worker_state(state) / "worker.json").exists() and state.read("enrolled_at") == addresses:
         return
@@ -127,7 +126,7 @@ def _enrol(state: State) -> None:
         told = processes.run(
             services.worker_argv(state, "enrol", *options),
             environment=services.environment(state),
-            folder=CLONE,
+            folder=REPOSITORY,
             stdin_text=token + "\n",
         )
         state.write("host.json", told)
@@ -143,19 +142,21 @@ def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
     say(f"Running the plan First look on {', '.join(target.id for target in targets)}:")
     try:
         call_command("run_plan", *arguments)
-    except CommandError as error:  # it says itself what failed, or that the run goes on after Ctrl-C
-        complain(str(error))
+    except CommandError as error:  # its message says what failed, or that the run continues after Ctrl-C
+        print_error(str(error))
         return error.returncode
     return 0
 
 
-def _tell(state: State) -> None:
+def _print_summary(state: State) -> None:
     say()
-    say(f"Look at it:  {services.public_url(state)}")
+    say(f"{'Address:':<12} {services.public_url(state)}")
     for line in state.read("login").splitlines():
         name, _, value = line.partition(":")
         say(f"{name.capitalize() + ':':<12} {value.strip()}")
-    say("It stays up. make stop ends it, make clean removes its data, make demo runs the plan again.")
+    say(
+        "The services keep running. make stop stops them, make clean removes the data, make demo runs the plan again."
+    )
     missing = set(lifecycle.LABELS) - set(lifecycle.running(state))
     if missing:
-        complain(f"Not running any more: {', '.join(sorted(missing))}; logs in {state.logs}")
+        print_error(f"Stopped unexpectedly: {', '.join(sorted(missing))}; logs are in {state.logs}")

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
-from dev.console import Trouble, complain, run_command, say, step
+from dev.console import ToolError, print_error, run_command, say, step
 from dev.faults import campaign, disks
 from dev.faults.fault_schedule import LONGEST_S, deal
 from dev.faults.faults import KINDS, NEED_COMPILER, NEED_ROOT
@@ -24,7 +24,7 @@ from dev.faults.installation import World
 from dev.faults.supervisor import tree
 from dev.stack import lifecycle, processes
 from dev.stack.processes import Record
-from dev.stack.state import CLONE, State, default_state
+from dev.stack.state import REPOSITORY, State, default_state
 
 # Set by the process outside for the one inside.
 INSIDE, SEEDS = "SWEETSPOT_TORTURE_STATE", "SWEETSPOT_TORTURE_SEEDS"
@@ -75,7 +75,7 @@ def _outside(options: argparse.Namespace) -> int:
     if os.getuid() == 0:
         command = [*NAMESPACES, *command]
     try:
-        return _attend(subprocess.Popen(command, cwd=CLONE, env=environment))
+        return _attend(subprocess.Popen(command, cwd=REPOSITORY, env=environment))
     finally:
         _remove(state)
 
@@ -87,7 +87,7 @@ def _attend(child: "subprocess.Popen[bytes]") -> int:
     try:
         return child.wait()
     except KeyboardInterrupt:
-        complain("Interrupted: ending what was started.")
+        print_error("Interrupted: ending what was started.")
         _pass_on(child.pid)
         try:
             return child.wait(60)
@@ -141,7 +141,7 @@ def _inside(options: argparse.Namespace, state: State) -> int:
             return _reap_until(child)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _interrupt)
-    tally, keep = campaign.Tally(), CLONE / ".build" / "torture"
+    tally, keep = campaign.Tally(), REPOSITORY / ".build" / "torture"
     shutil.rmtree(keep, ignore_errors=True)
     world = World(state, options.hosts)
     try:
@@ -188,7 +188,7 @@ def _calm(played: campaign.Campaign, tally: campaign.Tally) -> None:
     with step("a run without faults"):
         troubles = played.play_without_faults()
     for line in troubles:
-        complain(f"  ✗ {line}")
+        print_error(f"  ✗ {line}")
     if troubles:
         tally.failures.append("the run without faults")
 
@@ -203,7 +203,7 @@ def _possible(world: World, kinds: Sequence[str]) -> list[str]:
             say(f"  – left out, because it takes {left_out[kind]}: {kind}")
     possible = [kind for kind in kinds if kind not in left_out]
     if not possible:
-        raise Trouble("Nothing is left to be done.")
+        raise ToolError("Nothing is left to be done.")
     return possible
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psycopg
 
-from dev.console import Trouble, complain, say
+from dev.console import ToolError, print_error, say
 from dev.faults.fault_schedule import Fault, Round
 from dev.faults.faults import KINDS
 from dev.faults.installation import World
@@ -57,7 +57,7 @@ class Campaign:
             verdict = f"✗ {len(troubles)} troubles" if troubles else "✓"
             say(f"  {done:>3} of {total} faults, {spent_s / 60:.1f} min{left}: round {each.number} {verdict}")
             if in_a_row == GIVE_UP_AFTER:
-                raise Trouble(f"{GIVE_UP_AFTER} rounds in a row left something behind; see {self._keep}.")
+                raise ToolError(f"{GIVE_UP_AFTER} rounds in a row left something behind; see {self._keep}.")
 
     def _play(self, each: Round) -> list[str]:
         marks = {path: path.stat().st_size for path in self._world.state.logs.glob("*.log")}
@@ -79,12 +79,12 @@ class Campaign:
         try:
             KINDS[fault.kind](self._world, fault)
         except Exception as error:  # noqa: BLE001 - told, and the other faults go on
-            complain(f"    {fault.kind} could not be done: {type(error).__name__}: {error}")
+            print_error(f"    {fault.kind} could not be done: {type(error).__name__}: {error}")
 
     # ---- the run
 
     def _start_run(self) -> str:
-        """The id of a new run over every target. Raises Trouble where the lab does not come back to its feet."""
+        """The id of a new run over every target. Raises ToolError where the lab does not come back to its feet."""
         told: list[str] = []
 
         def started() -> bool:
@@ -95,7 +95,7 @@ class Campaign:
             return bool(told[0])
 
         if not await_condition(started, limit_s=START_LIMIT_S):
-            raise Trouble(f"No run can be started any more: {told[-1]}")
+            raise ToolError(f"No run can be started any more: {told[-1]}")
         return told[0]
 
     def _try_to_start(self) -> str:
@@ -151,7 +151,7 @@ class Campaign:
             *(f"    {fault}" for fault in each.faults),
             *(f"  ✗ {line}" for line in troubles),
         ]
-        complain("\n".join(lines))
+        print_error("\n".join(lines))
         self._tally.failures.append(name)
         folder = self._keep / name.replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)

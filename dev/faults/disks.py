@@ -5,7 +5,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import processes
 
 MIB = 1024 * 1024
@@ -62,9 +62,9 @@ def loop_device(image: Path, size_bytes: int) -> str:
         for _ in range(size_bytes // MIB):
             file.write(os.urandom(MIB))
     for options in (["--direct-io=on"], []):
-        with contextlib.suppress(Trouble):
+        with contextlib.suppress(ToolError):
             return processes.run(["losetup", *options, "--find", "--show", str(image)]).strip()
-    raise Trouble("No loop device can be had.")
+    raise ToolError("No loop device can be had.")
 
 
 def detach_all(root: Path) -> list[str]:

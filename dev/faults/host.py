@@ -14,7 +14,7 @@ from dev.faults.network import Network
 from dev.stack import loop_device, processes
 from dev.stack.policy import PolicyTarget, policy_text
 from dev.stack.processes import Command
-from dev.stack.state import CLONE, State
+from dev.stack.state import REPOSITORY, State
 
 SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
 DRIVE_BYTES = 32 * MIB
@@ -98,7 +98,7 @@ class LabHost:
     def _environment(self) -> dict[str, str]:
         own = {name: value for name, value in os.environ.items() if not name.startswith(("SWEETSPOT_", "DJANGO_"))}
         path = f"{self._root / 'bin'}:{own.get('PATH', os.defpath)}"
-        return {**own, **self.clock.environment, "PATH": path, "PYTHONPATH": str(CLONE), "PYTHONUNBUFFERED": "1"}
+        return {**own, **self.clock.environment, "PATH": path, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
 
     def _worker_command(self, *arguments: str) -> tuple[str, ...]:
         paths = ("--state", str(self.state_folder), "--policy", str(self._root / "policy.toml"))
@@ -106,16 +106,16 @@ class LabHost:
 
     def start_worker(self) -> None:
         command = self._worker_command("start")
-        processes.start(self._lab, Command(self.worker, command, self._environment(), CLONE))
+        processes.start(self._lab, Command(self.worker, command, self._environment(), REPOSITORY))
 
     def start_relay(self, *rules: str) -> None:
         argv = self._network.inside(self.number, (sys.executable, str(RELAY), str(self._orders), *rules))
-        processes.start(self._lab, Command(self.relay, argv, dict(os.environ), CLONE))
+        processes.start(self._lab, Command(self.relay, argv, dict(os.environ), REPOSITORY))
 
     def enrol(self, server: str, token: str) -> None:
         processes.run(
             self._worker_command("enrol", "--server", server, "--name", self.slug, "--token", "-"),
-            environment=self._environment(), folder=CLONE, stdin_text=token + "\n",
+            environment=self._environment(), folder=REPOSITORY, stdin_text=token + "\n",
         )  # fmt: skip
 
     # ---- what is between it and the server

@@ -15,7 +15,7 @@ import django
 import psycopg
 from django.core.management import call_command
 
-from dev.console import Trouble, step
+from dev.console import ToolError, step
 from dev.faults import clock, disks
 from dev.faults.clock import Clock
 from dev.faults.disks import MIB, SmallDisk
@@ -25,7 +25,7 @@ from dev.faults.supervisor import Watchman
 from dev.stack import postgres, processes, redis_server, services
 from dev.stack.network import LOOPBACK, await_condition, free_port, is_free
 from dev.stack.processes import Command
-from dev.stack.state import CLONE, State
+from dev.stack.state import REPOSITORY, State
 
 DATABASE_BYTES = 600 * MIB
 LEASE_S = 25  # shorter than the longest outage, so that attempts are lost and revived
@@ -144,7 +144,7 @@ class World:
     def _start_web(self) -> None:
         port = self.state.read_facts("ports.json")[services.WEB]
         if not await_condition(lambda: is_free(port), limit_s=START_LIMIT_S):
-            raise Trouble(f"Port {port} is not free: children of the last web tier are still there.")
+            raise ToolError(f"Port {port} is not free: children of the last web tier are still there.")
         listener = services.reserve_address(self.state)
         if listener is None:
             return
@@ -167,7 +167,7 @@ class World:
             f"tcp:{here}:{self._broker_port}:{LOOPBACK}:{ports[redis_server.NAME]}",
         )
         argv = (sys.executable, str(RELAY), str(self.state.root / "gateway.json"), *rules)
-        processes.start(self.state, Command(GATEWAY, argv, dict(os.environ), CLONE))
+        processes.start(self.state, Command(GATEWAY, argv, dict(os.environ), REPOSITORY))
 
     def _start_relay(self, host: LabHost) -> None:
         there, ports = self.network.server_address, self.state.read_facts("ports.json")

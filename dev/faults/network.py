@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack.network import await_condition
 
 BRIDGE = "lab0"
@@ -65,7 +65,7 @@ def _keeper() -> "subprocess.Popen[bytes]":
     keeper = subprocess.Popen(["unshare", "--net", "sleep", "infinity"])
     ours = Path("/proc/self/ns/net").readlink()
     if not await_condition(lambda: Path(f"/proc/{keeper.pid}/ns/net").readlink() != ours, limit_s=10):
-        raise Trouble("No network namespace could be made.")
+        raise ToolError("No network namespace could be made.")
     return keeper
 
 

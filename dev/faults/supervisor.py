@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from dev.console import Trouble, complain
+from dev.console import ToolError, print_error
 from dev.stack import processes
 from dev.stack.state import State
 
@@ -16,7 +16,7 @@ RESTART_AFTER_S = 0.5
 
 
 class Watchman:
-    """`services`: name -> what starts it and returns when it runs; that may raise Trouble and is tried again."""
+    """`services`: name -> what starts it and returns when it runs; that may raise ToolError and is tried again."""
 
     def __init__(self, state: State, services: Mapping[str, Callable[[], None]]) -> None:
         self._state = state
@@ -64,11 +64,11 @@ class Watchman:
         self.restarts[name] += 1
         try:
             self._services[name]()
-        except Trouble as error:  # e.g. its port or disk is not free yet
+        except ToolError as error:  # e.g. its port or disk is not free yet
             self.troubles.append(f"{time.strftime('%H:%M:%S')} {name}: {error}")
             del self.troubles[:-20]
         except Exception as error:  # noqa: BLE001 - the watch must go on, and the round will show what is missing
-            complain(f"{name} could not be started: {type(error).__name__}: {error}")
+            print_error(f"{name} could not be started: {type(error).__name__}: {error}")
 
 
 def tree(pid: int) -> list[int]:

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from dev.console import complain, run_command, say
+from dev.console import print_error, run_command, say
 from dev.lab.machine import Machine
 from dev.lab.server import DOORS, Server
 from dev.lab.storage_host import StorageHost
 from dev.lab.suite import Suite, differences
 from dev.lab.tables import written
-from dev.stack.state import CLONE, default_state
+from dev.stack.state import REPOSITORY, default_state
 
 INSIDE = ("tests", "pull")  # in the guest alone
 WHOLE = ("settings", "sweep", "layouts", "purge", "install")  # through the whole system
@@ -24,7 +24,7 @@ PARTS = (*INSIDE, *WHOLE)
 def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make lab", description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}; all by default")
-    parser.add_argument("--directory", type=Path, default=CLONE / ".build/lab", help="where the guest is kept")
+    parser.add_argument("--directory", type=Path, default=REPOSITORY / ".build/lab", help="where the guest is kept")
     parser.add_argument("--keep", action="store_true", help="leave the guest running, and say how to reach it")
     options = parser.parse_args(arguments)
     if unknown := set(options.parts) - set(PARTS):
@@ -44,7 +44,7 @@ class Lab:
         state = default_state("lab")
         self.server = Server(state)
         self.machine = Machine(directory, ports_file=state.root / "ports.json", doors=DOORS)
-        self.suite = Suite(self.machine, CLONE)
+        self.suite = Suite(self.machine, REPOSITORY)
         self.problems: list[str] = []
         self.told: list[Sequence[str]] = []
 
@@ -68,7 +68,7 @@ class Lab:
         from dev.lab.sweep import sweep
         from dev.lab.system import System
 
-        storage = StorageHost(self.machine, CLONE)
+        storage = StorageHost(self.machine, REPOSITORY)
         system = System(self.machine, self.server, storage)
         system.install()
         deeds: Mapping[str, Callable[[System], list[str]]] = {
@@ -86,7 +86,7 @@ class Lab:
         except Exception as error:  # noqa: BLE001 - told, and the other parts go on
             found = [f"{type(error).__name__}: {error}"]
         for words in found:
-            complain(f"    ✗ {words}")
+            print_error(f"    ✗ {words}")
         self.problems += [f"{name}: {words}" for words in found]
         minutes = f"{(time.monotonic() - begun) / 60:.1f}"
         self.told.append((name, minutes, f"{len(found)} problems" if found else "✓"))
@@ -109,7 +109,7 @@ def _run(directory: Path, parts: Sequence[str], *, keep: bool) -> int:
     say("\n".join(["", *written([("part", "minutes", ""), *lab.told]), ""]))
     say(f"Took {(time.monotonic() - begun) / 60:.1f} minutes. Everything was ended and removed.")
     for problem in lab.problems:
-        complain(problem)
+        print_error(problem)
     return 1 if lab.problems else 0
 
 
@@ -117,5 +117,5 @@ if __name__ == "__main__":
     try:
         run_command(main)
     except KeyboardInterrupt:
-        complain("Interrupted: everything was ended and removed.")
+        print_error("Interrupted: everything was ended and removed.")
         sys.exit(130)

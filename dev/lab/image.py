@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from dev.console import Trouble, step
+from dev.console import ToolError, step
 
 HOST_PACKAGES = ("mmdebstrap", "e2fsprogs", "openssh-client", "qemu-system-x86", "seabios")
 GUEST_PACKAGES = (
@@ -28,12 +28,12 @@ HOOKS = (
 
 
 def needed_programs() -> None:
-    """Install what is missing on this machine; without the right to, raise Trouble that names it."""
+    """Install what is missing on this machine; without the right to, raise ToolError that names it."""
     missing = [name for name in HOST_PACKAGES if not _installed(name)]
     if not missing:
         return
     if os.getuid() != 0:
-        raise Trouble(f"The lab needs these packages: apt-get install --no-install-recommends {' '.join(missing)}")
+        raise ToolError(f"The lab needs these packages: apt-get install --no-install-recommends {' '.join(missing)}")
     with step(f"installing {', '.join(missing)}"):
         _run(("apt-get", "update", "-qq"))
         _run(("apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing))
@@ -63,7 +63,7 @@ def build(directory: Path) -> None:
 def _bootstrap(directory: Path, tree: Path) -> Sequence[str]:
     sources = next((each for each in SOURCES if each.exists() and each.stat().st_size), None)
     if sources is None:
-        raise Trouble(f"This machine has no package sources: {' and '.join(map(str, SOURCES))} are missing.")
+        raise ToolError(f"This machine has no package sources: {' and '.join(map(str, SOURCES))} are missing.")
     leave_out = [f"--dpkgopt=path-exclude=/usr/share/{each}/*" for each in ("doc", "man", "locale", "info")]
     return (
         "mmdebstrap", "--variant=minbase", f"--include={','.join(GUEST_PACKAGES)}", *leave_out,
@@ -93,7 +93,7 @@ def _pack(directory: Path, tree: Path) -> None:
     for pattern, name in (("vmlinuz-*", "vmlinuz"), ("initrd.img-*", "initrd.img")):
         found = sorted((tree / "boot").glob(pattern))
         if not found:
-            raise Trouble(f"The guest's packages brought no {pattern}.")
+            raise ToolError(f"The guest's packages brought no {pattern}.")
         shutil.move(found[-1], directory / name)
     unfinished = directory / "root.img.part"
     with unfinished.open("wb") as file:
@@ -110,9 +110,9 @@ def _installed(package: str) -> bool:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run to its end. Raises Trouble with its last words."""
+    """Run to its end. Raises ToolError with its last words."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
     if done.returncode:
         words = (done.stderr or done.stdout).strip().splitlines()[-12:]
-        raise Trouble(f"{command[0]} ended with exit status {done.returncode}:\n" + "\n".join(words))
+        raise ToolError(f"{command[0]} ended with exit status {done.returncode}:\n" + "\n".join(words))

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dev.console import Trouble, step
+from dev.console import ToolError, step
 from dev.lab import hardware, image
 from dev.stack.processes import started_ticks
 
@@ -57,14 +57,14 @@ class Machine:
             self.boot()
 
     def boot(self) -> None:
-        """Start it and wait until it answers. Raises Trouble with the console's last words."""
+        """Start it and wait until it answers. Raises ToolError with the console's last words."""
         self.port = self.port or _free_port()
         self.drives.mkdir(parents=True, exist_ok=True)
         pid_file = self.directory / "pid"
         pid_file.unlink(missing_ok=True)
         done = subprocess.run(self._command(pid_file), capture_output=True, text=True, check=False)
         if done.returncode:
-            raise Trouble(f"QEMU did not start: {done.stderr.strip()}")
+            raise ToolError(f"QEMU did not start: {done.stderr.strip()}")
         self._pid = int(pid_file.read_text())
         self._ticks = started_ticks(self._pid)
         self._await_boot("")
@@ -89,7 +89,7 @@ class Machine:
         until = time.monotonic() + BOOT_LIMIT_S
         while self.boot_id() in ("", before):
             if not self.alive or time.monotonic() > until:
-                raise Trouble(f"The guest does not answer. Its console ends with:\n{self._console()}")
+                raise ToolError(f"The guest does not answer. Its console ends with:\n{self._console()}")
             time.sleep(0.5)
 
     @property
@@ -112,7 +112,7 @@ class Machine:
     def run(
         self, *command: str, check: bool = True, stdin: int | None = None, limit_s: float = 900
     ) -> subprocess.CompletedProcess[str]:
-        """A command in the guest, its words one by one. Raises Trouble where it fails, unless that is asked for."""
+        """A command in the guest, its words one by one. Raises ToolError where it fails, unless that is asked for."""
         try:
             done = subprocess.run(
                 (*self._ssh(), shlex.join(command)),
@@ -123,7 +123,7 @@ class Machine:
             done = subprocess.CompletedProcess(command, 255, "", words)
         if check and done.returncode:
             words = (done.stderr or done.stdout).strip()[-3000:]
-            raise Trouble(f"In the guest, {shlex.join(command)} ended with exit status {done.returncode}:\n{words}")
+            raise ToolError(f"In the guest, {shlex.join(command)} ended with exit status {done.returncode}:\n{words}")
         return done
 
     def shows(self, *command: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import django
 from django.core.management import call_command
 
-from dev.console import Trouble, step
+from dev.console import ToolError, step
 from dev.stack import lifecycle, postgres, processes, redis_server, services
 from dev.stack.network import LOOPBACK, await_condition
 from dev.stack.processes import Command
@@ -36,20 +36,20 @@ class Server:
         return self._tls / "ca.crt"
 
     def start(self) -> None:
-        """Raises Trouble."""
+        """Raises ToolError."""
         with step("Sweetspot's server outside the guest"):
             lifecycle.remove(self._state)
             self._state.prepare()
             self._tls.mkdir(mode=0o755, exist_ok=True)
             certificates.ensure(self._tls, [NAME, LOOPBACK])
-            postgres.start(self._state, careless=True)
+            postgres.start(self._state, durable=False)
             redis_server.start(self._state, certificates=self._tls)
             self._start_processes()
 
     def _start_processes(self) -> None:
         listener = services.reserve_address(self._state)
         if listener is None:
-            raise Trouble("A server of the lab runs already.")
+            raise ToolError("A server of the lab runs already.")
         os.environ.update(self._environment())
         django.setup()
         call_command("migrate", verbosity=0)

@@ -9,7 +9,7 @@ import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.lab.machine import OUTSIDE, Machine
 from dev.lab.server import NAME
 from dev.stack.network import await_condition
@@ -92,12 +92,12 @@ class StorageHost:
             )  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise Trouble(f"The worker's packages could not be fetched: {done.stderr.strip()[-1500:]}")
+                raise ToolError(f"The worker's packages could not be fetched: {done.stderr.strip()[-1500:]}")
             part.rename(place)
         return place
 
     def paste(self, line: str) -> str:
-        """A line into a root shell; what it said. Raises Trouble."""
+        """A line into a root shell; what it said. Raises ToolError."""
         return self._machine.run("sh", "-c", line).stdout
 
     def allow(self) -> None:
@@ -132,7 +132,7 @@ class StorageHost:
         """Nothing of the service is left."""
         ended = lambda: self.run("systemctl", "show", "--property=MainPID", "--value", SERVICE).strip() == "0"  # noqa: E731
         if not await_condition(ended, limit_s=END_LIMIT_S):
-            raise Trouble(f"{SERVICE} does not end.")
+            raise ToolError(f"{SERVICE} does not end.")
 
     def restart_again(self) -> None:
         self._machine.run("rm", "-r", f"/run/systemd/system/{SERVICE}.d")

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dev.console import Trouble, step
+from dev.console import ToolError, step
 from dev.lab.machine import Machine
 from dev.lab.server import Server
 from dev.lab.storage_host import BAYS, StorageHost, serials
@@ -48,7 +48,7 @@ class System:
     # ---- the guest becomes a host
 
     def install(self) -> None:
-        """By the very line that the page “Add host” shows. Raises Trouble."""
+        """By the very line that the page “Add host” shows. Raises ToolError."""
         with step("what an administrator sees to: name, authority, pip's packages"):
             self.storage.prepare(self._server.authority)
         with step("the line of “Add host”, pasted into a root shell of the guest"):
@@ -72,7 +72,7 @@ class System:
 
     def until(self, condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
         if not await_condition(condition, limit_s=limit_s):
-            raise Trouble(f"{what}: not within {limit_s:.0f} s. The worker's log ends with:\n{self.storage.log()}")
+            raise ToolError(f"{what}: not within {limit_s:.0f} s. The worker's log ends with:\n{self.storage.log()}")
 
     # ---- runs
 
@@ -115,7 +115,7 @@ class System:
 
         self.until(answered, "the inventory comes")
         if asked.outcome:
-            raise Trouble(f"The inventory was not taken: {asked.outcome}")
+            raise ToolError(f"The inventory was not taken: {asked.outcome}")
         taken = HostSnapshot.objects.filter(host=self.host).select_related("snapshot").latest("taken_at")
         return msgspec.convert(taken.snapshot.facts, Inventory)
 

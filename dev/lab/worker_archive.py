@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 
 GUEST_PYTHON = (3, 11)  # Debian 12's
 BESIDES = ("redis", "pytest")  # celery[redis] names it by an extra only
@@ -15,9 +15,9 @@ PLACE = "/opt/sweetspot"  # in the guest
 
 
 def pack(repository: Path, into: Path) -> None:
-    """Raises Trouble where this machine's Python is another than the guest's: compiled parts would not fit."""
+    """Raises ToolError where this machine's Python is another than the guest's: compiled parts would not fit."""
     if sys.version_info[:2] != GUEST_PYTHON:
-        raise Trouble(f"The guest has Python {'.'.join(map(str, GUEST_PYTHON))}; make the .venv with the same.")
+        raise ToolError(f"The guest has Python {'.'.join(map(str, GUEST_PYTHON))}; make the .venv with the same.")
     project = tomllib.loads((repository / "worker/pyproject.toml").read_text())
     with tarfile.open(into, "w:gz", compresslevel=3) as tar:
         tar.add(repository / "worker", "worker", filter=_source)

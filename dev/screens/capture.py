@@ -1,8 +1,7 @@
 """`make screens`: pictures of every page of the running demo, 1440 and 390 pixels wide, light and dark.
 
-Which pages there are is found in the URL table, so a new one is not forgotten; what their addresses name is taken
-from the demo's own data, or made for the pictures and taken away again (`screen_samples`). WebP, because the same
-pages as PNG are four times as large.
+The pages come from the URL table. Their parameters come from the demo's data, or from temporary objects
+(`dev.screens.samples`). The format is WebP: the same pages as PNG are four times as large.
 """
 
 import base64
@@ -13,31 +12,31 @@ from typing import TYPE_CHECKING
 
 import django
 
-from dev.console import Trouble, say
-from dev.screens.samples import made_for_pictures
+from dev.console import ToolError, say
+from dev.screens.samples import temporary_samples
 from dev.stack import lifecycle, services
-from dev.stack.state import CLONE, State
+from dev.stack.state import REPOSITORY, State
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
     from webapp.core.models import User
 
-FOLDER = CLONE / "docs" / "screens"
+FOLDER = REPOSITORY / "docs" / "screens"
 WIDTHS = {1440: 900, 390: 844}
 THEMES = ("light", "dark")
-TALLEST_PX = 2200
-QUALITIES = (80, 65, 50, 35)  # the first with which a picture is small enough
-LARGEST_BYTES = 150_000
-SETTLE_MS = 900  # charts are drawn and live parts have answered once
+MAX_HEIGHT_PX = 2200
+QUALITIES = (80, 65, 50, 35)  # the first one whose picture is small enough
+MAX_BYTES = 150_000
+SETTLE_MS = 900  # until charts are drawn and live parts have loaded once
 
 
 def main(state: State) -> int:
-    """Take them all; the names of what was left out are said. Raises Trouble where no demo runs."""
+    """Take all pictures; print the names of pages left out. Raises ToolError if no demo is running."""
     if services.WEB not in lifecycle.running(state):
-        raise Trouble("No demo runs here. Start one with `make demo`, then run `make screens` again.")
+        raise ToolError("The demo is not running. Start it with `make demo`, then run `make screens` again.")
     os.environ.update(services.environment(state))
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright keeps an event loop in this thread
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright runs an event loop in this thread
     django.setup()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.webp"):
@@ -45,7 +44,7 @@ def main(state: State) -> int:
     written = list(_pictures(services.public_url(state)))
     _write_index(written)
     total = sum((FOLDER / name).stat().st_size for name in written)
-    say(f"{len(written)} pictures, {total / 1e6:.1f} MB, in {FOLDER.relative_to(CLONE)}")
+    say(f"{len(written)} pictures, {total / 1e6:.1f} MB, in {FOLDER.relative_to(REPOSITORY)}")
     return 0
 
 
@@ -56,8 +55,8 @@ def _pictures(url: str) -> Iterator[str]:
 
     admin = User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
     if admin is None:
-        raise Trouble("The demo has no admin who could look at its pages.")
-    with made_for_pictures(admin) as (samples, instead), sync_playwright() as playwright:
+        raise ToolError("The demo has no administrator to open its pages.")
+    with temporary_samples(admin) as (samples, instead), sync_playwright() as playwright:
         paths = _paths(admin, samples, instead)
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
         for width in WIDTHS:
@@ -67,14 +66,14 @@ def _pictures(url: str) -> Iterator[str]:
 
 
 def _paths(admin: "User", samples: Mapping[str, object], instead: Mapping[str, str]) -> dict[str, str]:
-    """Every page that the demo has data for, and the live one of a run that is going on."""
+    """Every page that the demo has data for, and the live page of a running run."""
     from webapp.runs.models import Run, RunState
     from webapp.tests.visits import SHOWN_ONCE, html_pages
 
     missing: list[str] = []
     paths = {name: path for name, path in html_pages(samples, admin, missing).items() if name not in SHOWN_ONCE}
     if missing:
-        say(f"Left out, the demo has nothing of the kind: {', '.join(missing)}")
+        say(f"Left out, because the demo has no data for them: {', '.join(missing)}")
     going_on = Run.objects.filter(state=RunState.RUNNING).order_by("-number").first()
     return paths | dict(instead) | ({"run-live": f"/runs/{going_on.number}/"} if going_on else {})
 
@@ -94,23 +93,23 @@ def _series(
         page = context.new_page()
         for name in (name for name in paths if (name in NOT_LOGGED_IN) is open_to_all):
             page.goto(paths[name], wait_until="load")
-            yield _kept(page, name, width, theme)
+            yield _save(page, name, width, theme)
         for name, shown in () if open_to_all else SHOWN_ONCE.items():
             open_once(page, shown)
-            yield _kept(page, name, width, theme)
-            _forget_shown(admin)
+            yield _save(page, name, width, theme)
+            _delete_shown(admin)
         context.close()
 
 
-def _kept(page: "Page", name: str, width: int, theme: str) -> str:
+def _save(page: "Page", name: str, width: int, theme: str) -> str:
     page.wait_for_timeout(SETTLE_MS)
     file = f"{name.replace('_', '-')}-{width}-{theme}.webp"
     (FOLDER / file).write_bytes(_picture(page, width))
     return file
 
 
-def _forget_shown(admin: "User") -> None:
-    """What was made for a picture opens nothing: the picture can be seen by anybody."""
+def _delete_shown(admin: "User") -> None:
+    """Delete the credentials in a picture: anybody can see the picture."""
     from webapp.core.models import ApiToken, User
     from webapp.hosts.models import EnrolmentToken
     from webapp.tests.visits import SHOWN_ONCE
@@ -122,14 +121,14 @@ def _forget_shown(admin: "User") -> None:
 
 
 def _picture(page: "Page", width: int) -> bytes:
-    """The page from its top, as much of it as there is up to TALLEST_PX."""
-    height = min(TALLEST_PX, max(WIDTHS[width], page.evaluate("document.documentElement.scrollHeight")))
+    """The page from its top, up to MAX_HEIGHT_PX."""
+    height = min(MAX_HEIGHT_PX, max(WIDTHS[width], page.evaluate("document.documentElement.scrollHeight")))
     browser = page.context.new_cdp_session(page)
     for quality in QUALITIES:
         clip = {"x": 0, "y": 0, "width": width, "height": height, "scale": 1}
         options = {"format": "webp", "quality": quality, "clip": clip, "captureBeyondViewport": True}
         taken = base64.b64decode(browser.send("Page.captureScreenshot", options)["data"])
-        if len(taken) <= LARGEST_BYTES:
+        if len(taken) <= MAX_BYTES:
             break
     browser.detach()
     return taken

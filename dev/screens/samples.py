@@ -1,4 +1,4 @@
-"""What `make screens` makes so that every page has its picture, and takes away again."""
+"""Temporary objects for `make screens`, so that every page has a picture."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +15,10 @@ SCHEDULE = "New Year check"
 
 
 @contextmanager
-def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[str, str]]]:
-    """Values by `area/parameter`, and pages whose address is another than these would give.
+def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[str, str]]]:
+    """Values by `area/parameter`, and paths by page name where these values do not apply.
 
-    The values are the newest run's, of one that is done if there is, and of what belongs to it.
+    The values belong to the newest run that is done, or else to the newest run.
     """
     from webapp.compare.models import SavedComparison
     from webapp.compare.services import save_comparison
@@ -39,7 +39,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     run = runs.filter(state=RunState.DONE).first() or runs.first()
     issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
     enrolment = EnrolmentToken.objects.latest("pk")
-    User.objects.filter(username=INVITED).delete()  # of a series of pictures that was broken off
+    User.objects.filter(username=INVITED).delete()  # left by an interrupted call
     notice = make_notice(admin)
     Schedule.objects.filter(name=SCHEDULE).delete()
     invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
@@ -60,7 +60,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
     try:
         if run:
             target = run.targets.select_related("host").first()
-            copied = copy_plan(version=run.version, by=admin)  # the demo's own plans are built in and not edited
+            copied = copy_plan(version=run.version, by=admin)  # built-in plans cannot be edited
             query = outcome(run, marked=0).url.partition("?")[2] or "x=iodepth"
             saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
             yearly = ScheduleSpec(
@@ -75,7 +75,7 @@ def made_for_pictures(admin: "User") -> Iterator[tuple[dict[str, object], dict[s
         yield samples, instead
     finally:
         if copied is not None:
-            copied.versions.all().delete()  # nothing has run it: no result leads to it
+            copied.versions.all().delete()  # no run uses them
         for made in (schedule, saved, copied):
             if made is not None:
                 made.delete()

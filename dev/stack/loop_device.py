@@ -1,67 +1,69 @@
-"""One loop device over a file in the state directory: a block device that may be destroyed."""
+"""Loop devices over files of random data: block devices that may be overwritten."""
 
 import os
 import shutil
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import processes
-from dev.stack.state import State
 
-IMAGE = "loop0.img"
 MIB = 1024**2
-SIZE_BYTES = 512 * MIB
-ROOM_BYTES = 2048 * MIB  # left for everything else
+RESERVE_BYTES = 2048 * MIB  # stays free on the file system of the image
 
 
-def image(state: State) -> Path:
-    return state.root / IMAGE
+def attach(image: Path, size_bytes: int, *, direct_io: bool = True) -> str:
+    """The device over the image; creates both as needed. Raises ToolError if loop devices are not available.
 
-
-def attached(state: State) -> str:
-    """The device over our file now, "" if there is none. Asked of the kernel, never remembered."""
-    if not image(state).exists() or shutil.which("losetup", path=_path()) is None:
-        return ""
-    listed = _losetup("--associated", str(image(state)), "--noheadings", "--output", "NAME")
-    return listed.split()[0] if listed.split() else ""
-
-
-def attach(state: State) -> str:
-    """The device, attached now if it was not. Raises Trouble where loop devices cannot be had."""
-    present = attached(state)
-    if present:
+    Without direct I/O a benchmark measures the page cache below the device.
+    """
+    if present := attached(image):
         return present
-    if not image(state).exists():
-        _make_image(state)
-    # Without direct I/O the page cache below the device would be measured.
-    return _losetup("--direct-io=on", "--find", "--show", str(image(state))).strip()
+    if not image.exists():
+        _create_image(image, size_bytes)
+    options = ["--direct-io=on"] if direct_io else []
+    return _losetup(*options, "--find", "--show", str(image)).strip()
 
 
-def _make_image(state: State) -> None:
-    free = shutil.disk_usage(state.root).free
-    if free < SIZE_BYTES + ROOM_BYTES:
-        raise Trouble(f"only {free // MIB} MiB free on {state.root}")
-    new = image(state).with_suffix(".new")
+def attached(image: Path) -> str:
+    """The kernel's device over the image, "" if there is none."""
+    if not image.exists() or not _available():
+        return ""
+    listed = _losetup("--associated", str(image), "--noheadings", "--output", "NAME").split()
+    return listed[0] if listed else ""
+
+
+def _create_image(image: Path, size_bytes: int) -> None:
+    """Write data that does not compress: reads of a sparse file would not reach the disk."""
+    free = shutil.disk_usage(image.parent).free
+    if free < size_bytes + RESERVE_BYTES:
+        raise ToolError(f"only {free // MIB} MiB free on {image.parent}")
+    new = image.with_suffix(".new")
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600), "wb") as file:
-        # Really written, and with data that does not compress: holes would be read without touching the disk.
-        for _ in range(SIZE_BYTES // MIB):
+        for _ in range(size_bytes // MIB):
             file.write(os.urandom(MIB))
         os.fsync(file.fileno())
-    new.rename(image(state))
+    new.rename(image)
 
 
 def stable_id(device: str) -> str:
-    """The name under which the worker's inventory knows it: the file below."""
+    """The device's id in the worker's inventory: the path of its image."""
     backing = Path("/sys/block") / Path(device).name / "loop" / "backing_file"
     return f"loop:{backing.read_text().strip()}"
 
 
-def detach(state: State) -> str:
-    """Give the device back; its name, or "" if there was none. Raises Trouble."""
-    device = attached(state) if os.getuid() == 0 else ""
-    if device:
+def detach_below(folder: Path) -> list[str]:
+    """Detach every device over a file below `folder`; their names. Raises ToolError."""
+    if os.getuid() != 0 or not _available():
+        return []
+    listed = _losetup("--list", "--noheadings", "--output", "NAME,BACK-FILE").splitlines()
+    devices = [line.split()[0] for line in listed if f" {folder}/" in line]
+    for device in devices:
         _losetup("--detach", device)
-    return device
+    return devices
+
+
+def _available() -> bool:
+    return shutil.which("losetup", path=_path()) is not None
 
 
 def _losetup(*arguments: str) -> str:

@@ -1,4 +1,4 @@
-"""Addresses on loopback, found free and not assumed."""
+"""Free ports on loopback, and waiting for a condition."""
 
 import errno
 import socket
@@ -22,9 +22,9 @@ def is_free(port: int) -> bool:
 
 
 def listen(*wishes: int) -> socket.socket:
-    """A listening socket on the first wish that can be had, else on a port that the kernel picks.
+    """A listening socket on the first free port of `wishes`, else on a port that the kernel picks.
 
-    It is handed to the process that serves it: between finding a port free and binding it, another could take it.
+    The socket is passed to the process that serves it, so that no other process can take the port meanwhile.
     """
     for port in (*filter(None, wishes), 0):
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -42,7 +42,7 @@ def listen(*wishes: int) -> socket.socket:
 
 
 def free_port(*wishes: int) -> int:
-    """The first wish that is free, else one that the kernel picks."""
+    """The first free port of `wishes`, else one that the kernel picks."""
     for wish in wishes:
         if wish and is_free(wish):
             return wish
@@ -52,7 +52,7 @@ def free_port(*wishes: int) -> int:
 
 
 def await_condition(ready: Callable[[], bool], *, limit_s: float) -> bool:
-    """Ask again and again until it is so; False after the limit."""
+    """Poll until `ready` returns true; False after the limit."""
     until = time.monotonic() + limit_s
     while not ready():
         if time.monotonic() > until:

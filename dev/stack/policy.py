@@ -1,4 +1,4 @@
-"""The policy file of the demo's worker: what it may touch, written the way an administrator would."""
+"""Policy files for workers: the targets they may use, in the format that an administrator writes."""
 
 import json
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ class PolicyTarget:
     id: str
     kind: str
     path: str
-    stable_id: str = ""  # must be given for a block device
+    stable_id: str = ""  # required for a block device
     serial: str = ""
     destroy: bool = False
     settings: tuple[str, ...] = ()
 
 
 def policy_text(targets: Sequence[PolicyTarget], *, writer: str = "make demo") -> str:
-    return f"# Written by `{writer}`; changed only by it.\n" + "".join(map(_table, targets))
+    return f"# Written by `{writer}`. Do not edit.\n" + "".join(map(_table, targets))
 
 
 def _table(target: PolicyTarget) -> str:
@@ -32,5 +32,5 @@ def _table(target: PolicyTarget) -> str:
 
 
 def _text(value: str) -> str:
-    """A TOML basic string: JSON's escapes are all TOML's too."""
+    """A TOML basic string: every JSON escape is valid in TOML."""
     return json.dumps(value, ensure_ascii=True)

@@ -1,7 +1,7 @@
-"""A private PostgreSQL: no TCP port, only a Unix socket in a directory of its own.
+"""A private PostgreSQL without a TCP port: it listens on a Unix socket in its own directory.
 
-Who may log in is decided by the kernel (peer authentication): this user, and as root the `postgres`
-user that the server runs as. No password exists that could leak.
+Peer authentication admits this user and, if this user is root, the `postgres` user that the server runs as. There is no
+password that could leak.
 """
 
 import os
@@ -13,35 +13,35 @@ from urllib.parse import quote
 
 import psycopg
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import processes
 from dev.stack.network import await_condition
 from dev.stack.processes import Command
 from dev.stack.state import State
 
 NAME = "postgres"
-SYSTEM_USER = "postgres"  # what Debian's package makes; the server refuses to run as root
+SYSTEM_USER = "postgres"  # created by Debian's package; the server refuses to run as root
 ROLE = "sweetspot"
 DATABASE = "sweetspot"
 START_LIMIT_S = 60.0
 SOCKET_PATH_LIMIT = 107  # sun_path of unix(7), without the closing zero
-# Tests throw the data away, so they need not wait for the disk.
-CARELESS = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
+# For data that is discarded anyway: commits do not wait for the disk.
+NOT_DURABLE = ("fsync=off", "full_page_writes=off", "synchronous_commit=off")
 
 
 def data_user() -> str:
-    """The user that PostgreSQL and Redis run as: not root. "" means ourselves."""
+    """The user that PostgreSQL and Redis run as, never root. "" is the current user."""
     return SYSTEM_USER if os.getuid() == 0 else ""
 
 
 def programs() -> Path:
-    """The folder of the newest installed PostgreSQL. Raises Trouble."""
+    """The program folder of the newest installed PostgreSQL. Raises ToolError."""
     installed = [p.parent for p in Path("/usr/lib/postgresql").glob("*/bin/postgres")]
     if installed:
         return max(installed, key=lambda folder: float(folder.parent.name))
     found = shutil.which("postgres")
     if found is None:
-        raise Trouble("PostgreSQL is not installed. On Debian 12: apt-get install postgresql")
+        raise ToolError("PostgreSQL is not installed. On Debian 12: apt-get install postgresql")
     return Path(found).parent
 
 
@@ -58,14 +58,14 @@ def _environment() -> dict[str, str]:
 
 
 def ensure_cluster(state: State) -> None:
-    """Make the data directory if it is not there. Raises Trouble."""
+    """Create the data directory if it does not exist. Raises ToolError."""
     data = folder(state) / "data"
     if (data / "sweetspot.ready").exists():
         return
     _make_folder(state)
     user = data_user()
     arguments = ["-D", str(data), "-U", ROLE, "-E", "UTF8", "--locale=C.UTF-8", "--auth=peer", "--no-sync"]
-    shutil.rmtree(data, ignore_errors=True)  # an attempt that did not get to its end
+    shutil.rmtree(data, ignore_errors=True)  # left by an incomplete attempt
     processes.run([str(programs() / "initdb"), *arguments], user=user, environment=_environment(), folder=folder(state))
     _write_access_rules(data)
     (data / "sweetspot.ready").touch()
@@ -74,8 +74,8 @@ def ensure_cluster(state: State) -> None:
 def _make_folder(state: State) -> None:
     place = folder(state)
     if len(os.fsencode(place / ".s.PGSQL.5432")) > SOCKET_PATH_LIMIT:
-        raise Trouble(
-            f"{place} is too long for a Unix socket ({SOCKET_PATH_LIMIT} bytes). Name a shorter SWEETSPOT_STATE_BASE."
+        raise ToolError(
+            f"{place} is too long for a Unix socket ({SOCKET_PATH_LIMIT} bytes). Choose a shorter SWEETSPOT_STATE_BASE."
         )
     place.mkdir(mode=0o700, exist_ok=True)
     if data_user():
@@ -104,11 +104,11 @@ def command(state: State, *, settings: Sequence[str] = ()) -> Command:
     )
 
 
-def start(state: State, *, careless: bool = False) -> None:
-    """Start it unless it runs, wait until it answers, and see that the database is there. Raises Trouble."""
+def start(state: State, *, durable: bool = True) -> None:
+    """Start it unless it runs, wait until it answers, and create the database if needed. Raises ToolError."""
     if processes.known(state, NAME) is None:
         ensure_cluster(state)
-        processes.start(state, command(state, settings=CARELESS if careless else ()))
+        processes.start(state, command(state, settings=() if durable else NOT_DURABLE))
     if not await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
         raise processes.failure(state, NAME, f"did not answer within {START_LIMIT_S:.0f} s")
     _ensure_database(state)

@@ -1,7 +1,7 @@
-"""Child processes that outlive the command that started them, and are found again without doubt.
+"""Child processes that outlive the command that started them and are identified exactly by later commands.
 
-A process is known by its pid, its start time and the kernel's boot id together: a pid alone may by now
-belong to somebody else. Each leads a session of its own, so that what it forked can be ended with it.
+A process is identified by pid, start time and the kernel's boot id together, because the kernel reuses pids. Each
+process leads its own session, so that its children can be stopped with it.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack.state import State
 
 POLL_S = 0.05
@@ -23,7 +23,7 @@ KILL_LIMIT_S = 5.0
 
 @dataclass(frozen=True)
 class Record:
-    """Who a started process is. `started_ticks` is its start time since boot (proc(5), stat field 22)."""
+    """Identity of a process. `started_ticks` is its start time since boot (proc(5), stat field 22)."""
 
     name: str
     pid: int
@@ -33,7 +33,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `user` "" is our own."""
+    """A command line with its environment. `user` "" is the current user."""
 
     name: str
     argv: tuple[str, ...]
@@ -49,7 +49,7 @@ def boot_id() -> str:
 
 
 def started_ticks(pid: int) -> int | None:
-    """Start time of a living process; None for one that is gone or a zombie."""
+    """Start time of a running process; None if it is gone or a zombie."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError):
@@ -58,14 +58,20 @@ def started_ticks(pid: int) -> int | None:
     return None if fields[0] in "ZX" else int(fields[19])
 
 
+def current() -> Record:
+    """The identity of this process."""
+    pid = os.getpid()
+    return Record("", pid, started_ticks(pid) or 0, boot_id())
+
+
 def alive(record: Record) -> bool:
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(record.pid, os.WNOHANG)  # if it is our own child, do not leave it a zombie
+        os.waitpid(record.pid, os.WNOHANG)  # reaps it if it is our child
     return record.boot_id == boot_id() and started_ticks(record.pid) == record.started_ticks
 
 
 def start(state: State, command: Command) -> Record:
-    """Start it with its output appended to logs/<name>.log, and remember it."""
+    """Start it with its output appended to logs/<name>.log, and record its identity."""
     with log_path(state, command.name).open("ab") as log:
         process = subprocess.Popen(
             command.argv,
@@ -82,7 +88,7 @@ def start(state: State, command: Command) -> Record:
             pass_fds=command.pass_fds,
         )
     record = Record(command.name, process.pid, started_ticks(process.pid) or 0, boot_id())
-    process.returncode = 0  # not waited for here: it outlives this command
+    process.returncode = 0  # silences Popen's warning: the process outlives this command
     state.write_facts(f"services/{command.name}.json", asdict(record))
     return record
 
@@ -103,20 +109,20 @@ def known(state: State, name: str) -> Record | None:
 
 
 def stop(state: State, name: str, *, stop_signal: int = signal.SIGTERM, limit_s: float = 15.0) -> bool:
-    """End it and all it forked: ask, wait, then kill its session. False if it did not run. Raises Trouble."""
+    """Stop it: signal, wait, then SIGKILL its session. False if it did not run. Raises ToolError."""
     record = known(state, name)
     if record:
         _signal(record, stop_signal)
         if not wait_gone(record, limit_s):
             _kill_session(record)
             if not wait_gone(record, KILL_LIMIT_S):
-                raise Trouble(f"{name} (process {record.pid}) could not be ended.")
+                raise ToolError(f"{name} (process {record.pid}) could not be stopped.")
     (state.services / f"{name}.json").unlink(missing_ok=True)
     return record is not None
 
 
 def _signal(record: Record, number: int) -> None:
-    """Through a pidfd checked after opening, so that the signal reaches this process or none."""
+    """Send through a pidfd and check the identity after opening it: the pid may have been reused."""
     with contextlib.suppress(ProcessLookupError):
         fd = os.pidfd_open(record.pid)
         try:
@@ -128,7 +134,7 @@ def _signal(record: Record, number: int) -> None:
 
 def _kill_session(record: Record) -> None:
     with contextlib.suppress(ProcessLookupError):
-        if alive(record):  # as long as the leader lives, the group's number is its own
+        if alive(record):  # while the leader runs, its group id cannot be reused
             os.killpg(record.pid, signal.SIGKILL)
 
 
@@ -147,9 +153,9 @@ def log_tail(state: State, name: str, lines: int = 15) -> str:
     return "\n".join(text.splitlines()[-lines:])
 
 
-def failure(state: State, name: str, what: str) -> Trouble:
-    """What to raise when a service did not come up: the reason is in its log."""
-    return Trouble(f"{name} {what}. The end of {log_path(state, name)}:\n{log_tail(state, name)}")
+def failure(state: State, name: str, what: str) -> ToolError:
+    """The error for a service that did not start, with the end of its log."""
+    return ToolError(f"{name} {what}. The end of {log_path(state, name)}:\n{log_tail(state, name)}")
 
 
 def run(
@@ -161,7 +167,7 @@ def run(
     folder: Path | None = None,
     stdin_text: str = "",
 ) -> str:
-    """Run a short command to its end and give its output. Raises Trouble with what it said."""
+    """Run a short command and return its output. Raises ToolError with its error output."""
     try:
         done = subprocess.run(
             list(argv),
@@ -177,9 +183,9 @@ def run(
             check=False,
         )
     except FileNotFoundError as error:
-        raise Trouble(f"{argv[0]} is not installed. Run .ci/setup") from error
+        raise ToolError(f"{argv[0]} is not installed. Run .ci/setup") from error
     except subprocess.TimeoutExpired as error:
-        raise Trouble(f"{argv[0]} took more than {limit_s:.0f} s.") from error
+        raise ToolError(f"{argv[0]} took more than {limit_s:.0f} s.") from error
     if done.returncode != 0:
-        raise Trouble(f"{' '.join(argv)} failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
+        raise ToolError(f"{' '.join(argv)} failed ({done.returncode}): {(done.stderr or done.stdout).strip()}")
     return done.stdout

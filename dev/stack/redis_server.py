@@ -1,7 +1,7 @@
-"""A private Redis on a loopback port; of it only its users are kept on disk.
+"""A private Redis on a loopback port. Only its users are stored on disk.
 
-The default user is off. The server has a user with a generated password, which may do everything but administer
-Redis itself, and which makes a user for every host (webapp/hosts/broker.py).
+The default user is off. The server's user has a generated password and all rights except administration of Redis
+itself; it creates a user for every host (webapp/hosts/broker.py).
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import redis
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import processes
 from dev.stack.network import LOOPBACK, await_condition, free_port
 from dev.stack.postgres import data_user
@@ -21,11 +21,11 @@ from dev.stack.state import State
 NAME, TLS_NAME = "redis", "redis-tls"
 START_LIMIT_S = 15.0
 START_ATTEMPTS = 3
-# Debian's redis-tools holds the server too: one program that looks at the name it is called by.
+# Debian's redis-tools contains the server too: one program, whose name selects its function.
 SAME_PROGRAM = Path("/usr/bin/redis-check-rdb")
 DATABASES = 16
 SERVER_USER = "sweetspot"
-# docs/operations.md says what of.
+# Explained in docs/operations.md.
 SERVER_RIGHTS = "~* &* +@all -@admin +acl"
 
 
@@ -38,7 +38,7 @@ def port(state: State) -> int:
 
 
 def start(state: State, *, certificates: Path | None = None) -> None:
-    """Start it unless it runs and wait until it answers. Raises Trouble.
+    """Start it unless it runs and wait until it answers. Raises ToolError.
 
     With a folder of certificates (server.crt, server.key, ca.crt) it also listens with TLS, on the port TLS_NAME.
     """
@@ -50,8 +50,8 @@ def start(state: State, *, certificates: Path | None = None) -> None:
             if await_condition(lambda: _answers(state), limit_s=START_LIMIT_S):
                 return
             raise processes.failure(state, NAME, f"did not answer within {START_LIMIT_S:.0f} s")
-        except Trouble:
-            # Between finding a port free and binding it, another process may have taken it: then Redis ends.
+        except ToolError:
+            # Redis ends if another process took its port after the check that it is free.
             if not attempts_left or processes.known(state, NAME):
                 raise
 
@@ -85,7 +85,7 @@ def _encrypted(state: State, certificates: Path) -> list[str]:
 
 
 def _users(state: State, before: Path) -> str:
-    """The ACL file: our own two lines, and the hosts' as Redis has written them."""
+    """The ACL file: two fixed lines, and the hosts' lines as Redis wrote them."""
     digest = hashlib.sha256(state.secret("redis_password").encode()).hexdigest()
     own = ["user default off", f"user {SERVER_USER} on #{digest} {SERVER_RIGHTS}"]
     hosts = [line for line in _lines(before) if line.startswith("user host.")]
@@ -122,7 +122,7 @@ def _command(state: State) -> Command:
 def _program() -> str:
     found = shutil.which("redis-server") or (str(SAME_PROGRAM) if SAME_PROGRAM.exists() else None)
     if found is None:
-        raise Trouble("Redis is not installed. On Debian 12: apt-get install redis-tools")
+        raise ToolError("Redis is not installed. On Debian 12: apt-get install redis-tools")
     return found
 
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from dev.stack import postgres, processes, redis_server
 from dev.stack.network import LOOPBACK, await_condition, listen
 from dev.stack.processes import Command
-from dev.stack.state import CLONE, State
+from dev.stack.state import REPOSITORY, State
 
 WEB, TASKS, BEAT, WORKER = "web", "tasks", "beat", "worker"
-USUAL_PORT = 8000
+DEFAULT_PORT = 8000
 START_LIMIT_S = 60.0
-WORKER_STOP_LIMIT_S = 60.0  # it stops its trial, puts settings back and sends its last reports
+WORKER_STOP_LIMIT_S = 60.0  # it stops its trial, restores settings and sends its last reports
 CELERY = (sys.executable, "-m", "celery", "--app", "webapp.celery")
 QUIET = ("--without-gossip", "--without-mingle", "--without-heartbeat")
 
@@ -24,24 +24,24 @@ def public_url(state: State) -> str:
 
 
 def reserve_address(state: State) -> socket.socket | None:
-    """The web tier's socket: last time's port if it is free, else the usual one, else any. None if it runs."""
+    """The web tier's socket: its last port if free, else the default port, else any. None if the web tier runs."""
     if processes.known(state, WEB):
         return None
     ports = state.read_facts("ports.json")
-    listener = listen(ports.get(WEB, 0), USUAL_PORT)
+    listener = listen(ports.get(WEB, 0), DEFAULT_PORT)
     state.write_facts("ports.json", {**ports, WEB: listener.getsockname()[1]})
     return listener
 
 
 def environment(state: State) -> dict[str, str]:
-    """The environment of every process of this stack, on top of the caller's own."""
+    """The environment of every process of this stack; extends the caller's environment."""
     passed = ("SWEETSPOT_SMTP_URL", "SWEETSPOT_MAIL_FROM", "SWEETSPOT_WEBHOOK_NETWORKS")
     own = {name: value for name, value in os.environ.items() if name in passed or not name.startswith("SWEETSPOT_")}
     return {
         **own,
         "DJANGO_SETTINGS_MODULE": "webapp.settings.base",
         "PYTHONUNBUFFERED": "1",
-        "PYTHONPATH": str(CLONE),
+        "PYTHONPATH": str(REPOSITORY),
         "SWEETSPOT_SECRET_KEY": state.secret("secret_key"),
         "SWEETSPOT_DATABASE_URL": postgres.url(state),
         "SWEETSPOT_REDIS_URL": redis_server.url(state),
@@ -52,7 +52,7 @@ def environment(state: State) -> dict[str, str]:
 
 
 def _command(state: State, name: str, *argv: str, pass_fds: tuple[int, ...] = ()) -> Command:
-    return Command(name=name, argv=argv, environment=environment(state), folder=CLONE, pass_fds=pass_fds)
+    return Command(name=name, argv=argv, environment=environment(state), folder=REPOSITORY, pass_fds=pass_fds)
 
 
 def web(state: State, listener: socket.socket) -> Command:
@@ -84,7 +84,7 @@ def worker(state: State) -> Command:
 
 
 def start_web(state: State, listener: socket.socket | None) -> None:
-    """Start the web tier on its socket (None: it runs), and wait until it answers. Raises Trouble."""
+    """Start the web tier on its socket (None if it runs), and wait until it answers. Raises ToolError."""
     if listener:
         _start(state, web(state, listener))
         listener.close()
@@ -98,14 +98,14 @@ def start_background(state: State) -> None:
 
 
 def start_worker(state: State) -> None:
-    """Start the storage worker unless it runs, and wait until it takes orders. Raises Trouble."""
+    """Start the storage worker unless it runs, and wait until it accepts orders. Raises ToolError."""
     if processes.known(state, WORKER):
         return
     log = processes.log_path(state, WORKER)
     seen = log.stat().st_size if log.exists() else 0
     _start(state, worker(state))
     if not await_condition(lambda: _worker_ready(state, seen), limit_s=START_LIMIT_S):
-        raise processes.failure(state, WORKER, f"took no orders within {START_LIMIT_S:.0f} s")
+        raise processes.failure(state, WORKER, f"accepted no orders within {START_LIMIT_S:.0f} s")
 
 
 def _start(state: State, command: Command) -> None:
@@ -113,13 +113,13 @@ def _start(state: State, command: Command) -> None:
         processes.start(state, command)
 
 
-def _still_there(state: State, name: str) -> None:
+def _require_running(state: State, name: str) -> None:
     if processes.known(state, name) is None:
         raise processes.failure(state, name, "ended at once")
 
 
 def _web_answers(state: State) -> bool:
-    _still_there(state, WEB)
+    _require_running(state, WEB)
     connection = http.client.HTTPConnection(LOOPBACK, state.read_facts("ports.json")[WEB], timeout=20)
     try:
         connection.request("GET", "/")
@@ -134,7 +134,7 @@ def _web_answers(state: State) -> bool:
 
 
 def _worker_ready(state: State, seen: int) -> bool:
-    _still_there(state, WORKER)
+    _require_running(state, WORKER)
     with processes.log_path(state, WORKER).open("rb") as log:
         log.seek(seen)
         return b" ready." in log.read()

@@ -1,7 +1,7 @@
-"""The state directory of a private stack: where it is, who may enter it, small secrets and facts in it.
+"""The state directory of a private stack: its location, its permissions, small secrets and facts.
 
-It lies in /var/tmp and not in the clone because PostgreSQL refuses to run as root and its user cannot
-enter a clone under /root, and because a Unix socket's path has at most 107 bytes.
+It is in /var/tmp and not in the repository for two reasons: PostgreSQL refuses to run as root, and its user cannot
+enter a repository under /root; the path of a Unix socket has at most 107 bytes.
 """
 
 import fcntl
@@ -15,21 +15,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from dev.console import Trouble
+from dev.console import ToolError
 
-CLONE = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[2]
 BASE_VARIABLE = "SWEETSPOT_STATE_BASE"
 
 
 def default_state(purpose: str) -> "State":
-    """This user's state directory for this clone; other clones and users have others."""
-    base = Path(os.environ.get(BASE_VARIABLE) or "/var/tmp")  # noqa: S108 - a directory of our own is made in it
-    digest = hashlib.sha256(os.fsencode(CLONE)).hexdigest()[:8]
+    """The state directory of this user, this clone of the repository and this purpose."""
+    base = Path(os.environ.get(BASE_VARIABLE) or "/var/tmp")  # noqa: S108 - a private directory is created in it
+    digest = hashlib.sha256(os.fsencode(REPOSITORY)).hexdigest()[:8]
     return State(base / f"sweetspot-{os.getuid()}-{digest}-{purpose}")
 
 
 class State:
-    """A directory that belongs to this user alone. Others may at most pass through it (root's PostgreSQL must)."""
+    """A directory that only this user can read. If the user is root, others may pass through it (PostgreSQL must)."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -38,13 +38,13 @@ class State:
         self.static = root / "static"
 
     def prepare(self) -> None:
-        """Make it, or refuse one that somebody else prepared for us. Raises Trouble."""
+        """Create it. Raises ToolError if it belongs to somebody else."""
         passable = 0o711 if os.getuid() == 0 else 0o700
         try:
             self.root.mkdir(mode=passable, parents=True, exist_ok=True)
         except OSError as error:
-            raise Trouble(
-                f"{self.root} cannot be made: {error.strerror}. Name another place: {BASE_VARIABLE}=/path"
+            raise ToolError(
+                f"{self.root} cannot be created: {error.strerror}. Choose another place: {BASE_VARIABLE}=/path"
             ) from error
         self._check_owner()
         self.root.chmod(passable)
@@ -54,8 +54,8 @@ class State:
     def _check_owner(self) -> None:
         facts = self.root.lstat()
         if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & 0o022:
-            raise Trouble(
-                f"{self.root} is not a directory of yours alone. Remove it, or use another place: {BASE_VARIABLE}=/…"
+            raise ToolError(
+                f"{self.root} is not a directory of yours alone. Remove it, or choose another: {BASE_VARIABLE}=/path"
             )
 
     @property
@@ -64,7 +64,7 @@ class State:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One command at a time starts or stops things here; a second one waits."""
+        """Only one command at a time starts or stops services; a second one waits."""
         fd = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
@@ -73,7 +73,7 @@ class State:
             os.close(fd)
 
     def write(self, name: str, content: str) -> None:
-        """Write a file that only this user can read, whole or not at all."""
+        """Write a file atomically; only this user can read it."""
         new = self.root / f"{name}.new"
         fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(fd, "w") as file:
@@ -81,14 +81,14 @@ class State:
         new.replace(self.root / name)
 
     def read(self, name: str) -> str:
-        """Its content, "" if it is not there."""
+        """The content of a file, "" if it does not exist."""
         try:
             return (self.root / name).read_text()
         except FileNotFoundError:
             return ""
 
     def secret(self, name: str) -> str:
-        """A generated secret, the same at every call until the directory is removed."""
+        """A secret, generated at the first call and then kept in the directory."""
         known = self.read(name)
         if known:
             return known

@@ -24,7 +24,7 @@ from pathlib import Path
 import django
 from django.core.management import call_command
 
-from dev.console import complain, run_command, say, step
+from dev.console import print_error, run_command, say, step
 from dev.stack import lifecycle, services
 from dev.stack.state import State, default_state
 from worker.contract.base import MAX_REPORT_BYTES, ContractError, Message, decode, encode
@@ -178,7 +178,7 @@ def _tell(outcomes: Counter[str], troubles: Sequence[str], growth_bytes: int, to
     say(f"{took_s:.0f} s: " + ", ".join(f"{count} {name}" for name, count in outcomes.most_common()))
     say(f"Memory grew by {growth_bytes / 2**20:.1f} MiB since a tenth of the inputs (wanted: < 20)")
     for trouble in troubles[:20]:
-        complain(f"✗ {trouble}")
+        print_error(f"✗ {trouble}")
     return 1 if troubles or growth_bytes >= GROWTH_WANTED_BYTES else 0
 
 
@@ -222,7 +222,7 @@ def resident_bytes() -> int:
 
 def _application(state: State) -> tuple[Callable[[bytes], int], list[bytes]]:
     """What posts a text to it, as a host with an attempt under way; and valid messages about that attempt."""
-    lifecycle.start_stores(state, careless=True)
+    lifecycle.start_stores(state, durable=False)
     os.environ.update(services.environment(state))
     django.setup()
     with step("database tables"):

@@ -1,25 +1,25 @@
-"""Loaded by `make test`: a Redis database for each pytest process, and how each test ended for the closing lines."""
+"""pytest plugin of `make test`: one Redis database for each pytest process, and a record of second tries."""
 
-import json
 import os
 from pathlib import Path
 
 import hypothesis
 import pytest
 
-OUTCOMES_VARIABLE = "SWEETSPOT_TEST_OUTCOMES"
+SECOND_TRIES_VARIABLE = "SWEETSPOT_SECOND_TRIES"
+SECOND_TRY = "=== second try: "
 
 
-def _own_redis_database() -> None:
-    """Before Django's settings are read: pytest-xdist's processes would empty each other's queues."""
+def _select_redis_database() -> None:
+    """Before Django reads its settings: processes of pytest-xdist would empty each other's queues."""
     number = os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw")
     if number:
         address, _, _ = os.environ["SWEETSPOT_REDIS_URL"].rpartition("/")
         os.environ["SWEETSPOT_REDIS_URL"] = f"{address}/{int(number) + 1}"
 
 
-_own_redis_database()
-# How long an example takes says nothing on a machine that others use too.
+_select_redis_database()
+# A deadline for an example is meaningless on a shared machine.
 hypothesis.settings.register_profile(
     "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -27,17 +27,9 @@ hypothesis.settings.load_profile("shared machine")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    path = os.environ.get(OUTCOMES_VARIABLE)
-    if path and "PYTEST_XDIST_WORKER" not in os.environ:  # its processes end with a summary of their own part
+    """Append the first failure of every test that ran twice (pytest-rerunfailures) to a file."""
+    path = os.environ.get(SECOND_TRIES_VARIABLE)
+    reports = terminalreporter.stats.get("rerun", [])
+    if path and reports and "PYTEST_XDIST_WORKER" not in os.environ:
         with Path(path).open("a") as file:
-            file.write(json.dumps(_outcomes(terminalreporter.stats)) + "\n")
-
-
-def _outcomes(stats: dict[str, list[pytest.TestReport | pytest.CollectReport]]) -> dict[str, object]:
-    bad = [report for name in ("failed", "error") for report in stats.get(name, [])]
-    return {
-        "passed": [report.nodeid for report in stats.get("passed", [])],
-        "skipped": [report.nodeid for report in stats.get("skipped", [])],
-        "failed": {report.nodeid: report.longreprtext for report in bad if isinstance(report, pytest.TestReport)},
-        "broken": [report.nodeid for report in bad if not isinstance(report, pytest.TestReport)],
-    }
+            file.writelines(f"{SECOND_TRY}{report.nodeid}\n{report.longreprtext}\n\n" for report in reports)

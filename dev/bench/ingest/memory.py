@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from dev.bench.figures import Figure, figure
-from dev.console import Trouble, say, step
+from dev.console import ToolError, say, step
 from dev.demo import start
 from dev.stack import processes, services
 from dev.stack.state import State
@@ -44,7 +44,7 @@ def _install_fake_fio(folder: Path) -> None:
 
 
 def _sizes(state: State, seconds: int) -> list[int]:
-    """The worker's resident bytes, twice a second from the trial's first sample to its end. Raises Trouble."""
+    """The worker's resident bytes, twice a second from the trial's first sample to its end. Raises ToolError."""
     from dev.bench import runs
     from webapp.results.models import Sample
 
@@ -55,13 +55,13 @@ def _sizes(state: State, seconds: int) -> list[int]:
     while runs.is_open(run):
         record = processes.known(state, services.WORKER)
         if record is None or time.monotonic() > until:
-            raise Trouble("The trial did not end.")
+            raise ToolError("The trial did not end.")
         if samples.exists():
             found.append(_resident_bytes(record.pid))
         time.sleep(POLL_S)
     runs.require_done(run)
     if samples.count() != seconds:
-        raise Trouble(f"{samples.count()} samples were kept of {seconds}.")
+        raise ToolError(f"{samples.count()} samples were kept of {seconds}.")
     return found
 
 

@@ -12,7 +12,7 @@ from django.utils import timezone
 from dev.faults.fault_schedule import deal
 from dev.faults.faults import KINDS
 from dev.faults.queries import RULES
-from dev.stack.state import CLONE
+from dev.stack.state import REPOSITORY
 from webapp.core.tests.factories import a_drive, a_run
 from webapp.results.models import StreamRun
 from webapp.runs.models import Attempt, Run, Trial
@@ -109,7 +109,7 @@ def test_it_survives_a_short_campaign_of_a_fixed_and_a_fresh_seed() -> None:
     options = ["--faults", "2", "--seed", FIXED_SEED, "--seed", "fresh", "--hosts", "2", "--longest", "3", "--no-calm"]
     done = subprocess.run(
         [sys.executable, "-m", "dev.faults", *options],
-        cwd=CLONE, capture_output=True, text=True, timeout=CAMPAIGN_LIMIT_S, check=False,
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=CAMPAIGN_LIMIT_S, check=False,
     )  # fmt: skip
     print(done.stdout)  # the fresh seed, should it fail
     assert done.returncode == 0, done.stdout + done.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import processes
 from dev.stack.network import await_condition
 from dev.stack.processes import Command, Record
@@ -74,10 +74,10 @@ def test_it_kills_the_whole_session_of_one_that_will_not_end(state: State) -> No
 
 
 def test_it_names_what_a_failing_command_said() -> None:
-    with pytest.raises(Trouble, match="out of cheese"):
+    with pytest.raises(ToolError, match="out of cheese"):
         processes.run([sys.executable, "-c", "import sys; sys.exit('out of cheese')"])
 
 
 def test_it_names_a_missing_program() -> None:
-    with pytest.raises(Trouble, match="not installed"):
+    with pytest.raises(ToolError, match="not installed"):
         processes.run(["sweetspot-no-such-program"])

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import redis
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack import lifecycle, postgres, processes, redis_server, services
 from dev.stack.network import LOOPBACK, listen
 from dev.stack.state import State, default_state
@@ -24,9 +24,9 @@ def state() -> Iterator[State]:
 
 
 def test_it_starts_stops_and_removes_the_stores(state: State) -> None:
-    lifecycle.start_stores(state, careless=True)
+    lifecycle.start_stores(state, durable=False)
     first = processes.known(state, postgres.NAME)
-    lifecycle.start_stores(state, careless=True)
+    lifecycle.start_stores(state, durable=False)
     assert processes.known(state, postgres.NAME) == first
     assert lifecycle.running(state) == [redis_server.NAME, postgres.NAME]
     with psycopg.connect(host=str(postgres.folder(state)), user=postgres.ROLE, dbname=postgres.DATABASE) as connection:
@@ -46,10 +46,10 @@ def test_it_starts_stops_and_removes_the_stores(state: State) -> None:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_it_lets_no_other_user_into_the_database(state: State) -> None:
-    postgres.start(state, careless=True)
+    postgres.start(state, durable=False)
     psql = str(postgres.programs() / "psql")
     place = str(postgres.folder(state))
-    with pytest.raises(Trouble, match=r"(?i)permission denied"):
+    with pytest.raises(ToolError, match=r"(?i)permission denied"):
         processes.run([psql, "-h", place, "-U", postgres.ROLE, "-c", "select 1"], user="nobody")
 
 
@@ -104,5 +104,5 @@ def test_it_holds_the_web_port_from_the_moment_it_is_promised(state: State) -> N
 def test_it_refuses_a_place_too_long_for_a_socket(state: State) -> None:
     long = State(state.root / ("x" * 100))
     long.prepare()
-    with pytest.raises(Trouble, match="too long"):
+    with pytest.raises(ToolError, match="too long"):
         postgres.start(long)

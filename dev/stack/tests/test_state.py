@@ -5,21 +5,21 @@ from pathlib import Path
 
 import pytest
 
-from dev.console import Trouble
+from dev.console import ToolError
 from dev.stack.state import BASE_VARIABLE, State, default_state
 
 
 def test_it_refuses_a_link_that_somebody_laid(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "state").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(Trouble, match="not a directory of yours alone"):
+    with pytest.raises(ToolError, match="not a directory of yours alone"):
         State(tmp_path / "state").prepare()
 
 
 def test_it_refuses_a_directory_that_others_may_write(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(0o777)
-    with pytest.raises(Trouble, match="not a directory of yours alone"):
+    with pytest.raises(ToolError, match="not a directory of yours alone"):
         State(tmp_path / "state").prepare()
 
 
@@ -28,7 +28,7 @@ def test_it_refuses_a_directory_that_others_may_write(tmp_path: Path) -> None:
 def test_it_refuses_a_directory_of_somebody_else(tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     os.chown(tmp_path / "state", 65534, 65534)
-    with pytest.raises(Trouble, match="not a directory of yours alone"):
+    with pytest.raises(ToolError, match="not a directory of yours alone"):
         State(tmp_path / "state").prepare()
 
 

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dev.stack.state import CLONE
+from dev.stack.state import REPOSITORY
 from dev.testing.fuzz import DECODERS, Fuzzer, decoded
 from worker.contract.base import Message, encode
 from worker.contract.tests import examples
@@ -37,6 +37,6 @@ def test_it_refuses_half_of_a_surrogate_pair(name: str) -> None:
 def test_it_gets_no_500_out_of_the_application() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dev.testing.fuzz", "--inputs", "1600", "--seed", "11", "--post-every", "8"],
-        cwd=CLONE, capture_output=True, text=True, timeout=300, check=False,
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
