@@ -154,9 +154,7 @@ def _print_summary(state: State) -> None:
     for line in state.read("login").splitlines():
         name, _, value = line.partition(":")
         say(f"{name.capitalize() + ':':<12} {value.strip()}")
-    say(
-        "The services keep running. make stop stops them, make clean removes the data, make demo runs the plan again."
-    )
+    say("The services keep running. make stop stops them, make clean removes the data, make demo runs the plan again.")
     missing = set(lifecycle.LABELS) - set(lifecycle.running(state))
     if missing:
         print_error(f"Stopped unexpectedly: {', '.join(sorted(missing))}; logs are in {state.logs}")

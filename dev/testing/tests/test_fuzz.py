@@ -1,42 +1,61 @@
-"""The fuzz campaign, short: damaged messages are refused in words and in no other way."""
+"""A short run of the fuzzer: the contract refuses damaged messages with a ContractError."""
 
 import subprocess
 import sys
 
 import pytest
+from hypothesis import given, seed, settings
 
 from dev.stack.state import REPOSITORY
-from dev.testing.fuzz import DECODERS, Fuzzer, decoded
+from dev.testing.fuzz import DECODERS, accepted, damaged, run
 from worker.contract.base import Message, encode
 from worker.contract.tests import examples
 
 VALID = [encode(value) for value in vars(examples).values() if isinstance(value, Message)]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_it_gets_nothing_but_refusals_out_of_the_decoders(seed: int) -> None:
-    fuzzer, troubles = Fuzzer(seed, VALID), list[str]()
-    found = [decoded(fuzzer.text(), troubles) for _ in range(3000)]
-    assert not troubles, troubles[:3]
-    assert found.count("read") > 30, "damaged beyond recognition: nothing of the messages is tried"
+def inputs(seed_: int, count: int) -> list[bytes]:
+    found: list[bytes] = []
+
+    @seed(seed_)
+    @settings(max_examples=count, database=None)
+    @given(damaged(VALID))
+    def collect(text: bytes) -> None:
+        found.append(text)
+
+    collect()
+    return found
 
 
-def test_it_makes_the_same_texts_for_the_same_seed() -> None:
-    assert [Fuzzer(5, VALID).text() for _ in range(5)] == [Fuzzer(5, VALID).text() for _ in range(5)]
+@pytest.mark.parametrize("seed_", [1, 2])
+def test_the_decoders_raise_nothing_but_contract_errors(seed_: int) -> None:
+    read = [text for text in inputs(seed_, 3000) if any(accepted(each, text) for each in DECODERS.values())]
+    assert len(read) > 30, "damaged beyond recognition: the inputs do not test the messages"
+
+
+def test_it_makes_the_same_inputs_for_the_same_seed() -> None:
+    assert inputs(5, 20) == inputs(5, 20)
 
 
 @pytest.mark.parametrize("name", DECODERS)
 def test_it_refuses_half_of_a_surrogate_pair(name: str) -> None:
-    troubles: list[str] = []
-    assert decoded(b'{"order": "\\ud800"}', troubles) == "refused"
-    assert decoded(b"\xed\xa0\x80", troubles) == "refused"
-    assert not troubles
+    assert not accepted(DECODERS[name], b'{"order": "\\ud800"}')
+    assert not accepted(DECODERS[name], b"\xed\xa0\x80")
+
+
+def test_it_prints_the_smallest_input_that_causes_another_error(capfd: pytest.CaptureFixture[str]) -> None:
+    def fails_for_long_texts(text: bytes) -> None:
+        if len(text) > 100:
+            raise KeyError("bug")
+
+    assert not run("long texts", 500, VALID, fails_for_long_texts, 1)
+    assert "KeyError: 'bug'" in capfd.readouterr().err
 
 
 @pytest.mark.pipeline
-def test_it_gets_no_500_out_of_the_application() -> None:
+def test_the_application_answers_no_5xx() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "dev.testing.fuzz", "--inputs", "1600", "--seed", "11", "--post-every", "8"],
+        [sys.executable, "-m", "dev.testing.fuzz", "--inputs", "1600", "--posts", "200", "--seed", "11"],
         cwd=REPOSITORY, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
