@@ -29,7 +29,7 @@ def inputs(seed_: int, count: int) -> list[bytes]:
 
 @pytest.mark.parametrize("seed_", [1, 2])
 def test_the_decoders_raise_nothing_but_contract_errors(seed_: int) -> None:
-    read = [text for text in inputs(seed_, 3000) if any(accepted(each, text) for each in DECODERS.values())]
+    read = [text for text in inputs(seed_, 3000) if sum(accepted(each, text) for each in DECODERS.values())]
     assert len(read) > 30, "damaged beyond recognition: the inputs do not test the messages"
 
 
