@@ -139,7 +139,9 @@ def _create_attempts(trials: "list[Trial]") -> "list[Attempt]":
         for trial in trials
     )  # fmt: skip
     StreamRun.objects.bulk_create(
-        StreamRun(attempt=each, stream=stream, job_text="", command=[], started_at=now) for each in attempts for stream in (0, 1)
+        StreamRun(attempt=each, stream=stream, job_text="", command=[], started_at=now)
+        for each in attempts
+        for stream in (0, 1)
     )
     return attempts
 
