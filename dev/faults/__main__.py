@@ -1,6 +1,6 @@
-"""`make torture`, or python -m dev.faults --faults 200 --seed 7.
+"""`make faults`, or python -m dev.faults --faults 200 --seed 7.
 
-The process outside makes the namespaces and cleans up; the one inside plays the campaign.
+The outer process creates the namespaces and cleans up; the inner process runs the campaign.
 """
 
 import argparse
@@ -12,199 +12,173 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
 
 from dev.console import ToolError, print_error, run_command, say, step
-from dev.faults import campaign, disks
-from dev.faults.fault_schedule import LONGEST_S, deal
-from dev.faults.faults import KINDS, NEED_COMPILER, NEED_ROOT
-from dev.faults.installation import World
-from dev.faults.supervisor import tree
-from dev.stack import lifecycle, processes
-from dev.stack.processes import Record
-from dev.stack.state import REPOSITORY, State, default_state
+from dev.faults import campaign
+from dev.faults.fault_schedule import MAX_S, fault_schedule
+from dev.faults.faults import FAULTS, REQUIREMENTS
+from dev.faults.installation import Installation
+from dev.stack import processes
+from dev.stack.state import REPOSITORY, State
+from dev.stack.temporary import temporary
 
-# Set by the process outside for the one inside.
-INSIDE, SEEDS = "SWEETSPOT_TORTURE_STATE", "SWEETSPOT_TORTURE_SEEDS"
+# Set by the outer process for the inner one.
+STATE_VARIABLE, SEEDS_VARIABLE = "SWEETSPOT_FAULTS_STATE", "SWEETSPOT_FAULTS_SEEDS"
 NAMESPACES = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+LOGS = REPOSITORY / ".build" / "faults"
 INTERRUPTED = 130
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """0 if every fault was survived, 1 if not, 130 if interrupted."""
+    """0 if the installation survived every fault, 1 if not, 130 if interrupted."""
     options = _options(arguments)
-    inside = os.environ.get(INSIDE)
-    return _inside(options, State(Path(inside))) if inside else _outside(options)
+    if options.list:
+        say("\n".join(options.names))
+        return 0
+    if state := os.environ.get(STATE_VARIABLE):
+        return _inner(options, State(Path(state)))
+    with temporary("faults") as state_:
+        return _outer(options, state_)
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="make torture", description="Faults over a whole private Sweetspot.")
-    parser.add_argument("--faults", type=int, default=200, help="how many, for each seed (default: %(default)s)")
-    parser.add_argument("--seed", action="append", default=None, help="a number or “fresh”; may be given several times")
-    parser.add_argument("--round", type=int, default=0, help="play only this round of the seed again")
-    parser.add_argument("--kinds", default="", help="parts of names, with commas: only kinds that contain one")
+    parser = argparse.ArgumentParser(prog="make faults", description="Fault injection into a private installation.")
+    parser.add_argument("--faults", type=int, default=200, help="number of faults for each seed (default: %(default)s)")
+    parser.add_argument("--seed", action="append", default=None, help='a number or "fresh"; can be repeated')
+    parser.add_argument("--round", type=int, default=0, help="run only this round of the seed")
+    parser.add_argument("--only", default="", help="comma-separated parts of names: inject only matching faults")
     parser.add_argument("--hosts", type=int, default=3)
-    parser.add_argument("--longest", type=float, default=LONGEST_S, help="no fault is held for longer, in s")
-    parser.add_argument("--no-calm", action="store_true", help="leave out the run without faults at the end")
-    parser.add_argument("--list", action="store_true", help="name the kinds and end")
+    parser.add_argument("--max-seconds", type=float, default=MAX_S, help="longest duration of a fault, in s")
+    parser.add_argument("--no-final-run", action="store_true", help="omit the run without faults at the end")
+    parser.add_argument("--list", action="store_true", help="list the names of all faults")
     options = parser.parse_args(arguments)
-    words = [word.strip().lower() for word in options.kinds.split(",") if word.strip()]
-    options.kinds = [kind for kind in KINDS if not words or any(word in kind.lower() for word in words)]
-    if not options.kinds:
-        parser.error(f"no kind is meant by {words}; --list names them")
-    given = os.environ.get(SEEDS, "").split() or options.seed or ["fresh"]
-    options.seeds = [secrets.randbelow(10**6) if seed == "fresh" else int(seed) for seed in given]
+    words = [word.strip().lower() for word in options.only.split(",") if word.strip()]
+    options.names = [name for name in FAULTS if not words or any(word in name.lower() for word in words)]
+    if not options.names:
+        parser.error(f"no fault matches {words}; --list shows their names")
+    seeds = os.environ.get(SEEDS_VARIABLE, "").split() or options.seed or ["fresh"]
+    options.seeds = [secrets.randbelow(10**6) if seed == "fresh" else int(seed) for seed in seeds]
     return options
 
 
-# ---- outside: namespaces, and what outlives them
+# ---- outer process
 
 
-def _outside(options: argparse.Namespace) -> int:
-    if options.list:
-        say("\n".join(options.kinds))
-        return 0
-    _sweep()
-    state = default_state(f"torture-{os.getpid()}")
-    state.prepare()
-    state.write_facts("owner.json", asdict(_myself()))
-    environment = {**os.environ, INSIDE: str(state.root), SEEDS: " ".join(map(str, options.seeds))}
+def _outer(options: argparse.Namespace, state: State) -> int:
+    environment = {
+        **os.environ, STATE_VARIABLE: str(state.root), SEEDS_VARIABLE: " ".join(map(str, options.seeds)),
+    }  # fmt: skip
     command = [sys.executable, "-m", "dev.faults", *sys.argv[1:]]
     if os.getuid() == 0:
         command = [*NAMESPACES, *command]
-    try:
-        return _attend(subprocess.Popen(command, cwd=REPOSITORY, env=environment))
-    finally:
-        _remove(state)
-
-
-def _attend(child: "subprocess.Popen[bytes]") -> int:
-    """Wait for the campaign; Ctrl-C is for it, and it is given time to say how far it came."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
+    _handle_signals(_interrupt)
+    child = subprocess.Popen(command, cwd=REPOSITORY, env=environment)
     try:
         return child.wait()
     except KeyboardInterrupt:
-        print_error("Interrupted: ending what was started.")
-        _pass_on(child.pid)
-        try:
-            return child.wait(60)
-        except (subprocess.TimeoutExpired, KeyboardInterrupt):
-            child.kill()
-            child.wait(10)
+        print_error("Interrupted: stopping all processes.")
+        _stop(child)
         return INTERRUPTED
 
 
-def _pass_on(child: int) -> None:
-    """Tell the campaign itself, which is below the one that made the namespaces, and the namespace's first process."""
-    for pid in tree(child):
+def _stop(child: "subprocess.Popen[bytes]") -> None:
+    """SIGTERM to the inner process, which prints its results; then SIGKILL."""
+    for pid in processes.tree(child.pid):
         with contextlib.suppress(OSError):
-            if b"dev.faults" in Path(f"/proc/{pid}/cmdline").read_bytes() and (pid != child or os.getuid()):
+            is_inner = b"dev.faults" in Path(f"/proc/{pid}/cmdline").read_bytes()
+            if is_inner and (pid != child.pid or os.getuid()):  # as root, the child is `unshare`
                 os.kill(pid, signal.SIGTERM)
+    try:
+        child.wait(60)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        child.kill()
+        child.wait(10)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _myself() -> Record:
-    pid = os.getpid()
-    return Record("torture", pid, processes.started_ticks(pid) or 0, processes.boot_id())
+def _handle_signals(handler: "signal._HANDLER") -> None:
+    for number in SIGNALS:
+        signal.signal(number, handler)
 
 
-def _remove(state: State) -> None:
-    """Loop devices outlive namespaces; everything else of the campaign is gone by now."""
-    if os.getuid() == 0:
-        disks.detach_all(state.root)
-    lifecycle.remove(state)
+# ---- inner process
 
 
-def _sweep() -> None:
-    """Remove what earlier campaigns left behind that were killed."""
-    pattern = default_state("torture-").root
-    for root in pattern.parent.glob(f"{pattern.name}*"):
-        state = State(root)
-        owner = state.read_facts("owner.json")
-        if root.stat().st_uid == os.getuid() and not (owner and processes.alive(Record(**owner))):
-            _remove(state)
-
-
-# ---- inside
-
-
-def _inside(options: argparse.Namespace, state: State) -> int:
-    if os.getpid() == 1:
-        child = os.fork()
-        if child:
-            return _reap_until(child)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    tally, keep = campaign.Tally(), REPOSITORY / ".build" / "torture"
-    shutil.rmtree(keep, ignore_errors=True)
-    world = World(state, options.hosts)
+def _inner(options: argparse.Namespace, state: State) -> int:
+    if os.getpid() == 1 and (child := os.fork()):
+        return _reap_until(child)
+    _handle_signals(_interrupt)
+    shutil.rmtree(LOGS, ignore_errors=True)
+    tally, installation = campaign.Tally(), Installation(state, options.hosts)
     try:
-        _play(world, options, tally, keep)
+        _run(installation, options, tally)
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, signal.SIG_IGN)
+        _handle_signals(signal.SIG_IGN)
         campaign.report(tally)
-        say("Started again: " + campaign.counts(world.watchman.restarts))
-        with step("ending all processes"):
-            world.close()
+        say("Restarted services: " + campaign.counts(installation.supervisor.restarts))
+        with step("stopping all processes"):
+            installation.close()
     if tally.failures:
-        say(f"Not survived: {', '.join(tally.failures)}. Logs: {keep}")
-        say("Play one again: make torture ARGS='--seed S --round R'")
+        say(f"Not survived: {', '.join(tally.failures)}. Logs: {LOGS}")
+        say("Repeat a round: make faults ARGS='--seed S --round R'")
     return 1 if tally.failures else 0
 
 
 def _reap_until(child: int) -> int:
-    """As the first process of the namespace: take in everything that ends, until the campaign does."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)
+    """As the first process of the namespace, reap all processes that end, until the campaign ends."""
+    _handle_signals(signal.SIG_IGN)
     while True:
         pid, status = os.wait()
         if pid == child:
             return os.waitstatus_to_exitcode(status) & 0xFF
 
 
-def _play(world: World, options: argparse.Namespace, tally: campaign.Tally, keep: Path) -> None:
-    kinds = _possible(world, options.kinds)
-    world.bring_up()
+def _run(installation: Installation, options: argparse.Namespace, tally: campaign.Tally) -> None:
+    names = _available(installation, options.names)
+    installation.bring_up()
     for seed in options.seeds:
-        rounds = deal(seed, faults=options.faults, kinds=kinds, hosts=options.hosts, longest_s=options.longest)
+        rounds = fault_schedule(
+            seed, faults=options.faults, names=names, hosts=options.hosts, max_s=options.max_seconds
+        )
         chosen = [each for each in rounds if options.round in (0, each.number)]
-        say(f"Seed {seed}: {sum(len(r.faults) for r in chosen)} faults of {len(kinds)} kinds in {len(chosen)} rounds")
-        played = campaign.Campaign(world, seed, chosen, tally, keep)
-        played.run()
-    if not options.no_calm:
-        _calm(played, tally)
+        count = sum(len(each.faults) for each in chosen)
+        say(f"Seed {seed}: {count} faults of {len(names)} kinds in {len(chosen)} rounds")
+        campaign_ = campaign.Campaign(installation, seed, chosen, tally, LOGS)
+        campaign_.run()
+    if not options.no_final_run:
+        _final_run(campaign_, tally)
 
 
-def _calm(played: campaign.Campaign, tally: campaign.Tally) -> None:
+def _final_run(campaign_: campaign.Campaign, tally: campaign.Tally) -> None:
     with step("a run without faults"):
-        troubles = played.play_without_faults()
-    for line in troubles:
+        violations = campaign_.run_without_faults()
+    for line in violations:
         print_error(f"  ✗ {line}")
-    if troubles:
+    if violations:
         tally.failures.append("the run without faults")
 
 
-def _possible(world: World, kinds: Sequence[str]) -> list[str]:
-    left_out = {
-        **(dict.fromkeys(NEED_ROOT, "root") if not world.root else {}),
-        **(dict.fromkeys(NEED_COMPILER, "a C compiler") if not world.clocks_jump else {}),
-    }
-    for kind in kinds:
-        if kind in left_out:
-            say(f"  – left out, because it takes {left_out[kind]}: {kind}")
-    possible = [kind for kind in kinds if kind not in left_out]
-    if not possible:
-        raise ToolError("Nothing is left to be done.")
-    return possible
+def _available(installation: Installation, names: Sequence[str]) -> list[str]:
+    """The faults that this machine supports. Raises ToolError if there are none."""
+    present = {"root": installation.root, "a C compiler": installation.has_clock_library}
+    available = []
+    for name in names:
+        requirement = REQUIREMENTS.get(name)
+        if requirement is None or present[requirement]:
+            available.append(name)
+        else:
+            say(f"  – left out, because it requires {requirement}: {name}")
+    if not available:
+        raise ToolError("This machine supports none of these faults.")
+    return available
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-/* Preloaded into the processes of one machine of the campaign: their real-time clock is ahead or behind by the
- * nanoseconds in the file that SWEETSPOT_TORTURE_CLOCK names, which may change at any time. Monotonic clocks
- * are left alone, as a jump of the real one leaves them. */
+/* Preloaded into the processes of one machine. Shifts their real-time clock by the nanoseconds in the file that
+ * SWEETSPOT_SHIFTED_CLOCK names; the value may change at any time. Monotonic clocks keep their time, as they do when
+ * the real-time clock is set. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdint.h>
@@ -15,7 +15,7 @@ static const volatile int64_t none = 0;
 static const volatile int64_t *ahead_ns = &none;
 
 __attribute__((constructor)) static void attach(void) {
-  const char *path = getenv("SWEETSPOT_TORTURE_CLOCK");
+  const char *path = getenv("SWEETSPOT_SHIFTED_CLOCK");
   int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   if (fd < 0) return;
   void *page = mmap(NULL, sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);

@@ -1,7 +1,7 @@
-"""Which faults happen when: a pure function of the seed.
+"""The schedule of faults: which faults happen when, as a pure function of the seed.
 
-Kinds are dealt from a shuffled deck, so that each comes equally often; a round takes the next few. Times come
-from the seed and the round's number, so that one round can be played again alone.
+Names are drawn from a shuffled deck, so that each fault comes equally often; a round takes the next few. Times depend
+on the seed and the number of the round only, so that one round can be repeated alone.
 """
 
 import random
@@ -9,56 +9,59 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 FAULTS_PER_ROUND = (3, 5)
-BEGIN_WITHIN_S = 7.0  # of a round's start: the time that its run takes where nothing happens
-LONG_EVERY = 12  # one fault in so many is held for up to LONGEST_S
-LONGEST_S, USUAL_S, SHORTEST_S = 60.0, 8.0, 1.0
+START_WITHIN_S = 7.0  # of a round's start: the duration of its run without faults
+LONG_EVERY = 12  # one fault in 12 lasts up to MAX_S, the others up to USUAL_S
+MAX_S, USUAL_S, MIN_S = 60.0, 8.0, 1.0
 
 
 @dataclass(frozen=True)
-class Fault:
-    """One fault: `hold_s` for what lasts, `dice` in [0, 1) for what else is to be chosen."""
+class ScheduledFault:
+    """One fault: `choice` in [0, 1) selects a variant."""
 
-    kind: str
+    name: str
     host: int
     at_s: float
-    hold_s: float
-    dice: float
+    duration_s: float
+    choice: float
 
     def __str__(self) -> str:
-        return f"{self.kind} (host {self.host + 1}) at {self.at_s:.1f} s for {self.hold_s:.1f} s"
+        return f"{self.name} (host {self.host + 1}) at {self.at_s:.1f} s for {self.duration_s:.1f} s"
 
 
 @dataclass(frozen=True)
 class Round:
     number: int  # from 1
-    faults: tuple[Fault, ...]
+    faults: tuple[ScheduledFault, ...]
 
 
-def deal(seed: int, *, faults: int, kinds: Sequence[str], hosts: int, longest_s: float = LONGEST_S) -> list[Round]:
-    """Rounds that hold `faults` faults in all."""
+def fault_schedule(seed: int, *, faults: int, names: Sequence[str], hosts: int, max_s: float = MAX_S) -> list[Round]:
+    """Rounds with `faults` faults in total."""
     rounds: list[Round] = []
     deck: list[str] = []
     shuffler = random.Random(seed)  # noqa: S311 - repeatable, not secret
-    dealt = 0
-    while dealt < faults:
-        count = min(shuffler.randint(*FAULTS_PER_ROUND), faults - dealt)
+    scheduled = 0
+    while scheduled < faults:
+        count = min(shuffler.randint(*FAULTS_PER_ROUND), faults - scheduled)
         while len(deck) < count:
-            deck += shuffler.sample(list(kinds), len(kinds))
-        taken, deck = deck[:count], deck[count:]
-        rounds.append(_round(seed, len(rounds) + 1, taken, hosts, longest_s))
-        dealt += count
+            deck += shuffler.sample(list(names), len(names))
+        drawn, deck = deck[:count], deck[count:]
+        rounds.append(_round(seed, len(rounds) + 1, drawn, hosts, max_s))
+        scheduled += count
     return rounds
 
 
-def _round(seed: int, number: int, kinds: Sequence[str], hosts: int, longest_s: float) -> Round:
-    dice = random.Random(f"{seed}/{number}")  # noqa: S311
+def _round(seed: int, number: int, names: Sequence[str], hosts: int, max_s: float) -> Round:
+    generator = random.Random(f"{seed}/{number}")  # noqa: S311
     faults = [
-        Fault(kind, dice.randrange(hosts), dice.uniform(0, BEGIN_WITHIN_S), _hold_s(dice, longest_s), dice.random())
-        for kind in kinds
-    ]
+        ScheduledFault(
+            name, generator.randrange(hosts), generator.uniform(0, START_WITHIN_S), _duration_s(generator, max_s),
+            generator.random(),
+        )
+        for name in names
+    ]  # fmt: skip
     return Round(number, tuple(sorted(faults, key=lambda fault: fault.at_s)))
 
 
-def _hold_s(dice: random.Random, longest_s: float) -> float:
-    highest = LONGEST_S if dice.randrange(LONG_EVERY) == 0 else USUAL_S
-    return min(longest_s, dice.uniform(SHORTEST_S, highest))
+def _duration_s(generator: random.Random, max_s: float) -> float:
+    highest = MAX_S if generator.randrange(LONG_EVERY) == 0 else USUAL_S
+    return min(max_s, generator.uniform(MIN_S, highest))

@@ -1,4 +1,4 @@
-"""The plan that the faults happen to: settings on the drives, files on the small disks, 1 s a trial."""
+"""The plan of the campaign: settings on the drives, files on the small disks, trials of 1 s."""
 
 from typing import TYPE_CHECKING
 
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from webapp.plans.models import PlanVersion
 
 DOCUMENT = PlanDocument(
-    title="Torture",
+    title="Faults",
     common={"runtime": "1s", "block_size": "4k", "iodepth": "4"},
     parts=(
         Part(
@@ -30,7 +30,7 @@ DOCUMENT = PlanDocument(
 
 
 def version() -> "PlanVersion":
-    """The plan's version, made at the first call."""
+    """The version of the plan, created at the first call."""
     from webapp.plans.models import PlanVersion
     from webapp.plans.services import create_plan
 

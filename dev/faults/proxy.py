@@ -1,16 +1,16 @@
-"""What lies between a host and the server: forwards bytes, and misbehaves as told. Run as a program of its own.
+"""A faulty proxy between a host and the server: forwards bytes and injects faults. Runs as a separate program.
 
-    python relay.py ORDERS_FILE (http|tcp):LISTEN_HOST:LISTEN_PORT:TO_HOST:TO_PORT …
+    python proxy.py MODE_FILE (http|tcp):LISTEN_HOST:LISTEN_PORT:TO_HOST:TO_PORT …
 
-ORDERS_FILE holds JSON {"mode": …, "value": …}, looked at before every exchange:
+MODE_FILE holds JSON {"mode": …, "value": …}. The proxy reads it before every exchange:
 
-    twice         every request reaches the server twice; the worker gets the second answer
-    late          every request waits up to `value` s
-    again_later   every request comes again up to `value` s later, after newer ones
-    no_answer     the server does its work, the worker is never told
-    cut_answer    the answer breaks off after a share `value` of its bytes
-    cut_request   the request breaks off after a share `value` of its bytes
-    cut_all       every connection, also the broker's, breaks off at once
+    twice         send every request to the server twice; the worker gets the second answer
+    late          delay every request by up to `value` s
+    again_later   repeat every request after up to `value` s, after newer ones
+    no_answer     forward the request, drop the answer
+    cut_answer    close the connection after the share `value` of the answer
+    cut_request   close the connection after the share `value` of the request
+    cut_all       close every connection at once, also those to the broker
 
 Standard library only.
 """
@@ -24,17 +24,17 @@ from pathlib import Path
 
 CONNECT_LIMIT_S = 3.0
 ANSWER_LIMIT_S = 60.0
-LOOK_EVERY_S = 0.1
+POLL_S = 0.1
 CHUNK_BYTES = 64 * 1024
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-class Orders:
+class ModeFile:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def now(self) -> tuple[str, float]:
+    def read(self) -> tuple[str, float]:
         try:
             found = json.loads(self._path.read_text())
             return str(found["mode"]), float(found["value"])
@@ -42,9 +42,9 @@ class Orders:
             return "", 0.0
 
 
-class Relay:
-    def __init__(self, orders: Orders, to_host: str, to_port: int) -> None:
-        self._orders = orders
+class Proxy:
+    def __init__(self, mode_file: ModeFile, to_host: str, to_port: int) -> None:
+        self._mode_file = mode_file
         self._to = (to_host, to_port)
         self._later: set[asyncio.Task[None]] = set()
 
@@ -67,8 +67,8 @@ class Relay:
         await _close(back)
 
     async def _until_cut(self) -> None:
-        while self._orders.now()[0] != "cut_all":
-            await asyncio.sleep(LOOK_EVERY_S)
+        while self._mode_file.read()[0] != "cut_all":
+            await asyncio.sleep(POLL_S)
 
     # ---- requests
 
@@ -76,35 +76,35 @@ class Relay:
         with contextlib.suppress(OSError, EOFError, asyncio.IncompleteReadError, TimeoutError, ValueError):
             while True:
                 request = await _message(reader)
-                answer, whole = await self._carry(request)
+                answer, complete = await self._exchange(request)
                 writer.write(answer)
                 await writer.drain()
-                if not whole:
+                if not complete:
                     break
         await _close(writer)
 
-    async def _carry(self, request: bytes) -> tuple[bytes, bool]:
-        """The answer, and whether it is whole: after a broken one the connection ends."""
-        mode, value = self._orders.now()
+    async def _exchange(self, request: bytes) -> tuple[bytes, bool]:
+        """The answer, and whether it is complete. The connection ends after an incomplete answer."""
+        mode, value = self._mode_file.read()
         if mode == "cut_all":
             return b"", False
         if mode == "late":
             await asyncio.sleep(random.uniform(0, value))  # noqa: S311
         if mode == "cut_request":
-            await self._send_part(request, value)
+            await self._cut_request(request, value)
             return b"", False
         if mode == "twice":
-            await self._ask(request)
+            await self._send(request)
         if mode == "again_later":
             self._repeat(request, random.uniform(0, value))  # noqa: S311
-        answer = await self._ask(request)
+        answer = await self._send(request)
         if mode == "no_answer":
             return b"", False
         if mode == "cut_answer":
             return answer[: max(1, int(len(answer) * value))], False
         return answer, True
 
-    async def _ask(self, request: bytes) -> bytes:
+    async def _send(self, request: bytes) -> bytes:
         reader, writer = await self._connect()
         try:
             writer.write(request)
@@ -113,7 +113,7 @@ class Relay:
         finally:
             await _close(writer)
 
-    async def _send_part(self, request: bytes, share: float) -> None:
+    async def _cut_request(self, request: bytes, share: float) -> None:
         _, writer = await self._connect()
         writer.write(request[: max(1, int(len(request) * share))])
         with contextlib.suppress(OSError):
@@ -121,14 +121,14 @@ class Relay:
         await _close(writer)
 
     def _repeat(self, request: bytes, pause_s: float) -> None:
-        task = asyncio.create_task(self._ask_later(request, pause_s))
+        task = asyncio.create_task(self._send_later(request, pause_s))
         self._later.add(task)
         task.add_done_callback(self._later.discard)
 
-    async def _ask_later(self, request: bytes, pause_s: float) -> None:
+    async def _send_later(self, request: bytes, pause_s: float) -> None:
         await asyncio.sleep(pause_s)
         with contextlib.suppress(OSError, EOFError, asyncio.IncompleteReadError, TimeoutError, ValueError):
-            await self._ask(request)
+            await self._send(request)
 
 
 async def _message(reader: asyncio.StreamReader) -> bytes:
@@ -156,12 +156,12 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 async def main(arguments: list[str]) -> None:
-    orders = Orders(Path(arguments[0]))
+    mode_file = ModeFile(Path(arguments[0]))
     servers = []
     for rule in arguments[1:]:
         how, host, port, to_host, to_port = rule.split(":")
-        relay = Relay(orders, to_host, int(to_port))
-        handle = relay.forward_requests if how == "http" else relay.forward_bytes
+        proxy = Proxy(mode_file, to_host, int(to_port))
+        handle = proxy.forward_requests if how == "http" else proxy.forward_bytes
         servers.append(await asyncio.start_server(handle, host, int(port), limit=32 * 1024 * 1024))
     await asyncio.gather(*(server.serve_forever() for server in servers))
 

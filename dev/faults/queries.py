@@ -1,6 +1,6 @@
-"""What the database must not hold after a run: each query lists it. %(run)s is the run's id."""
+"""SQL of the invariants: each query lists the violations of one. %(run)s is the run's id."""
 
-RULES = {
+INVARIANTS = {
     "run is open": """
         select number, state from runs_run
         where id = %(run)s and state not in ('done', 'failed', 'cancelled')""",
@@ -23,7 +23,7 @@ RULES = {
         left join results_result r on r.trial_id = t.id
         where t.run_id = %(run)s group by t.id, r.direction
         having count(r.id) <> (t.state = 'done')::int""",
-    # A second in which nothing was done at all, as of a frozen fio, has no row: the sums below miss nothing then.
+    # A second without I/O, for example of a frozen fio, has no row; the sums below still agree.
     "seconds missing or too many": """
         select t.index + 1, l.samples_sent, count(distinct s.second), max(s.second) from runs_trial t
         join runs_attempt a on a.trial_id = t.id and a.state = 'done'
@@ -39,7 +39,7 @@ RULES = {
         left join results_sample s on s.attempt_id = l.attempt_id and s.stream = l.stream and s.direction = r.direction
         where r.run_id = %(run)s group by t.index, r.id
         having sum(s.ios) is distinct from r.ios or sum(s.bytes) is distinct from r.bytes""",
-    "setting that the server says was left": """
+    "setting that the server records as not restored": """
         select c.name, c.device, c.note from runs_settingchange c
         join runs_attempt a on a.id = c.attempt_id
         where a.run_id = %(run)s and a.kind = 'close_run' and c.restoring and not c.restored""",
