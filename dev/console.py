@@ -39,5 +39,11 @@ def run_command(main: Callable[[Sequence[str]], int]) -> NoReturn:
         sys.exit(1)
 
 
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with aligned columns, one for each row."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
 def print_error(text: str) -> None:
     print(text, file=sys.stderr, flush=True)

@@ -74,6 +74,7 @@ class Installation:
             self._start_web()
             self._start_tasks()
             self._start_beat()
+            services.await_web(self.state)  # its first answer takes long on a busy machine
         with step(f"{len(self.hosts)} hosts with disks, networks and workers"):
             self._start_gateway()
             for host in self.hosts:

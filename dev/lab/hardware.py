@@ -1,7 +1,6 @@
-"""The drives and controllers of the virtual storage server, in QEMU's words.
+"""The drives and controllers of the virtual storage server, as QEMU arguments.
 
-Models, serials and WWNs are made up, and every serial begins with LAB: that is what the tests of hardware look for
-before they touch a drive.
+Models, serials and WWNs are invented. Every serial begins with LAB: tests of hardware use only such drives.
 """
 
 from collections.abc import Sequence
@@ -9,16 +8,16 @@ from pathlib import Path
 
 DRIVE_BYTES = 2**30
 BAYS = 4  # of the MegaRAID controller
-# The drive that is pulled out and put back while the machine runs.
-PULLED, PULLED_DRIVE, PULLED_SERIAL = "pulled", "virtio0", "LABVS0"
-PULLED_DEVICE = (
-    f"scsi-hd,id={PULLED},bus=virtio.0,drive={PULLED_DRIVE},vendor=LAB,product=VIRTSSD,serial={PULLED_SERIAL},"
+# The drive that is removed and inserted while the machine runs.
+REMOVABLE, REMOVABLE_DRIVE, REMOVABLE_SERIAL = "removable", "virtio0", "LABVS0"
+REMOVABLE_DEVICE = (
+    f"scsi-hd,id={REMOVABLE},bus=virtio.0,drive={REMOVABLE_DRIVE},vendor=LAB,product=VIRTSSD,serial={REMOVABLE_SERIAL},"
     "rotation_rate=1"
 )
 
 
-def words(drives: Path) -> Sequence[str]:
-    """All of it; the drives are new and empty, sparse files in the directory."""
+def arguments(drives: Path) -> Sequence[str]:
+    """All devices. The drives are new, empty, sparse files in the directory."""
     found = [
         "-device", "pcie-root-port,id=slot1,chassis=1,slot=1,x-speed=5,x-width=8",
         "-device", "pcie-root-port,id=slot2,chassis=2,slot=2,x-speed=8,x-width=4",
@@ -36,8 +35,8 @@ def words(drives: Path) -> Sequence[str]:
         ]  # fmt: skip
     return (
         *found,
-        *_drive(PULLED_DRIVE, drives), "-device", "virtio-scsi-pci,id=virtio",
-        "-device", PULLED_DEVICE,
+        *_drive(REMOVABLE_DRIVE, drives), "-device", "virtio-scsi-pci,id=virtio",
+        "-device", REMOVABLE_DEVICE,
         *_drive("hdd0", drives), "-device", "mptsas1068,id=hba",
         "-device", "scsi-hd,bus=hba.0,scsi-id=0,drive=hdd0,vendor=SEAGATE,product=ST300MM0006,ver=LS08,"
         "serial=LABHDD0,rotation_rate=10000,wwn=0x5000c50000000001",
@@ -57,7 +56,7 @@ def _drive(name: str, drives: Path) -> Sequence[str]:
 
 
 def _sas_drive(bay: int) -> str:
-    """Two drives each of an Intel and of a Samsung model, as they stand behind the controller."""
+    """Behind the controller: two drives of an Intel model and two of a Samsung model."""
     vendor, product, version = ("INTEL", "SSDSC2BB300G4", "D201") if bay < 2 else ("SAMSUNG", "MZ7KM240HAGR", "GXM1")
     return (
         f"scsi-hd,id=bay{bay},bus=raid.0,scsi-id={bay},drive=sas{bay},vendor={vendor},product={product},"

@@ -1,4 +1,4 @@
-"""The guest's disk, kernel and initial ramdisk, made once from Debian's packages with this machine's own sources."""
+"""The guest's disk, kernel and initial ramdisk, built from Debian's packages with this machine's package sources."""
 
 import os
 import shutil
@@ -20,15 +20,15 @@ LABEL = "sweetspotlab"
 ADDRESS, GATEWAY = "10.0.2.15/24", "10.0.2.2"  # of QEMU's user network
 SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 HOOKS = (
-    # only what its root disk needs: the drives' own modules are loaded once it runs
+    # modules for the root disk only: the guest loads those of the drives after its start
     'cd "$1/etc" && mkdir -p initramfs-tools/conf.d'
     ' && printf "MODULES=list\\nCOMPRESS=lz4\\n" >initramfs-tools/conf.d/lab'
     ' && printf "virtio_pci\\nvirtio_blk\\next4\\n" >initramfs-tools/modules',
 )
 
 
-def needed_programs() -> None:
-    """Install what is missing on this machine; without the right to, raise ToolError that names it."""
+def install_packages() -> None:
+    """Install missing packages on this machine. Without root, raise ToolError with their names."""
     missing = [name for name in HOST_PACKAGES if not _installed(name)]
     if not missing:
         return
@@ -40,15 +40,15 @@ def needed_programs() -> None:
 
 
 def build(directory: Path) -> None:
-    """Make `root.img`, `vmlinuz`, `initrd.img` and the key in the directory, unless they are there as now described."""
+    """Create `root.img`, `vmlinuz`, `initrd.img` and the key, unless they exist and their recipe is unchanged."""
     tree = directory / "tree"
     recipe = directory / "recipe"
     described = "\n".join((*_bootstrap(directory, tree), str(ROOT_BYTES))) + "\n"
     if (directory / "root.img").exists() and recipe.exists() and recipe.read_text() == described:
         return
-    needed_programs()
+    install_packages()
     directory.mkdir(parents=True, exist_ok=True)
-    with step("the guest's disk from Debian's packages"):
+    with step("building the guest's disk from Debian's packages"):
         shutil.rmtree(tree, ignore_errors=True)
         if not (directory / "key").exists():
             _run(("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", "lab", "-f", str(directory / "key")))
@@ -83,9 +83,9 @@ def _customize(directory: Path) -> Sequence[str]:
         f'printf "{network}" >"$1/etc/network/interfaces"',
         f'mkdir -p -m 700 "$1/root/.ssh" && cp "{directory}/key.pub" "$1/root/.ssh/authorized_keys"',
         'sed -i "s/^#*UseDNS.*/UseDNS no/" "$1/etc/ssh/sshd_config"',
-        f'chroot "$1" systemctl mask {timers} >/dev/null 2>&1 || true',  # nothing but ours touches the drives
+        f'chroot "$1" systemctl mask {timers} >/dev/null 2>&1 || true',  # no other program uses the drives
         'printf "bfq\\nkyber-iosched\\n" >"$1/etc/modules-load.d/lab.conf"',
-        'printf "AUTO -all\\n" >"$1/etc/mdadm/mdadm.conf"',  # arrays are assembled by the tests alone
+        'printf "AUTO -all\\n" >"$1/etc/mdadm/mdadm.conf"',  # only the tests assemble arrays
     )
 
 
@@ -93,7 +93,7 @@ def _pack(directory: Path, tree: Path) -> None:
     for pattern, name in (("vmlinuz-*", "vmlinuz"), ("initrd.img-*", "initrd.img")):
         found = sorted((tree / "boot").glob(pattern))
         if not found:
-            raise ToolError(f"The guest's packages brought no {pattern}.")
+            raise ToolError(f"The guest's packages contain no {pattern}.")
         shutil.move(found[-1], directory / name)
     unfinished = directory / "root.img.part"
     with unfinished.open("wb") as file:
@@ -110,7 +110,7 @@ def _installed(package: str) -> bool:
 
 
 def _run(command: Sequence[str]) -> None:
-    """Run to its end. Raises ToolError with its last words."""
+    """Run a command. Raises ToolError with the end of its output."""
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=env, stdin=subprocess.DEVNULL)
     if done.returncode:

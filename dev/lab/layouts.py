@@ -1,4 +1,4 @@
-"""Every kind of layout: built, read back, measured, taken down to blank drives; and what a crash leaves of one."""
+"""Layouts of every kind are built, read back, measured and taken down; some while the worker or the guest crashes."""
 
 from collections.abc import Iterator, Mapping
 
@@ -32,14 +32,14 @@ LINES = (
 )
 SHORT = {"pattern": "randread", "ioengine": "psync", "block_size": "4k", "size": "8M", "runtime": "1s"}
 LONG = {**SHORT, "runtime": "600s"}
-# What stands when the worker is killed, and when the power is cut: every kind of layer in few layouts.
+# Built when the worker is killed, or when the power is cut. Together they contain every kind of layer.
 KILLED = ("4 drives / btrfs raid10",)
 CUT = (
     "2 arrays of raid1 x2 / lvm stripe 64k / xfs",
     "2 arrays of raid0 x2 chunk 64k share 60% / md chunk 128k / ext4",
 )
-TAKEN = "2 drives / btrfs raid1"
-THEIRS = "theirs"
+REUSED = "2 drives / btrfs raid1"
+OTHER_LABEL = "other"
 
 
 def document(title: str, lines: tuple[str, ...], work: Mapping[str, str]) -> PlanDocument:
@@ -48,17 +48,17 @@ def document(title: str, lines: tuple[str, ...], work: Mapping[str, str]) -> Pla
 
 
 def layouts(system: System) -> list[str]:
-    """What was wrong."""
+    """The problems."""
     return [
         *_all(system),
-        *(words for line in KILLED for words in _killed(system, line)),
-        *(words for line in CUT for words in _cut(system, line)),
-        *_taken(system),
+        *(problem for line in KILLED for problem in _killed(system, line)),
+        *(problem for line in CUT for problem in _cut(system, line)),
+        *_reused(system),
     ]
 
 
 def _all(system: System) -> list[str]:
-    with step(f"{len(LINES)} layouts, one after the other"):
+    with step(f"{len(LINES)} layouts in sequence"):
         run = system.finish(system.start(document("Layouts", LINES, SHORT), POOL))
     found = layouts_built(run)
     for line in LINES:
@@ -71,26 +71,26 @@ def _left(system: System) -> list[str]:
     return [*system.storage.left_on_drives(), *locks()]
 
 
-def _standing(system: System, line: str) -> Run:
-    """A run that measures on it."""
-    run = system.start(document(f"Standing {line}"[:200], (line,), LONG), POOL)
-    system.until_measuring(run)
+def _start_measuring(system: System, line: str) -> Run:
+    """A run that measures on this layout."""
+    run = system.start(document(f"Measuring {line}"[:200], (line,), LONG), POOL)
+    system.await_measuring(run)
     return run
 
 
 def _killed(system: System, line: str) -> list[str]:
     with step(f"SIGKILL of the worker on {line}"):
-        run = _standing(system, line)
+        run = _start_measuring(system, line)
         system.storage.kill_worker()
         system.finish(run)
     return [*_ended_as_died(run), *not_as_asked(run), *_left(system)]
 
 
 def _cut(system: System, line: str) -> list[str]:
-    """With Debian's own way of assembling whatever it finds at the start."""
-    with step(f"the power is cut on {line}"):
-        system.storage.assemble_what_is_found()
-        run = _standing(system, line)
+    """At the next start, Debian assembles all arrays that it finds."""
+    with step(f"power cut on {line}"):
+        system.storage.assemble_arrays_at_start()
+        run = _start_measuring(system, line)
         system.machine.reset()
         system.finish(run)
     return [*_ended_as_died(run), *not_as_asked(run), *_left(system)]
@@ -102,28 +102,28 @@ def _ended_as_died(run: Run) -> Iterator[str]:
         yield f"{run}: its trial ended as {trial.state} {trial.reason_code}: {trial.reason}"
 
 
-def _taken(system: System) -> list[str]:
-    """A drive that somebody took into use after the crash is left alone, and said so."""
+def _reused(system: System) -> list[str]:
+    """A drive that got a new file system after the crash is left alone, and the server reports that."""
     drive = f"/dev/disk/by-id/{DRIVES[BAYS[1]][0]}"
-    with step("somebody takes a drive of a killed worker into use"):
-        system.storage.keep_ended()
-        run = _standing(system, TAKEN)
+    with step("a drive gets a new file system after the worker was killed"):
+        system.storage.disable_restart()
+        run = _start_measuring(system, REUSED)
         system.storage.kill_worker()
-        system.storage.until_ended()
-        system.storage.run("mkfs.ext4", "-q", "-F", "-L", THEIRS, drive)
-        system.storage.restart_again()
+        system.storage.await_stopped()
+        system.storage.run("mkfs.ext4", "-q", "-F", "-L", OTHER_LABEL, drive)
+        system.storage.enable_restart()
         system.storage.start_service()
         system.finish(run)
     problems = list(_ended_as_died(run))
-    told = SettingChange.objects.filter(attempt__run=run, name=LAYOUT, restoring=True, restored=False)
-    if not any(THEIRS in change.note for change in told):
-        problems.append(f"{run} does not say that {drive} was taken into use: {[change.note for change in told]}")
-    if system.storage.run("blkid", "-s", "LABEL", "-o", "value", drive).strip() != THEIRS:
-        problems.append(f"{drive} was in somebody's use and is not as they left it.")
+    notes = SettingChange.objects.filter(attempt__run=run, name=LAYOUT, restoring=True, restored=False)
+    if not any(OTHER_LABEL in change.note for change in notes):
+        problems.append(f"{run} does not report the new use of {drive}: {[change.note for change in notes]}")
+    if system.storage.run("blkid", "-s", "LABEL", "-o", "value", drive).strip() != OTHER_LABEL:
+        problems.append(f"{drive} was in use and was changed.")
     system.storage.run("wipefs", "--all", "--quiet", drive)
     system.storage.stop_service()
     system.storage.run("/opt/sweetspot-worker/bin/sweetspot-worker", "restore")
     system.storage.start_service()
-    with step("the server learns that nothing is on the drives any more"):
-        system.until(lambda: not locks(), "the drives are free")
+    with step("the server unlocks the blank drives"):
+        system.wait_until(lambda: not locks(), "the drives are unlocked")
     return [*problems, *_left(system)]

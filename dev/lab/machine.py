@@ -1,7 +1,7 @@
-"""A storage server under QEMU, all in software: MegaRAID with four drives of two models, NVMe, virtio and SATA.
+"""A virtual storage server under QEMU in software emulation: MegaRAID with four drives, NVMe, virtio, SAS and SATA.
 
-It reaches nothing but what it is given of the server outside, and is reached by the loopback port that its ssh is on;
-its root disk is thrown away when it ends.
+The guest can connect only to the forwarded ports of the server outside; ssh reaches it through a loopback port. Changes
+of its root disk are discarded at the end.
 """
 
 import os
@@ -18,30 +18,31 @@ from pathlib import Path
 
 from dev.console import ToolError, step
 from dev.lab import hardware, image
+from dev.stack.network import free_port
 from dev.stack.processes import started_ticks
 
-BOOT_LIMIT_S = 900.0  # a busy machine; a quiet one takes half a minute
+BOOT_LIMIT_S = 900.0  # on a busy machine; an idle one takes half a minute
 END_LIMIT_S = 20.0
 ANSWER_LIMIT_S = 60.0
 KERNEL_ARGUMENTS = f"root=LABEL={image.LABEL} ro console=ttyS0 net.ifnames=0 quiet loglevel=3"
 SSH_OPTIONS = (
     "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel=ERROR", "ConnectTimeout=5", "BatchMode=yes",
 )  # fmt: skip
-# What the guest sees of this machine: these ports of this address, each connection through a process of its own.
-OUTSIDE = "10.0.2.100"
-RELAY = Path(__file__).with_name("relay.py")
+# The guest connects to this machine at this address. Each connection has a process of its own.
+SERVER_ADDRESS = "10.0.2.100"
+PORT_FORWARD = Path(__file__).with_name("port_forward.py")
 
 
 @dataclass
 class Machine:
-    """One at a time in a directory."""
+    """A guest. A directory holds at most one running guest."""
 
     directory: Path
     cpus: int = 2
     memory_mib: int = 2048
     port: int = 0
     ports_file: Path | None = None  # JSON, name -> port on this machine's loopback
-    doors: Mapping[int, str] = field(default_factory=dict)  # port of OUTSIDE -> name in that file
+    forwarded_ports: Mapping[int, str] = field(default_factory=dict)  # port of SERVER_ADDRESS -> name in `ports_file`
     _pid: int = 0
     _ticks: int | None = None
     drives: Path = field(init=False)
@@ -50,15 +51,15 @@ class Machine:
         self.drives = self.directory / "drives"
 
     def up(self) -> None:
-        """Built where it is not yet, and booted."""
+        """Build the guest if needed, and boot it."""
         image.build(self.directory)
-        image.needed_programs()
-        with step("the guest starts"):
+        image.install_packages()
+        with step("booting the guest"):
             self.boot()
 
     def boot(self) -> None:
-        """Start it and wait until it answers. Raises ToolError with the console's last words."""
-        self.port = self.port or _free_port()
+        """Start the guest and wait until it answers. Raises ToolError with the end of its console."""
+        self.port = self.port or free_port()
         self.drives.mkdir(parents=True, exist_ok=True)
         pid_file = self.directory / "pid"
         pid_file.unlink(missing_ok=True)
@@ -70,35 +71,35 @@ class Machine:
         self._await_boot("")
 
     def reset(self) -> None:
-        """As if its power were cut and came back: what it had not written is lost, its drives stay."""
+        """Cut and restore the power: unwritten data are lost, the drives keep the rest."""
         before = self.boot_id()
         self.monitor("system_reset")
         self._await_boot(before)
 
     def reboot(self) -> None:
-        """As its administrator would."""
+        """Restart the guest orderly."""
         before = self.boot_id()
         self.run("systemctl", "reboot", check=False)
         self._await_boot(before)
 
     def boot_id(self) -> str:
-        """ "" while it does not answer."""
+        """The kernel's boot id, "" while the guest does not answer."""
         return self.run("cat", "/proc/sys/kernel/random/boot_id", check=False, limit_s=ANSWER_LIMIT_S).stdout.strip()
 
     def _await_boot(self, before: str) -> None:
         until = time.monotonic() + BOOT_LIMIT_S
         while self.boot_id() in ("", before):
             if not self.alive or time.monotonic() > until:
-                raise ToolError(f"The guest does not answer. Its console ends with:\n{self._console()}")
+                raise ToolError(f"The guest does not answer. The end of its console:\n{self._console()}")
             time.sleep(0.5)
 
     @property
     def alive(self) -> bool:
-        """Whether the process that was started is there: its pid alone may belong to somebody else by now."""
+        """Whether the started process still runs. The start time is compared because pids are reused."""
         return self._ticks is not None and started_ticks(self._pid) == self._ticks
 
     def end(self) -> None:
-        """By its pid. What its drives hold is thrown away."""
+        """Stop the guest and delete its drives."""
         for number in (signal.SIGTERM, signal.SIGKILL):
             until = time.monotonic() + END_LIMIT_S
             with suppress(ProcessLookupError):
@@ -112,26 +113,26 @@ class Machine:
     def run(
         self, *command: str, check: bool = True, stdin: int | None = None, limit_s: float = 900
     ) -> subprocess.CompletedProcess[str]:
-        """A command in the guest, its words one by one. Raises ToolError where it fails, unless that is asked for."""
+        """Run a command in the guest. Raises ToolError if it fails and `check` is set."""
         try:
             done = subprocess.run(
                 (*self._ssh(), shlex.join(command)),
                 capture_output=True, text=True, check=False, timeout=limit_s, stdin=stdin or subprocess.DEVNULL,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            words = f"did not end within {limit_s:.0f} s"
-            done = subprocess.CompletedProcess(command, 255, "", words)
+            output = f"did not end within {limit_s:.0f} s"
+            done = subprocess.CompletedProcess(command, 255, "", output)
         if check and done.returncode:
-            words = (done.stderr or done.stdout).strip()[-3000:]
-            raise ToolError(f"In the guest, {shlex.join(command)} ended with exit status {done.returncode}:\n{words}")
+            output = (done.stderr or done.stdout).strip()[-3000:]
+            raise ToolError(f"In the guest, {shlex.join(command)} ended with exit status {done.returncode}:\n{output}")
         return done
 
-    def shows(self, *command: str) -> int:
-        """A command in the guest whose output is this terminal's; its exit status."""
+    def run_visibly(self, *command: str) -> int:
+        """Run a command in the guest with its output on this terminal; its exit status."""
         return subprocess.run((*self._ssh(), shlex.join(command)), check=False, stdin=subprocess.DEVNULL).returncode
 
     def start(self, *command: str) -> "subprocess.Popen[str]":
-        """A command in the guest that is read while it runs; `with` it."""
+        """Start a command in the guest; the caller reads its output while it runs."""
         return subprocess.Popen(
             (*self._ssh(), shlex.join(command)), stdout=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
         )
@@ -145,30 +146,32 @@ class Machine:
         return shlex.join(self._ssh())
 
     def monitor(self, command: str) -> None:
-        """A command for QEMU itself, such as `device_del`: what a hand at the server would do."""
-        with socket.socket(socket.AF_UNIX) as door:
-            door.settimeout(10)
-            door.connect(str(self.directory / "monitor"))
-            _until_prompt(door)
-            door.sendall(f"{command}\n".encode())
-            _until_prompt(door)
+        """Send a command to QEMU's monitor, for example `device_del`."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(10)
+            connection.connect(str(self.directory / "monitor"))
+            _until_prompt(connection)
+            connection.sendall(f"{command}\n".encode())
+            _until_prompt(connection)
 
-    def pull(self) -> None:
-        """Pull the drive out, without a word to the guest."""
-        self.monitor(f"device_del {hardware.PULLED}")
+    def remove_drive(self) -> None:
+        """Remove the drive without notice to the guest."""
+        self.monitor(f"device_del {hardware.REMOVABLE}")
 
-    def plug(self) -> None:
-        """Put it back, as empty or full as it was."""
-        self.monitor(f"drive_add 0 {hardware.backend(hardware.PULLED_DRIVE, self.drives)}")
-        self.monitor(f"device_add {hardware.PULLED_DEVICE}")
+    def insert_drive(self) -> None:
+        """Insert the drive again, with its data."""
+        self.monitor(f"drive_add 0 {hardware.backend(hardware.REMOVABLE_DRIVE, self.drives)}")
+        self.monitor(f"device_add {hardware.REMOVABLE_DEVICE}")
 
     def _ssh(self) -> Sequence[str]:
-        options = [word for option in SSH_OPTIONS for word in ("-o", option)]
+        options = [argument for option in SSH_OPTIONS for argument in ("-o", option)]
         return ("ssh", "-i", str(self.directory / "key"), "-p", str(self.port), *options, "root@127.0.0.1")
 
-    def _ways_out(self) -> str:
-        relay = f"{sys.executable} -S -E {RELAY} {self.ports_file}"
-        return "".join(f",guestfwd=tcp:{OUTSIDE}:{port}-cmd:{relay} {name}" for port, name in self.doors.items())
+    def _forwarding(self) -> str:
+        forward = f"{sys.executable} -S -E {PORT_FORWARD} {self.ports_file}"
+        return "".join(
+            f",guestfwd=tcp:{SERVER_ADDRESS}:{port}-cmd:{forward} {name}" for port, name in self.forwarded_ports.items()
+        )
 
     def _console(self) -> str:
         with suppress(OSError):
@@ -184,21 +187,15 @@ class Machine:
             "-serial", f"file:{at / 'console'}", "-monitor", f"unix:{at / 'monitor'},server=on,wait=off",
             "-drive", f"if=none,id=root,format=raw,file={at / 'root.img'},snapshot=on",
             "-device", "virtio-blk-pci,drive=root,serial=LABROOT",
-            "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22{self._ways_out()}",
+            "-netdev", f"user,id=net,restrict=on,hostfwd=tcp:127.0.0.1:{self.port}-:22{self._forwarding()}",
             "-device", "virtio-net-pci,netdev=net,romfile=", "-device", "virtio-rng-pci",
-            *hardware.words(self.drives), "-pidfile", str(pid_file), "-daemonize",
+            *hardware.arguments(self.drives), "-pidfile", str(pid_file), "-daemonize",
         )  # fmt: skip
 
 
-def _until_prompt(door: socket.socket) -> None:
+def _until_prompt(connection: socket.socket) -> None:
     said = b""
     while not said.rstrip().endswith(b"(qemu)"):
-        if not (more := door.recv(4096)):
+        if not (more := connection.recv(4096)):
             return
         said += more
-
-
-def _free_port() -> int:
-    with socket.socket() as door:
-        door.bind(("127.0.0.1", 0))
-        return int(door.getsockname()[1])

@@ -1,6 +1,7 @@
-"""One connection of the guest to this machine: QEMU starts this with it as standard input and output.
+"""Forwards one connection of the guest to a port of this machine.
 
-`relay.py PORTS NAME`: the file is JSON of names and loopback ports, read anew for each connection.
+QEMU starts `port_forward.py PORTS NAME` for each connection, with the connection as standard input and output. PORTS is
+a JSON file of names and loopback ports.
 """
 
 import json
@@ -9,29 +10,29 @@ import sys
 import threading
 from pathlib import Path
 
-PIECE_BYTES = 65536
+CHUNK_BYTES = 65536
 
 
 def main(ports: Path, name: str) -> None:
     port = int(json.loads(ports.read_text())[name])
     with socket.socket(fileno=sys.stdin.fileno()) as guest, socket.create_connection(("127.0.0.1", port)) as server:
-        back = threading.Thread(target=_pass_on, args=(server, guest), daemon=True)
+        back = threading.Thread(target=_copy, args=(server, guest), daemon=True)
         back.start()
-        _pass_on(guest, server)
+        _copy(guest, server)
         back.join()
 
 
-def _pass_on(source: socket.socket, sink: socket.socket) -> None:
+def _copy(source: socket.socket, sink: socket.socket) -> None:
     try:
-        while piece := source.recv(PIECE_BYTES):
-            sink.sendall(piece)
+        while chunk := source.recv(CHUNK_BYTES):
+            sink.sendall(chunk)
         sink.shutdown(socket.SHUT_WR)
     except OSError:
-        for end in (source, sink):  # whoever still waits for more is told that nothing comes
-            _hang_up(end)
+        for end in (source, sink):  # tells both sides that the connection has ended
+            _shut_down(end)
 
 
-def _hang_up(end: socket.socket) -> None:
+def _shut_down(end: socket.socket) -> None:
     try:
         end.shutdown(socket.SHUT_RDWR)
     except OSError:

@@ -1,4 +1,4 @@
-"""Purges that the guest's drives really take: NVMe format and discard, by hand and before a trial."""
+"""Purges that the guest's drives support: NVMe format and discard, on request and before a trial."""
 
 from dev.console import say, step
 from dev.lab.storage_host import NVME, SATA
@@ -9,17 +9,17 @@ from webapp.results.selectors import with_places
 from worker.contract.purge import PurgeMethod
 
 SOME = {"pattern": "randwrite", "ioengine": "psync", "block_size": "64k", "amount": "8M"}
-# QEMU's NVMe drive takes neither a cryptographic erase nor a sanitize, its SATA drive has no security set.
+# QEMU's NVMe drive supports neither cryptographic erase nor sanitize; its SATA drive has no security feature set.
 METHODS = {NVME: (PurgeMethod.NVME_FORMAT, PurgeMethod.DISCARD), SATA: (PurgeMethod.DISCARD,)}
 
 
 def purges(system: System) -> list[str]:
-    """What was wrong."""
-    return [words for slug, wanted in METHODS.items() for words in _of(system, slug, wanted)]
+    """The problems."""
+    return [problem for slug, wanted in METHODS.items() for problem in _of(system, slug, wanted)]
 
 
 def _of(system: System, slug: str, wanted: tuple[PurgeMethod, ...]) -> list[str]:
-    offers = dict.fromkeys(wanted, "not told of") | {
+    offers = dict.fromkeys(wanted, "not reported") | {
         offer["method"]: offer.get("problem", "") for offer in system.target(slug).purges
     }
     for method, problem in offers.items():
@@ -28,11 +28,11 @@ def _of(system: System, slug: str, wanted: tuple[PurgeMethod, ...]) -> list[str]
     for method in wanted:
         if not offers[method]:
             with step(f"{slug} by {method}"):
-                problems += _by_hand(system, slug, method) + _in_a_plan(system, slug, method)
+                problems += _on_request(system, slug, method) + _in_a_plan(system, slug, method)
     return problems
 
 
-def _by_hand(system: System, slug: str, method: PurgeMethod) -> list[str]:
+def _on_request(system: System, slug: str, method: PurgeMethod) -> list[str]:
     attempt = system.purge(slug, method).attempt
     if attempt.state != "done" or not attempt.purged:
         return [f"{slug} by {method}: {attempt.state} {attempt.outcome_code}: {attempt.outcome}"]
@@ -42,7 +42,7 @@ def _by_hand(system: System, slug: str, method: PurgeMethod) -> list[str]:
 
 
 def _in_a_plan(system: System, slug: str, method: PurgeMethod) -> list[str]:
-    """Written, purged, written again: what the drive held before each trial."""
+    """Check the recorded state of the drive before each trial: written, purged, written."""
     parts = (Part(name="some", factors=SOME), Part(name="purged", factors={**SOME, "purge": method.value}))
     document = PlanDocument(title=f"Purge {slug} {method}", parts=parts, repeats=1, order=Order.LISTED)
     run = system.finish(system.start(document, slug, armed=(slug,)))

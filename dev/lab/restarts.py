@@ -1,4 +1,4 @@
-"""The guest is restarted in mid-plan, once by its administrator and once by a power cut; the run goes on to its end."""
+"""Restarts of the guest during a run, one orderly and one by a power cut; the run continues to its end."""
 
 from dev.console import step
 from dev.lab.storage_host import BAYS
@@ -20,20 +20,20 @@ DOCUMENT = PlanDocument(
         ),
     ),
 )  # fmt: skip
-REBOOTED = "the restart undid it"  # as worker.settings.restore says of what a power cut put back
+REBOOTED = "the restart undid it"  # the note of worker.settings.restore for a setting that a power cut reset
 CUT_SHORT = {"worker_stopped", "worker_died"}
 
 
 def restarts(system: System) -> list[str]:
-    """What was wrong."""
-    before = system.look()
+    """The problems."""
+    before = system.take_inventory()
     run = system.start(DOCUMENT, BAYS[0])
-    with step("the guest is restarted in mid-plan"):
-        system.until_measuring(run, done=1)
+    with step("restarting the guest during the run"):
+        system.await_measuring(run, done=1)
         system.machine.reboot()
-        system.until_measuring(run, done=2)
-    with step("its power is cut in mid-plan"):
-        system.until_measuring(run, done=3)
+        system.await_measuring(run, done=2)
+    with step("cutting its power during the run"):
+        system.await_measuring(run, done=3)
         system.machine.reset()
         system.finish(run)
     other = [t for t in run.trials.exclude(state="done") if t.reason_code not in CUT_SHORT]
@@ -41,5 +41,5 @@ def restarts(system: System) -> list[str]:
     done = run.trials.filter(state="done").count()
     if run.state not in (RunState.DONE, RunState.FAILED) or done < run.trial_count - 2:
         problems.append(f"{run} ended as {run.state} with {done} of {run.trial_count} trials: {run.reason}")
-    left = [words for words in not_as_asked(run) if not words.endswith(REBOOTED)]
-    return [*problems, *left, *differences(before, system.look()), *locks()]
+    left = [problem for problem in not_as_asked(run) if not problem.endswith(REBOOTED)]
+    return [*problems, *left, *differences(before, system.take_inventory()), *locks()]

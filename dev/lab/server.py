@@ -1,4 +1,4 @@
-"""Sweetspot's server on this machine, for the guest: all of it, with TLS under a name of its own."""
+"""Sweetspot's server on this machine for the guest: the complete server, with TLS and its own host name."""
 
 import io
 import os
@@ -18,13 +18,13 @@ from dev.stack.state import State
 from webapp.deploy import certificates
 
 NAME = "sweetspot.lab"
-WEB_PORT, BROKER_PORT = 443, 6380  # as the guest sees them
-DOORS = {WEB_PORT: services.WEB, BROKER_PORT: redis_server.TLS_NAME}
+WEB_PORT, BROKER_PORT = 443, 6380  # as the guest uses them
+FORWARDED_PORTS = {WEB_PORT: services.WEB, BROKER_PORT: redis_server.TLS_NAME}
 START_LIMIT_S = 90.0
 
 
 class Server:
-    """This process becomes part of it: Django's models can be used once it has started."""
+    """`start` also sets up Django in this process; import models after it."""
 
     def __init__(self, state: State) -> None:
         self._state = state
@@ -32,12 +32,12 @@ class Server:
 
     @property
     def authority(self) -> Path:
-        """The certificate that the guest is to trust."""
+        """The certificate that the guest must trust."""
         return self._tls / "ca.crt"
 
     def start(self) -> None:
         """Raises ToolError."""
-        with step("Sweetspot's server outside the guest"):
+        with step("starting Sweetspot's server outside the guest"):
             lifecycle.remove(self._state)
             self._state.prepare()
             self._tls.mkdir(mode=0o755, exist_ok=True)
@@ -49,7 +49,7 @@ class Server:
     def _start_processes(self) -> None:
         listener = services.reserve_address(self._state)
         if listener is None:
-            raise ToolError("A server of the lab runs already.")
+            raise ToolError("A server of the lab is already running.")
         os.environ.update(self._environment())
         django.setup()
         call_command("migrate", verbosity=0)
@@ -88,5 +88,5 @@ class Server:
             return False
 
     def end(self) -> None:
-        """Its processes, its database and all its files."""
+        """Stop its processes and delete all its data."""
         lifecycle.remove(self._state)

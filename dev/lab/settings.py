@@ -1,4 +1,4 @@
-"""Every setting that the guest has, changed by plans under the service's own restrictions, and put back."""
+"""Every setting of the guest is changed by plans, under the restrictions of the service, and restored."""
 
 from dev.console import say, step
 from dev.lab.storage_host import BAYS, NVME, POOL, SATA
@@ -7,7 +7,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import SettingChange
 
 WORK = {"pattern": "randread", "ioengine": "psync", "block_size": "4k", "runtime": "1s"}
-# Targets, what else the plan says, and the settings that one trial has.
+# For each trial: target, other factors, settings.
 TRIALS: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
     (BAYS[0], {}, {
         "scheduler": "mq-deadline", "mq-deadline.read_expire": "400", "mq-deadline.write_expire": "4000",
@@ -38,16 +38,16 @@ TRIALS: tuple[tuple[str, dict[str, str], dict[str, str]], ...] = (
 
 
 def settings(system: System) -> list[str]:
-    """What was wrong."""
+    """The problems."""
     problems: list[str] = []
     names: set[str] = set()
-    with step("every setting, by plans"):
+    with step("changing every setting by plans"):
         for number, (slug, more, wanted) in enumerate(TRIALS):
             part = Part(name="main", factors={**WORK, **more, **wanted})
             run = system.finish(system.start(PlanDocument(title=f"Settings {number}", parts=(part,), repeats=1), slug))
             problems += [*not_done(run), *not_as_asked(run)]
             seen = SettingChange.objects.filter(attempt__run=run, restoring=False).values_list("name", flat=True)
-            problems += [f"{run} does not tell of {name}" for name in sorted({*wanted} - {*seen})]
+            problems += [f"{run} does not report {name}" for name in sorted({*wanted} - {*seen})]
             names |= {*wanted} & {*seen}
-    say(f"    {len(names)} settings set, read back and put back by the service")
+    say(f"    {len(names)} settings changed, read back and restored by the service")
     return problems

@@ -1,4 +1,4 @@
-"""The guest as a storage server of Sweetspot: the line of “Add host” pasted into it, its policy, its service."""
+"""The guest as a host of Sweetspot: its installation by the command of “Add host”, its policy, its service."""
 
 import hashlib
 import subprocess
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dev.console import ToolError
-from dev.lab.machine import OUTSIDE, Machine
+from dev.lab.machine import SERVER_ADDRESS, Machine
 from dev.lab.server import NAME
 from dev.stack.network import await_condition
 from dev.stack.policy import PolicyTarget, policy_text
@@ -19,12 +19,12 @@ SERVICE = "sweetspot-worker.service"
 POLICY = "/etc/sweetspot-worker/policy.toml"
 END_LIMIT_S = 60.0
 WHEELS = "/opt/wheels"
-BESIDES = ("async-timeout",)  # redis asks for it where Python is older than 3.11.3, as the guest's is
-TRUSTED = "/etc/ssl/certs/ca-certificates.crt"
+EXTRA_PACKAGES = ("async-timeout",)  # redis requires it with Python before 3.11.3, which the guest has
+CA_CERTIFICATES = "/etc/ssl/certs/ca-certificates.crt"
 POOL = "bays"
 BAYS = ("bay0", "bay1", "bay2", "bay3")
 NVME, SATA = "nvme0", "sata0"
-# Those of the lab's drives that a plan may use: stable id, serial, and where the link under by-id is called otherwise.
+# The drives that a plan may use: stable id, serial, and the name of the link under by-id if it differs.
 DRIVES = {
     "bay0": ("wwn-0x5002538800000000", "LABINT0000", ""),
     "bay1": ("wwn-0x5002538800000001", "LABINT0001", ""),
@@ -45,7 +45,7 @@ def serials(*slugs: str) -> tuple[str, ...]:
 
 
 def guest_policy() -> str:
-    """Every drive may be destroyed, four of them form a pool, and every setting of them may be changed."""
+    """A policy that allows destructive tests and all settings on every drive, and a pool of four drives."""
     targets = [
         PolicyTarget(
             id=slug, kind="block", path=f"/dev/disk/by-id/{link or stable_id}", stable_id=stable_id, serial=serial,
@@ -65,10 +65,12 @@ class StorageHost:
         self._repository = repository
 
     def prepare(self, authority: Path) -> None:
-        """What an administrator has seen to before: the server's name and authority, and a place for pip's packages."""
+        """Prepare the guest as an administrator does: server name, certificate authority, packages for pip."""
         certificate = authority.read_text()
-        # as update-ca-certificates would, which takes minutes here for the certificates of all the others
-        self._machine.run("sh", "-c", f"echo '{certificate}' >>{TRUSTED}; echo '{OUTSIDE} {NAME}' >>/etc/hosts")
+        # update-ca-certificates takes minutes in the guest
+        self._machine.run(
+            "sh", "-c", f"echo '{certificate}' >>{CA_CERTIFICATES}; echo '{SERVER_ADDRESS} {NAME}' >>/etc/hosts"
+        )
         self._write("/etc/pip.conf", f"[global]\nno-index = true\nfind-links = {WHEELS}\n")
         with tempfile.TemporaryDirectory() as directory:
             tar = Path(directory) / "wheels.tar"
@@ -78,29 +80,29 @@ class StorageHost:
                 self._machine.run("tar", "-C", str(Path(WHEELS).parent), "-xf", "-", stdin=file.fileno())
 
     def _wheels(self) -> Path:
-        """The worker's packages as pip gets them, fetched once for each list of versions."""
+        """The worker's packages, downloaded once for each list of versions."""
         project = tomllib.loads((self._repository / "worker/pyproject.toml").read_text())["project"]
-        needs = [*project["dependencies"], *BESIDES]
+        required = [*project["dependencies"], *EXTRA_PACKAGES]
         versions = self._repository / ".ci/constraints.txt"
-        digest = hashlib.sha256("\n".join([*needs, versions.read_text()]).encode()).hexdigest()[:12]
+        digest = hashlib.sha256("\n".join([*required, versions.read_text()]).encode()).hexdigest()[:12]
         place = self._machine.directory / f"wheels-{digest}"
         if not place.exists():
             part = place.with_suffix(".part")
             command = (
                 sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check",
-                "--only-binary=:all:", "--dest", str(part), "--constraint", str(versions), *needs,
+                "--only-binary=:all:", "--dest", str(part), "--constraint", str(versions), *required,
             )  # fmt: skip
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise ToolError(f"The worker's packages could not be fetched: {done.stderr.strip()[-1500:]}")
+                raise ToolError(f"The worker's packages could not be downloaded: {done.stderr.strip()[-1500:]}")
             part.rename(place)
         return place
 
-    def paste(self, line: str) -> str:
-        """A line into a root shell; what it said. Raises ToolError."""
+    def run_in_shell(self, line: str) -> str:
+        """Run a line in a root shell; its output. Raises ToolError."""
         return self._machine.run("sh", "-c", line).stdout
 
-    def allow(self) -> None:
+    def write_policy(self) -> None:
         self._write(POLICY, guest_policy())
 
     def _write(self, path: str, text: str) -> None:
@@ -112,7 +114,7 @@ class StorageHost:
     # ---- its service
 
     def kill_worker(self) -> None:
-        """SIGKILL to the worker alone; systemd starts it again."""
+        """SIGKILL to the worker alone; systemd restarts it."""
         self._machine.run("systemctl", "kill", "--kill-who=main", "--signal=KILL", SERVICE)
 
     def stop_service(self) -> None:
@@ -121,35 +123,35 @@ class StorageHost:
     def start_service(self) -> None:
         self._machine.run("systemctl", "start", SERVICE)
 
-    def keep_ended(self) -> None:
-        """From now until the next restart of the guest systemd does not start a worker that ended again."""
+    def disable_restart(self) -> None:
+        """Until the guest restarts, systemd does not restart a worker that ended."""
         place = f"/run/systemd/system/{SERVICE}.d"
         self._machine.run("mkdir", "-p", place)
         self._write(f"{place}/lab.conf", "[Service]\nRestart=no\n")
         self._machine.run("systemctl", "daemon-reload")
 
-    def until_ended(self) -> None:
-        """Nothing of the service is left."""
+    def await_stopped(self) -> None:
+        """Wait until the service has no process. Raises ToolError."""
         ended = lambda: self.run("systemctl", "show", "--property=MainPID", "--value", SERVICE).strip() == "0"  # noqa: E731
         if not await_condition(ended, limit_s=END_LIMIT_S):
-            raise ToolError(f"{SERVICE} does not end.")
+            raise ToolError(f"{SERVICE} did not stop.")
 
-    def restart_again(self) -> None:
+    def enable_restart(self) -> None:
         self._machine.run("rm", "-r", f"/run/systemd/system/{SERVICE}.d")
         self._machine.run("systemctl", "daemon-reload")
 
-    def assemble_what_is_found(self) -> None:
-        """From the next start on the guest assembles arrays that it finds, as Debian does unless it is told not to."""
+    def assemble_arrays_at_start(self) -> None:
+        """Restore Debian's default: from the next start, the guest assembles all arrays that it finds."""
         self._machine.run("sh", "-c", "rm -f /etc/mdadm/mdadm.conf; sync")
 
     def log(self) -> str:
-        """The end of the service's own journal."""
+        """The end of the service's journal."""
         return self._machine.run("journalctl", "-u", SERVICE, "-n", "40", "-o", "cat", check=False).stdout
 
-    # ---- what lies on its drives, said by Debian's own programs
+    # ---- content of its drives, read with Debian's programs
 
     def left_on_drives(self) -> list[str]:
-        """Signatures, arrays, volumes and mounts that are there: nothing, where all was taken down."""
+        """Signatures, arrays, volumes and mounts that exist; none if all layouts were taken down."""
         drives = [f"/dev/disk/by-id/{link or stable_id}" for stable_id, _, link in DRIVES.values()]
         found = [f"wipefs: {line}" for line in self._lines("wipefs", "--noheadings", *drives)]
         found += [f"mdstat: {line}" for line in self._lines("grep", "^md", "/proc/mdstat")]
@@ -158,7 +160,7 @@ class StorageHost:
         return found
 
     def _mount_tables(self) -> Sequence[str]:
-        """Of the guest, and of the service, which has one of its own."""
+        """The mount tables of the guest and of the service, which has its own."""
         main = self._machine.run("systemctl", "show", "--property=MainPID", "--value", SERVICE).stdout.strip()
         return ("/proc/1/mounts", *([f"/proc/{main}/mounts"] if main not in ("", "0") else []))
 

@@ -1,4 +1,4 @@
-"""What is done in the guest alone: tests of hardware, a drive pulled out in mid-trial; and whether all is as before."""
+"""Tests that use the guest alone: hardware tests, removal of a drive during a trial, comparison of snapshots."""
 
 import json
 import subprocess
@@ -8,11 +8,11 @@ from pathlib import Path
 
 from dev.console import step
 from dev.lab import worker_archive
-from dev.lab.hardware import PULLED_SERIAL
+from dev.lab.hardware import REMOVABLE_SERIAL
 from dev.lab.machine import Machine
 
 TESTS = ("worker/settings/tests/test_lab_hardware.py", "worker/layouts/tests", "worker/tests/lab")
-PULL_TRIAL = """
+REMOVAL_TRIAL = """
 import json, sys
 from pathlib import Path
 from worker.tests.lab.drives import allow
@@ -32,7 +32,7 @@ class Suite:
         self._repository = repository
 
     def send(self) -> None:
-        with step("the worker and its tests go into the guest"), tempfile.TemporaryDirectory() as directory:
+        with step("copying the worker and its tests into the guest"), tempfile.TemporaryDirectory() as directory:
             tar = Path(directory) / "guest.tar"
             worker_archive.pack(self._repository, tar)
             with tar.open("rb") as file:
@@ -44,42 +44,42 @@ class Suite:
                 )
 
     def snapshot(self) -> Snapshot:
-        with step("a snapshot of everything that must stay"):
+        with step("taking a snapshot of everything that must not change"):
             said = self._python("-m", "worker.tests.lab.snapshot").stdout
         found: dict[str, str] = json.loads(said)
         return found
 
     def tests(self) -> list[str]:
-        """What was wrong."""
-        with step("tests of settings, layouts, inventory and faults"):
-            status = self._shows(
+        """The problems."""
+        with step("running tests of settings, layouts, inventory and faults"):
+            status = self._run_visibly(
                 "-m", "pytest", "-q", "-o", "markers=root", "-p", "no:cacheprovider", "-rs", "--durations=5", *TESTS
             )
-        return ["Tests failed; their words are above."] if status else []
+        return ["Tests failed; see their output above."] if status else []
 
-    def pull_a_drive(self) -> list[str]:
-        """A drive is pulled out of the running machine while fio works on it; what was wrong."""
-        with step("a drive is pulled out in mid-trial"):
+    def remove_a_drive(self) -> list[str]:
+        """Remove a drive from the running machine while fio uses it; the problems."""
+        with step("removing a drive during a trial"):
             self._machine.run("mkdir", "-p", "-m", "700", "/root/pull/state")
-            self._python("-c", PULL_TRIAL, "/root/pull", PULLED_SERIAL)
+            self._python("-c", REMOVAL_TRIAL, "/root/pull", REMOVABLE_SERIAL)
             paths = ("--state", "/root/pull/state", "--policy", "/root/pull/policy.toml")
             with self._machine.start(
                 *self._command("-m", "worker", *paths, "run", "/root/pull/trial.json", "--json")
             ) as run:
                 items = self._follow(run)
-            self._machine.plug()
+            self._machine.insert_drive()
             self._machine.run("udevadm", "settle")
-        return _judge(items)
+        return _problems(items)
 
     def _follow(self, run: "subprocess.Popen[str]") -> list[dict[str, object]]:
-        """The trial's items; the drive is pulled at its first second."""
+        """The trial's items. The drive is removed after its first sample."""
         items: list[dict[str, object]] = []
-        pulled = False
+        removed = False
         for line in run.stdout or ():
             items.append(json.loads(line))
-            if not pulled and items[-1]["type"] == "sample":
-                self._machine.pull()
-                pulled = True
+            if not removed and items[-1]["type"] == "sample":
+                self._machine.remove_drive()
+                removed = True
         return items
 
     def _command(self, *arguments: str) -> Sequence[str]:
@@ -88,23 +88,23 @@ class Suite:
     def _python(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         return self._machine.run(*self._command(*arguments))
 
-    def _shows(self, *arguments: str) -> int:
-        return self._machine.shows(*self._command(*arguments))
+    def _run_visibly(self, *arguments: str) -> int:
+        return self._machine.run_visibly(*self._command(*arguments))
 
 
-def _judge(items: Sequence[Mapping[str, object]]) -> list[str]:
+def _problems(items: Sequence[Mapping[str, object]]) -> list[str]:
     end = items[-1] if items else {}
     if end.get("type") != "finished":
-        return ["The worker did not say how the trial ended."]
+        return ["The worker did not report the end of the trial."]
     if (end["outcome"], end["code"]) != ("failed", "fio_error") or "went away" not in str(end["message"]):
         return [f"The trial ended as {end['outcome']} {end['code']}: {end['message']}"]
     return []
 
 
 def differences(before: Snapshot, after: Snapshot) -> list[str]:
-    """What is otherwise now, a line each."""
+    """One line for each difference."""
     names = sorted(before.keys() | after.keys())
-    nothing = "(not there)"
+    nothing = "(missing)"
     return [
         f"{name}: {before.get(name, nothing)} → {after.get(name, nothing)}"
         for name in names

@@ -1,14 +1,13 @@
-"""Scheduler × read-ahead × layout × file system on the RAID controller's drives: a plan with layouts as a factor.
+"""A plan of scheduler × read-ahead × layout × file system on the RAID controller's drives.
 
-A file is read from its first byte to its last through the page cache, so that read-ahead matters.
+It reads files sequentially through the page cache, so that read-ahead has an effect.
 """
 
 from collections.abc import Sequence
 
-from dev.console import say, step
+from dev.console import columns, say, step
 from dev.lab.storage_host import POOL
 from dev.lab.system import System, differences, layouts_built, locks, not_as_asked, not_done
-from dev.lab.tables import written
 from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result
 from webapp.runs.models import Run
@@ -36,14 +35,14 @@ DOCUMENT = PlanDocument(
 
 
 def sweep(system: System) -> list[str]:
-    """What was wrong; nothing differs afterwards by the product's own difference of two looks."""
-    before = system.look()
-    with step("the sweep: 24 points on layouts that the plan builds"):
+    """The problems. Two inventories, before and after, must be equal in the product's own comparison."""
+    before = system.take_inventory()
+    with step("running 24 points on layouts that the plan builds"):
         run = system.finish(system.start(DOCUMENT, POOL))
-    say("\n".join(["", *written(_rows(run)), ""]))
-    after = system.look()
-    say(f"  {run.trial_count} points, {len(layouts_built(run))} layouts; the drives are blank and all is as it was"
-        if not (left := differences(before, after)) else "  The host is not as it was:")  # fmt: skip
+    say("\n".join(["", *columns(_rows(run)), ""]))
+    after = system.take_inventory()
+    say(f"  {run.trial_count} points, {len(layouts_built(run))} layouts; the inventory is unchanged"
+        if not (left := differences(before, after)) else "  The inventory has changed:")  # fmt: skip
     return [*not_done(run), *not_as_asked(run), *left, *system.storage.left_on_drives(), *locks()]
 
 

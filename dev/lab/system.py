@@ -1,7 +1,7 @@
-"""The whole of it: Sweetspot's server outside, the worker as a service in the guest. Only after the server has started.
+"""The whole system: Sweetspot's server outside, the worker as a service in the guest. Import after the server's start.
 
-What happens is asked of the product itself (runs, setting changes, locks, inventories), what is left on the drives
-of Debian's own programs in the guest.
+Results come from the product itself: runs, setting changes, locks, inventories. The content of the drives comes from
+Debian's programs in the guest.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,9 +34,9 @@ from webapp.runs.services import start_run
 from worker.contract.inventory import Inventory
 
 SLUG = "lab"
-LIMIT_S = 1800.0  # software emulation on a busy machine
+LIMIT_S = 1800.0  # for software emulation on a busy machine
 LAYOUT = "layout"
-ANEW = ("kernel, boot id", "name", "path", "major minor", "devices", "interrupts", "controllers")
+NEW_AFTER_RESTART = ("kernel, boot id", "name", "path", "major minor", "devices", "interrupts", "controllers")
 
 
 class System:
@@ -45,20 +45,22 @@ class System:
         self.storage = storage
         self._server = server
 
-    # ---- the guest becomes a host
+    # ---- installation
 
     def install(self) -> None:
-        """By the very line that the page “Add host” shows. Raises ToolError."""
-        with step("what an administrator sees to: name, authority, pip's packages"):
+        """Install the worker with the command that the page “Add host” shows. Raises ToolError."""
+        with step("preparing the guest: server name, authority, packages for pip"):
             self.storage.prepare(self._server.authority)
-        with step("the line of “Add host”, pasted into a root shell of the guest"):
+        with step("running the command of “Add host” in a root shell of the guest"):
             key, _ = signing_key()
-            self.storage.paste(install_line(token=issue_enrolment_token(by=None, slug=SLUG), key=key, again=False))
-            self.storage.allow()
-        with step("its worker greets, with its drives"):
-            self.until(lambda: self._drives_there() == len(BAYS), "the drives of its policy are there")
+            self.storage.run_in_shell(
+                install_line(token=issue_enrolment_token(by=None, slug=SLUG), key=key, again=False)
+            )
+            self.storage.write_policy()
+        with step("waiting for the worker and its drives"):
+            self.wait_until(lambda: self._present_drives() == len(BAYS), "the drives of its policy are present")
 
-    def _drives_there(self) -> int:
+    def _present_drives(self) -> int:
         return Target.objects.filter(host__slug=SLUG, slug__in=BAYS, in_policy=True, present=True).count()
 
     @property
@@ -68,16 +70,14 @@ class System:
     def target(self, slug: str) -> Target:
         return Target.objects.select_related("host").get(host__slug=SLUG, slug=slug, in_policy=True)
 
-    # ---- waiting
-
-    def until(self, condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
+    def wait_until(self, condition: Callable[[], bool], what: str, limit_s: float = LIMIT_S) -> None:
         if not await_condition(condition, limit_s=limit_s):
-            raise ToolError(f"{what}: not within {limit_s:.0f} s. The worker's log ends with:\n{self.storage.log()}")
+            raise ToolError(f"{what}: not within {limit_s:.0f} s. The end of the worker's log:\n{self.storage.log()}")
 
     # ---- runs
 
     def start(self, document: PlanDocument, *slugs: str, armed: Sequence[str] = BAYS) -> Run:
-        """Every drive of the pool is armed unless fewer are named."""
+        """Start a run with these drives armed."""
         version = create_plan(document=document, by=None).versions.get()
         targets = [self.target(slug) for slug in slugs]
         return start_run(version=version, targets=targets, by=None, armed=serials(*armed))
@@ -87,11 +87,11 @@ class System:
             run.refresh_from_db()
             return run.state not in OPEN_RUN_STATES
 
-        self.until(ended, f"{run} ends")
+        self.wait_until(ended, f"{run} ends")
         return run
 
-    def until_measuring(self, run: Run, done: int = 0) -> None:
-        """A trial measures now, and so many have ended."""
+    def await_measuring(self, run: Run, done: int = 0) -> None:
+        """Wait until `done` trials have ended and another one measures."""
 
         def measuring() -> bool:
             active = Attempt.objects.filter(run=run, trial__isnull=False, state__in=ACTIVE_ATTEMPT_STATES)
@@ -99,13 +99,15 @@ class System:
                 active.filter(started_at__isnull=False).exists()
             )
 
-        self.until(measuring, f"{run} measures")
+        self.wait_until(measuring, f"{run} measures")
 
-    # ---- what it says of itself
+    # ---- inventory and purges
 
-    def look(self) -> Inventory:
-        """The host takes its inventory because it is asked to."""
-        self.until(lambda: not Attempt.objects.filter(host=self.host, state__in=ACTIVE_ATTEMPT_STATES).exists(), "idle")
+    def take_inventory(self) -> Inventory:
+        """Request an inventory and wait for it. Raises ToolError."""
+        self.wait_until(
+            lambda: not Attempt.objects.filter(host=self.host, state__in=ACTIVE_ATTEMPT_STATES).exists(), "idle"
+        )
         inventory_now(host=self.host, by=None)
         asked = Attempt.objects.filter(host=self.host).latest("created_at")
 
@@ -113,7 +115,7 @@ class System:
             asked.refresh_from_db()
             return asked.ended_at is not None
 
-        self.until(answered, "the inventory comes")
+        self.wait_until(answered, "the inventory arrives")
         if asked.outcome:
             raise ToolError(f"The inventory was not taken: {asked.outcome}")
         taken = HostSnapshot.objects.filter(host=self.host).select_related("snapshot").latest("taken_at")
@@ -127,43 +129,43 @@ class System:
             action.attempt.refresh_from_db()
             return action.attempt.ended_at is not None
 
-        self.until(over, f"{slug} is purged by {method}")
+        self.wait_until(over, f"{slug} is purged by {method}")
         return action
 
 
 def differences(before: Inventory, after: Inventory) -> list[str]:
-    """The product's own difference of two looks, without what every restart of the guest gives anew."""
+    """The product's own comparison of two inventories, without facts that change with every restart."""
     restarted = before.kernel.boot_id != after.kernel.boot_id
     return [
         f"{change.where}: {change.what}: {change.before or '–'} → {change.after or '–'}"
         for change in fact_changes(before, after)
-        if not (restarted and change.what in ANEW)
+        if not (restarted and change.what in NEW_AFTER_RESTART)
     ]
 
 
 def not_done(run: Run) -> list[str]:
-    """Trials that did not end as done, with their reason; and a run that ended otherwise."""
+    """Trials that are not done, with their reasons; or the run if it is not done."""
     trials = run.trials.exclude(state="done").order_by("index")
     said = [f"{run}, trial {t.number}: {t.state} {t.reason_code}: {t.reason}" for t in trials]
     return said if said or run.state == "done" else [f"{run} ended as {run.state} {run.reason_code}: {run.reason}"]
 
 
 def not_as_asked(run: Run) -> list[str]:
-    """Layouts that were observed otherwise than they were asked for, and what was not put back.
+    """Layouts whose observed value differs from the requested one, and changes that were not restored.
 
-    A setting that was observed otherwise fails its trial; some are asked for in other words than they are read in.
+    Settings need no comparison here: a setting that differs fails its trial.
     """
     changes = SettingChange.objects.filter(attempt__run=run)
     wrong = [c for c in changes.filter(restoring=False, name=LAYOUT) if c.asked != c.observed]
     left = changes.filter(restoring=True, restored=False)
     return [
-        *(f"{run}: {c.name} of {c.device}: asked {c.asked}, observed {c.observed}" for c in wrong),
-        *(f"{run}: {c.name} of {c.device} was not put back to {c.asked}: {c.note}" for c in left),
+        *(f"{run}: {c.name} of {c.device}: requested {c.asked}, observed {c.observed}" for c in wrong),
+        *(f"{run}: {c.name} of {c.device} was not restored to {c.asked}: {c.note}" for c in left),
     ]
 
 
 def layouts_built(run: Run) -> dict[str, str]:
-    """What was asked for and what was read back."""
+    """Requested layout -> observed layout."""
     changes = SettingChange.objects.filter(attempt__run=run, name=LAYOUT, restoring=False)
     return dict(changes.values_list("asked", "observed"))
 

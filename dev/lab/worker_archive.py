@@ -1,4 +1,4 @@
-"""What the guest needs of ours: the worker with its tests, and what both are made with, as one tar file."""
+"""A tar file for the guest: the worker, its tests, and the Python packages that both need."""
 
 import sys
 import tarfile
@@ -10,18 +10,18 @@ from pathlib import Path
 from dev.console import ToolError
 
 GUEST_PYTHON = (3, 11)  # Debian 12's
-BESIDES = ("redis", "pytest")  # celery[redis] names it by an extra only
+EXTRA_PACKAGES = ("redis", "pytest")  # redis is required by an extra of celery only
 PLACE = "/opt/sweetspot"  # in the guest
 
 
 def pack(repository: Path, into: Path) -> None:
-    """Raises ToolError where this machine's Python is another than the guest's: compiled parts would not fit."""
+    """Write the archive. Raises ToolError if this Python differs from the guest's: compiled packages would not work."""
     if sys.version_info[:2] != GUEST_PYTHON:
-        raise ToolError(f"The guest has Python {'.'.join(map(str, GUEST_PYTHON))}; make the .venv with the same.")
+        raise ToolError(f"The guest has Python {'.'.join(map(str, GUEST_PYTHON))}; create .venv with the same version.")
     project = tomllib.loads((repository / "worker/pyproject.toml").read_text())
     with tarfile.open(into, "w:gz", compresslevel=3) as tar:
         tar.add(repository / "worker", "worker", filter=_source)
-        for name in sorted(set(_with_needs([*project["project"]["dependencies"], *BESIDES]))):
+        for name in sorted(set(_with_dependencies([*project["project"]["dependencies"], *EXTRA_PACKAGES]))):
             for file in metadata.files(name) or ():
                 at = Path(str(file.locate()))
                 if at.suffix != ".pyc" and ".." not in file.parts and at.is_file():
@@ -32,8 +32,8 @@ def _source(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
     return None if "__pycache__" in entry.name else entry
 
 
-def _with_needs(requirements: list[str]) -> Iterator[str]:
-    """Names of the distributions, and of everything that they need here."""
+def _with_dependencies(requirements: list[str]) -> Iterator[str]:
+    """Names of the distributions and of all their installed dependencies."""
     seen: set[str] = set()
     todo = list(requirements)
     while todo:
@@ -42,11 +42,11 @@ def _with_needs(requirements: list[str]) -> Iterator[str]:
             continue
         seen.add(name)
         try:
-            needs = metadata.requires(name) or []
+            required = metadata.requires(name) or []
         except metadata.PackageNotFoundError:
-            continue  # needed on other systems or by an extra only
+            continue  # required on other systems or by an extra only
         yield name
-        todo += [need for need in needs if "extra ==" not in need]
+        todo += [each for each in required if "extra ==" not in each]
 
 
 def _name(requirement: str) -> str:

@@ -88,6 +88,11 @@ def start_web(state: State, listener: socket.socket | None) -> None:
     if listener:
         _start(state, web(state, listener))
         listener.close()
+    await_web(state)
+
+
+def await_web(state: State) -> None:
+    """Wait until the web tier answers. Raises ToolError."""
     if not await_condition(lambda: _web_answers(state), limit_s=START_LIMIT_S):
         raise processes.failure(state, WEB, f"did not answer within {START_LIMIT_S:.0f} s")
 

@@ -1,4 +1,4 @@
-"""What of the lab can be said without booting it."""
+"""Tests of the lab that do not boot the guest."""
 
 import json
 import socket
@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from dev.console import columns
 from dev.lab import image, worker_archive
-from dev.lab.machine import RELAY, Machine
+from dev.lab.machine import PORT_FORWARD, Machine
 from dev.lab.settings import TRIALS
 from dev.lab.storage_host import BAYS, POOL, guest_policy, serials
 from dev.lab.suite import differences
-from dev.lab.tables import written
 from worker import policy
 
 REPOSITORY = Path(__file__).parents[3]
@@ -25,21 +25,21 @@ def test_it_says_what_is_otherwise_than_before() -> None:
     after = {"setting.LAB1.scheduler": "mq-deadline", "content.LAB1": "", "new": "2"}
     assert differences(before, before) == []
     assert differences(before, after) == [
-        "gone: 1 → (not there)",
-        "new: (not there) → 2",
+        "gone: 1 → (missing)",
+        "new: (missing) → 2",
         "setting.LAB1.scheduler: none → mq-deadline",
     ]
 
 
 def test_it_writes_equal_columns() -> None:
-    head, row = written([("layout", "MB/s", "p99 µs"), ("raid0 x4 chunk 64k / xfs", "12.3", "88")])
+    head, row = columns([("layout", "MB/s", "p99 µs"), ("raid0 x4 chunk 64k / xfs", "12.3", "88")])
     assert row.split("  ")[-1].strip() == "88"
     assert head.index("MB/s") == row.index("12.3")
 
 
 def test_a_guest_of_another_recipe_is_built_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Path] = []
-    monkeypatch.setattr(image, "needed_programs", lambda: None)
+    monkeypatch.setattr(image, "install_packages", lambda: None)
     monkeypatch.setattr(image, "_run", lambda _: None)
     monkeypatch.setattr(image, "_pack", lambda directory, _: built.append(directory))
     (tmp_path / "key").touch()
@@ -60,15 +60,17 @@ def test_a_connection_of_the_guest_reaches_the_port_of_that_name(tmp_path: Path)
         with (
             guest,
             subprocess.Popen(
-                [sys.executable, "-S", "-E", str(RELAY), str(ports), "web"], stdin=end.fileno(), stdout=end.fileno()
+                [sys.executable, "-S", "-E", str(PORT_FORWARD), str(ports), "web"],
+                stdin=end.fileno(),
+                stdout=end.fileno(),
             ),
         ):
             end.close()
-            door, _ = server.accept()
-            with door:
+            accepted, _ = server.accept()
+            with accepted:
                 guest.sendall(b"asked")
-                assert door.recv(100) == b"asked"
-                door.sendall(b"answered")
+                assert accepted.recv(100) == b"asked"
+                accepted.sendall(b"answered")
             assert guest.makefile("rb").read() == b"answered"
             guest.shutdown(socket.SHUT_WR)
 
