@@ -41,6 +41,9 @@ STRINGS = (
     "00000000-0000-0000-0000-000000000000", *(base64.b64encode(raw).decode() for raw in BAD_HISTOGRAMS),
 )  # fmt: skip
 NUMBERS = (-1, 0, 1, 2, 3.5, 65536, 2**31, 2**63, 2**64 - 1, 1e300, float("inf"), float("nan"), 1790000000)
+STRING_VALUES = st.one_of(st.text(max_size=20), st.sampled_from(STRINGS))
+NUMBER_VALUES = st.one_of(st.integers(0, 10), st.floats(0, 2e9), st.sampled_from(NUMBERS))
+OTHER_VALUES = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20), st.lists(st.integers()))
 FRAGMENTS = (b"-1e999", b"1e-400", b"[" * 2000, b"9" * 400, b"\xff\xfe", b'"\\ud800"', b"null", b"{}", b"-0.0")
 
 
@@ -58,9 +61,8 @@ def _changed_value(draw: st.DrawFn, valid: Sequence[bytes]) -> bytes:
     message = json.loads(draw(st.sampled_from(valid)))
     container, key = draw(st.sampled_from(list(_places(message))))
     old = container[key]
-    same_type = st.sampled_from(STRINGS) if isinstance(old, str) else st.sampled_from(NUMBERS)
-    other_type = st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=20), st.lists(st.integers()))
-    container[key] = draw(st.one_of(same_type, other_type))
+    values = STRING_VALUES if isinstance(old, str) else NUMBER_VALUES
+    container[key] = draw(values if draw(st.integers(0, 3)) else OTHER_VALUES)
     return json.dumps(message).encode()
 
 
@@ -176,17 +178,22 @@ def _application(state: State) -> tuple[Callable[[bytes], int], list[bytes]]:
     from dev.bench.ingest.simulated_hosts import create_hosts
 
     host = create_hosts(1)[0]
-    return _poster(host.token), list(_valid_messages(str(host.attempt)))
+    messages = valid_messages()
+    return _poster(host.token), messages + [_with_attempt(each, str(host.attempt)) for each in messages]
 
 
-def _valid_messages(attempt: str) -> Iterator[bytes]:
-    """The contract's examples, each also with the id of a known attempt."""
+def valid_messages() -> list[bytes]:
+    """The contract's examples that a decoder accepts."""
     from worker.contract.tests import examples
 
-    for value in vars(examples).values():
-        if isinstance(value, Message):
-            yield encode(value)
-            yield encode(value).replace(examples.ATTEMPT.encode(), attempt.encode())
+    messages = [encode(value) for value in vars(examples).values() if isinstance(value, Message)]
+    return [text for text in messages if any(accepted(each, text) for each in DECODERS.values())]
+
+
+def _with_attempt(message: bytes, attempt: str) -> bytes:
+    from worker.contract.tests.examples import ATTEMPT
+
+    return message.replace(ATTEMPT.encode(), attempt.encode())
 
 
 def _poster(token: str) -> Callable[[bytes], int]:

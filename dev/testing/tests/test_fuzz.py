@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, seed, settings
 
 from dev.stack.state import REPOSITORY
-from dev.testing.fuzz import DECODERS, accepted, damaged, run
-from worker.contract.base import Message, encode
-from worker.contract.tests import examples
+from dev.testing.fuzz import DECODERS, accepted, damaged, run, valid_messages
 
-VALID = [encode(value) for value in vars(examples).values() if isinstance(value, Message)]
+VALID = valid_messages()
 
 
 def inputs(seed_: int, count: int) -> list[bytes]:
