@@ -8,7 +8,6 @@ chart has been drawn with it. Every client must receive every second that the da
 """
 
 import argparse
-import http.client
 import json
 import random
 import threading
@@ -17,7 +16,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
+
+import urllib3
 
 from dev.console import ToolError, run_command, say, step
 from dev.demo import start
@@ -44,7 +45,7 @@ OBSERVE = """() => {
 
 
 @dataclass
-class Client:
+class Viewer:
     """One viewer and the seconds it received, each with its time of arrival."""
 
     url: str
@@ -53,37 +54,30 @@ class Client:
     seen: dict[Second, float] = field(default_factory=dict)
     answers_s: list[float] = field(default_factory=list)
     bytes_received: int = 0
-    trouble: str = ""
+    problem: str = ""
 
     def run(self, path: str, until: threading.Event) -> None:
         try:
-            self._watch(path, until)
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            self.trouble = f"{type(error).__name__}: {error}"
+            self._poll(path, until)
+        except (urllib3.exceptions.HTTPError, ValueError) as error:
+            self.problem = f"viewer {self.number}: {type(error).__name__}: {error}"
 
-    def _watch(self, path: str, until: threading.Event) -> None:
-        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=30)
-        until.wait(random.Random(self.number).uniform(0, POLL_S))  # noqa: S311 - viewers do not open the page at the same moment
+    def _poll(self, path: str, until: threading.Event) -> None:
+        headers = {"Cookie": f"sessionid={self.session}"}
+        pool = urllib3.PoolManager(headers=headers, timeout=30, retries=urllib3.Retry(1))
+        until.wait(random.Random(self.number).uniform(0, POLL_S))  # noqa: S311 - viewers do not start together
         cursor = ""
         while not until.is_set():
             asked = time.monotonic()
-            body = self._ask(connection, f"{path}live/?after={quote(cursor)}")
+            response = pool.request("GET", f"{self.url}{path}live/?after={quote(cursor)}")
             self.answers_s.append(time.monotonic() - asked)
-            cursor = self._take(body)
+            if response.status != 200:
+                raise ValueError(f"the server answered {response.status}")
+            cursor = self._receive(response.data)
             until.wait(POLL_S)
 
-    def _ask(self, connection: http.client.HTTPConnection, address: str) -> bytes:
-        """Reconnect once if the server has closed an idle connection, as a browser does."""
-        headers = {"Cookie": f"sessionid={self.session}"}
-        try:
-            connection.request("GET", address, headers=headers)
-            return _body(connection.getresponse())
-        except (ConnectionError, http.client.HTTPException):
-            connection.close()
-            connection.request("GET", address, headers=headers)
-            return _body(connection.getresponse())
-
-    def _take(self, body: bytes) -> str:
+    def _receive(self, body: bytes) -> str:
+        """The cursor for the next poll."""
         now, payload = time.time(), json.loads(body)
         self.bytes_received += len(body)
         for sample in payload["samples"]:
@@ -92,24 +86,12 @@ class Client:
         return cursor
 
 
-def _body(response: http.client.HTTPResponse) -> bytes:
-    body = response.read()
-    if response.status != 200:
-        raise ValueError(f"the server answered {response.status}")
-    return body
-
-
 def session_of(user: "User") -> str:
-    """Create a session without a log-in: fifty log-ins at once would measure password hashing."""
-    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-    from django.contrib.sessions.backends.db import SessionStore
+    from django.test import Client
 
-    session = SessionStore()
-    session[SESSION_KEY] = str(user.pk)
-    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-    session.create()
-    return str(session.session_key)
+    client = Client()
+    client.force_login(user)
+    return str(client.cookies["sessionid"].value)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -128,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
             lifecycle.remove(state)
     for each in figures:
         times = "   ".join(f"{name} {each[f'{name}_s']:.2f} s" for name in ("p50", "p99", "max"))
-        say(f"{each['what']:<58} {times}   n {each['n']}")
+        say(f"{each['name']:<66} {times}   n {each['n']}")
     if options.json:
         say(json.dumps(figures, indent=2))
     return 0 if float(figures[0]["p99_s"]) < WANTED_P99_S else 1
@@ -144,7 +126,7 @@ def _measure(url: str, viewers: int, seconds: int) -> list[Row]:
     user = User.objects.create_user(NAME, role=Role.VIEWER)
     run = runs.start("Viewers", {**FACTORS, "runtime": f"{seconds}s"}, target="scratch")
     path, until = f"/runs/{run.number}/", threading.Event()
-    clients = [Client(url, session_of(user), number) for number in range(viewers)]
+    clients = [Viewer(url, session_of(user), number) for number in range(viewers)]
     threads = [threading.Thread(target=client.run, args=(path, until), daemon=True) for client in clients]
     for thread in threads:
         thread.start()
@@ -194,22 +176,23 @@ def _ended(run: "Run") -> bool:
     return answer == [True]
 
 
-def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float, str]]) -> list[Row]:
+def _figures(run: "Run", clients: Sequence[Viewer], drawn: Sequence[tuple[float, str]]) -> list[Row]:
     from webapp.plans.trial_numbers import number_of
     from webapp.results.models import Sample
 
-    if run.trials.exclude(state="done").exists():
-        raise ToolError(f"The trial was not done: {[(trial.state, trial.reason) for trial in run.trials.all()]}")
+    not_done = [(trial.state, trial.reason) for trial in run.trials.exclude(state="done")]
+    if not_done:
+        raise ToolError(f"The trial is not done: {not_done}")
     rows = Sample.objects.filter(attempt__run=run).values_list(
         "attempt__trial__index", "attempt__number", "second", "at"
     )
     ends = {(number_of(index), attempt, second): at.timestamp() for index, attempt, second, at in rows}
     last = max(ends.values()) - 1.5  # the last second may end after the viewers' last poll
     counted = {key: end for key, end in ends.items() if end <= last}
-    troubles = [f"viewer {client.number}: {client.trouble}" for client in clients if client.trouble]
+    problems = [client.problem for client in clients if client.problem]
     lost = sum(key not in client.seen for client in clients for key in counted)
-    if troubles or lost:
-        raise ToolError(f"{lost} seconds never arrived at a viewer. {'; '.join(troubles[:3])}")
+    if problems or lost:
+        raise ToolError(f"{lost} seconds never arrived at a viewer. {'; '.join(problems[:3])}")
     charted = _drawn_at(counted, drawn)
     clients_s = [
         client.seen[key] - end for client in clients for key, end in counted.items() if _while_open(client, end)
@@ -217,13 +200,13 @@ def _figures(run: "Run", clients: Sequence[Client], drawn: Sequence[tuple[float,
     answers_s = [answer for client in clients for answer in client.answers_s]
     say(f"{sum(c.bytes_received for c in clients) / max(1, len(answers_s)):.0f} bytes an answer on average")
     return [
-        _row("a second's end on the host to its point on the chart", charted),
-        _row(f"the same to the arrival at {len(clients)} viewers", clients_s),
+        _row("end of a second on the host to its point on the chart", charted),
+        _row(f"end of a second on the host to its arrival at {len(clients)} viewers", clients_s),
         _row("the server's answer to a viewer", answers_s),
     ]
 
 
-def _while_open(client: Client, end: float) -> bool:
+def _while_open(client: Viewer, end: float) -> bool:
     """Whether the second ended after the viewer opened the page."""
     return end >= min(client.seen.values(), default=0.0)
 
@@ -245,12 +228,12 @@ def _shows(newest: str, trial: int, attempt: int, second: int) -> bool:
     return parts[:2] == [trial, attempt] and parts[2] >= second
 
 
-def _row(what: str, values: Sequence[float]) -> Row:
+def _row(name: str, values: Sequence[float]) -> Row:
     if not values:
-        raise ToolError(f"{what}: nothing was measured.")
+        raise ToolError(f"{name}: nothing was measured.")
     ordered = sorted(values)
     p50, p99 = (ordered[min(len(ordered) - 1, int(share * len(ordered)))] for share in (0.5, 0.99))
-    return {"what": what, "p50_s": p50, "p99_s": p99, "max_s": ordered[-1], "n": len(ordered)}
+    return {"name": name, "p50_s": p50, "p99_s": p99, "max_s": ordered[-1], "n": len(ordered)}
 
 
 if __name__ == "__main__":

@@ -128,11 +128,6 @@ def _connect(state: State) -> "psycopg.Connection[tuple[object, ...]]":
     return psycopg.connect(host=str(folder(state)), user=ROLE, dbname="postgres", autocommit=True, connect_timeout=5)
 
 
-def connect_to(state: State) -> "psycopg.Connection[tuple[object, ...]]":
-    """A connection to Sweetspot's database, past Django."""
-    return psycopg.connect(host=str(folder(state)), user=ROLE, dbname=DATABASE, autocommit=True, connect_timeout=5)
-
-
 def _ensure_database(state: State) -> None:
     with _connect(state) as connection:
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
