@@ -1,7 +1,7 @@
-"""Certificates of an authority of one's own, for where no public one reaches.
+"""A private certificate authority, for servers that no public authority can reach.
 
-`python -m webapp.deploy.certificates FOLDER NAME…` writes ca.crt, server.crt and server.key for the names and IP
-addresses, and ca.key for the next time. What is there and good for another month is left as it is.
+`python -m webapp.deploy.certificates FOLDER NAME…` writes ca.crt, ca.key, and server.crt and server.key for the
+names and IP addresses. Files that are valid for another month are kept.
 """
 
 import ipaddress
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 AUTHORITY_DAYS = 3650
-SERVER_DAYS = 397  # browsers take no more
+SERVER_DAYS = 397  # browsers accept no longer validity
 RENEW_DAYS = 30
 
 
@@ -29,9 +29,9 @@ class Authority:
 
 
 def ensure(folder: Path, names: list[str]) -> bool:
-    """Write what is missing, for other names or about to expire; True if the server has a new certificate.
+    """Write files that are missing, have other names or expire soon; True if the server has a new certificate.
 
-    The server's key may be read by the folder's group, the authority's by the owner alone.
+    The folder's group can read the server's key; only the owner can read the authority's key.
     """
     authority = _authority(folder)
     if _good(folder / "server.crt", names, authority):
@@ -115,7 +115,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:
-    """Whole or not at all."""
+    """Write atomically."""
     new = path.with_name(path.name + ".new")
     fd = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as file:
@@ -127,4 +127,5 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         sys.exit(__doc__)
-    print("new server certificate" if ensure(Path(sys.argv[1]), sys.argv[2:]) else "the server's certificate is good")
+    is_new = ensure(Path(sys.argv[1]), sys.argv[2:])
+    print("new server certificate" if is_new else "the server's certificate is still valid")
