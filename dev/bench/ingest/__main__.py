@@ -4,6 +4,8 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 
+from django.db import connections
+
 from dev.bench.figures import Figure, show
 from dev.bench.ingest import many_hosts, memory, posts
 from dev.console import run_command, step
@@ -25,6 +27,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for name in options.modes or MEASUREMENTS:
             figures += MEASUREMENTS[name](state, options)
+            connections.close_all()  # the next mode may restart PostgreSQL
     finally:
         with step("removing the bench's processes and data"):
             lifecycle.remove(state)
