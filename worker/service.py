@@ -9,19 +9,19 @@ from types import FrameType
 from celery.signals import worker_shutting_down
 
 from worker import __version__
-from worker.app import consume, make_app
-from worker.client import Client
-from worker.config import Enrolment, Paths, load_enrolment, sole_use
-from worker.executor import IDLE_RESTORE_S, Executor
-from worker.files import CompleteFiles
-from worker.hello import Greeter
+from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
-from worker.keys import Keeper
 from worker.layouts import built_on
+from worker.link.celery_app import consume, make_app
+from worker.link.client import Client
+from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
+from worker.link.keys import Keeper
+from worker.link.registration import Greeter
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
 from worker.log import Shipping, hide_access, ship
-from worker.reporter import Reporter
-from worker.spool import Spool
-from worker.trial import Bench
+from worker.orders.executor import IDLE_RESTORE_S, Executor
+from worker.orders.trial import Bench
 
 log = logging.getLogger(__name__)
 

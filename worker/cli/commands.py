@@ -6,13 +6,13 @@ import sys
 import msgspec
 
 from worker import inventory, layouts
-from worker.cli import form
-from worker.config import ConfigError, Paths, prepare_state, sole_use
+from worker.cli import formatting
 from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.items import SettingRestored
-from worker.hello import read_targets
 from worker.journal import BY_HAND, Journal, LayoutRecord
+from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
+from worker.link.targets import read_policy, report_targets
 from worker.settings import session
 
 
@@ -42,12 +42,14 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
         return 0
     print("\n".join(_host_lines(found)))
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
-    print("\n" + form.table(head, map(_device_row, found.block_devices)))
+    print("\n" + formatting.table(head, map(_device_row, found.block_devices)))
     if found.controllers:
         columns = ("controller", "model", "firmware", "shows", "told by")
-        print("\n" + form.table(columns, map(_controller_row, found.controllers)))
-    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in read_targets(paths.policy)]
-    print("\n" + (form.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
+        print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
+    allowed, _ = read_policy(paths.policy)
+    targets = report_targets(allowed) if allowed else ()
+    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in targets]
+    print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
     return 0
 
 
@@ -56,7 +58,7 @@ def _host_lines(found: Inventory) -> list[str]:
     return [
         f"{found.hostname}: {found.distribution}" + (f" on {found.hypervisor}" if found.hypervisor else ""),
         f"CPU      {cpu.model}, {cpu.sockets} socket(s), {cpu.cores} core(s), {cpu.threads} thread(s) {cpu.governor}",
-        f"Memory   {form.size(found.memory_bytes)}",
+        f"Memory   {formatting.size(found.memory_bytes)}",
         f"Kernel   {found.kernel.release}",
     ]
 
@@ -71,7 +73,7 @@ def _controller_row(controller: Controller) -> tuple[str, ...]:
 def _device_row(device: BlockDevice) -> tuple[str, ...]:
     holders = ", ".join(f"{h.kind} {h.detail}" for h in device.holders)
     name = device.path + (f" on {', '.join(device.parents)}" if device.parents else "")
-    size = form.size(device.size_bytes)
+    size = formatting.size(device.size_bytes)
     return (name, device.kind, size, device.model, device.serial, device.firmware, device.scheduler, holders or "–")
 
 

@@ -9,16 +9,18 @@ from enum import StrEnum
 import msgspec
 
 from worker import policy, process
-from worker.capabilities import known_capabilities
-from worker.cli import form
-from worker.client import Client, Refused, Unreachable
-from worker.config import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
+from worker.cli import formatting
 from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
-from worker.hello import Greeter
 from worker.journal import Journal, JournalError
-from worker.keys import Keeper
-from worker.spool import RESERVE_BYTES, Spool
+from worker.link.capabilities import known_capabilities
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
+from worker.link.keys import Keeper
+from worker.link.registration import Greeter
+from worker.link.spool import RESERVE_BYTES, Spool
+from worker.link.targets import report_targets
+from worker.settings import SETTING_NAMES
 
 SKEW_LIMIT_S = 5.0
 BROKER_LIMIT_S = 3.0
@@ -113,7 +115,7 @@ def _isolation() -> Check:
 
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
-        targets = policy.report(policy.load(paths.policy))
+        targets = report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
         advice = "Nothing can be measured without a policy. The example beside the service file shows one."
         yield Check("policy", State.BROKEN, str(error), advice)
@@ -128,7 +130,7 @@ def _target(target: PolicyTarget) -> Check:
     if not target.present:
         return Check("target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy or the device.")
     may = "may be destroyed" if target.destroy else "is not destroyed"
-    words = f"{target.id}: {target.path}, {form.size(target.size_bytes)}, {may}"
+    words = f"{target.id}: {target.path}, {formatting.size(target.size_bytes)}, {may}"
     return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
 
 
@@ -153,13 +155,13 @@ def _journal(paths: Paths) -> Iterator[Check]:
 
 def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
     free = spool.free_bytes()
-    words = f"{form.size(free)} free in {paths.state}"
+    words = f"{formatting.size(free)} free in {paths.state}"
     if free < RESERVE_BYTES:
-        yield Check("disk", State.BROKEN, words, f"Trials fail below {form.size(RESERVE_BYTES)}. Make room.")
+        yield Check("disk", State.BROKEN, words, f"Trials fail below {formatting.size(RESERVE_BYTES)}. Make room.")
     else:
         yield Check("disk", State.OK, words)
     batches, size = spool.backlog()
-    yield Check("backlog", State.OK, f"{batches} batches, {form.size(size)}, wait for the server")
+    yield Check("backlog", State.OK, f"{batches} batches, {formatting.size(size)}, wait for the server")
     for lot in spool.set_aside():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(lot.at))
         words = f"attempt {lot.attempt}: {lot.batches} batches refused {when} ({lot.code}): {lot.message}"

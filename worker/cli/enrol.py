@@ -9,8 +9,10 @@ from pathlib import Path
 import msgspec
 
 from worker import __version__
-from worker.client import Client, Refused, Unreachable
-from worker.config import (
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.greetings import Enrol, EnrolReply
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.enrolment import (
     ConfigError,
     Enrolment,
     Paths,
@@ -19,9 +21,7 @@ from worker.config import (
     prepare_state,
     save_enrolment,
 )
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.greetings import Enrol, EnrolReply
-from worker.keys import read_keys
+from worker.link.keys import read_keys
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -14,20 +14,21 @@ import msgspec
 from worker import layouts, policy, recipes, settings
 from worker.cli import commands
 from worker.cli.console import Console
-from worker.config import ConfigError, Paths, prepare_state, sole_use
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
 from worker.contract.items import Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import TrialOrder, decode_order
 from worker.control import Control
-from worker.ends import finished
-from worker.files import CompleteFiles
+from worker.drives.wear import Wear
+from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
-from worker.settings import session
+from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
+from worker.link.targets import report_targets
+from worker.orders.outcomes import finished
+from worker.orders.trial import Bench, Trial, in_words
+from worker.settings import SETTING_NAMES, session
 from worker.settings.base import SettingError, named
 from worker.settings.subjects import subject_of
-from worker.trial import Bench, Trial, in_words
-from worker.wear import Wear
 
 MAX_FILE_BYTES = 1024 * 1024
 ARMED_S = 3600.0
@@ -137,7 +138,7 @@ def _target(name: str, paths: Paths) -> dict[str, str]:
 
 def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
     try:
-        return policy.report(policy.load(paths.policy))
+        return report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
         raise ConfigError("policy", in_words(error)) from error
 

@@ -10,8 +10,8 @@ from enum import StrEnum
 
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
+from worker.process.tools import Said, ToolError, ask, find
 from worker.recipes.layouts import virtual_drives
-from worker.tools import Said, ToolError, ask, find
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.
 LOOK_LIMIT_S = 20.0

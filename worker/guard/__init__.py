@@ -14,7 +14,6 @@ writes only files of its own.
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,11 +28,8 @@ from worker.guard.directories import hold_directory, hold_file, survey_directory
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.layouts import Built
-    from worker.policy import Policy, PolicyEntry
+from worker.open_target import Place
+from worker.policy import Policy, PolicyEntry
 
 __all__ = [
     "Claim",
@@ -54,14 +50,14 @@ __all__ = [
 
 
 @contextmanager
-def admit(stream: Stream, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     """Where the stream may work; the claim holds while inside. Raises GuardRefused."""
     with _held(_entry(stream.target, policy), stream, armed_serials) as place:
         yield place
 
 
 @contextmanager
-def _held(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     with ExitStack() as held:
         try:
             place = held.enter_context(_hold(entry, stream, armed_serials))
@@ -71,7 +67,7 @@ def _held(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) 
 
 
 @contextmanager
-def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
+def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
     """A whole drive for something that destroys everything on it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
@@ -81,7 +77,7 @@ def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ..
 
 
 def claim_drives(
-    entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...], *, virtual: bool = False
+    entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
 ) -> tuple[Claim, ...]:
     """Drives that a layout may be built on, in the order given, each once; `virtual`: slots, for virtual drives.
 
@@ -101,7 +97,7 @@ def claim_drives(
     return claims
 
 
-def listed(target: TargetRef, policy: "Policy") -> Place:
+def listed(target: TargetRef, policy: Policy) -> Place:
     """Where settings of a target are changed outside a run: the policy's entry, there and as it says.
 
     Nothing is held, and nothing on the target is touched. Raises GuardRefused.
@@ -113,7 +109,7 @@ def listed(target: TargetRef, policy: "Policy") -> Place:
     return Place(path=found.opens or entry.path, device=found.device, target=entry.id)
 
 
-def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy") -> "tuple[PolicyEntry, ...]":
+def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
     """The policy's entries for the drives that a layout is to be built on: the first ones of the pool, in its order.
 
     Raises GuardRefused.
@@ -133,26 +129,31 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy"
 
 
 @contextmanager
-def admit_layout(stream: Stream, built: "Built") -> Iterator[Place]:
-    """Where the stream may work on a layout of ours whose drives were checked; the claim holds while inside."""
-    from worker.policy import PolicyEntry  # which reports by way of this package
+def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[Place]:
+    """Open a layout that the worker built on drives that it checked, and hold it while inside.
 
-    if built.mount_point:
-        entry = PolicyEntry(id=stream.target.id, kind=TargetKind.DIRECTORY, path=built.mount_point)
-    else:
-        entry = PolicyEntry(
-            id=stream.target.id,
-            kind=TargetKind.BLOCK,
-            path=built.device,
-            stable_id=sysfs.stable_id(built.name),
-            serial=sysfs.serial(built.name),
-            destroy=True,
-        )
+    The stream works in the directory `mount_point`, or if that is "" on the node `device`.
+    """
+    entry = _layout_entry(stream.target.id, device, mount_point)
     with _held(entry, stream, (entry.arming_serial,)) as place:
-        yield msgspec.structs.replace(place, members=built.members)
+        yield msgspec.structs.replace(place, members=members)
 
 
-def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[str, ...]:
+def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
+    if mount_point:
+        return PolicyEntry(id=target, kind=TargetKind.DIRECTORY, path=mount_point)
+    name = device.rpartition("/")[2]
+    return PolicyEntry(
+        id=target,
+        kind=TargetKind.BLOCK,
+        path=device,
+        stable_id=sysfs.stable_id(name),
+        serial=sysfs.serial(name),
+        destroy=True,
+    )
+
+
+def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...]) -> tuple[str, ...]:
     """Kernel names of drives under a layout of ours: still the very ones, destroyable, and armed for this order.
 
     Slots have none. Raises GuardRefused.
@@ -170,16 +171,16 @@ def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, .
     return tuple(names)
 
 
-def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[Controller] = ()) -> Survey:
+def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collection[Controller] = ()) -> Survey:
     """Is what the entry means there and usable? Changes nothing, holds nothing.
 
-    `ours`: a layout of this worker lies on it, so that it is used is no problem. `controllers`: where slots are.
+    `own_layout`: a layout of this worker lies on it, so it may be in use. `controllers`: where slots are.
     """
     surveys: dict[TargetKind, Callable[[PolicyEntry], Survey]] = {
-        TargetKind.BLOCK: partial(survey_block, ours=ours),
+        TargetKind.BLOCK: partial(survey_block, own_layout=own_layout),
         TargetKind.DIRECTORY: survey_directory,
         TargetKind.FILE: survey_file,
-        TargetKind.SLOT: partial(slots.survey, known=controllers, ours=ours),
+        TargetKind.SLOT: partial(slots.survey, known=controllers, own_layout=own_layout),
     }
     try:
         return surveys[entry.kind](entry)
@@ -187,7 +188,7 @@ def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
 
 
-def _hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
+def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
     if entry.kind is TargetKind.BLOCK:
         return hold_block(entry, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
@@ -197,7 +198,7 @@ def _hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) 
     return hold_file(entry, stream, armed_serials)
 
 
-def _entry(target: TargetRef, policy: "Policy") -> "PolicyEntry":
+def _entry(target: TargetRef, policy: Policy) -> PolicyEntry:
     """The policy's own entry; only this is used from here on, nothing of what the order said about the target."""
     entry = policy.entry(target.id)
     if entry is None:

@@ -13,24 +13,21 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import signature, sysfs, usage
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
+from worker.open_target import Place
+from worker.policy import PolicyEntry
 
 _LOOP_GET_STATUS64 = 0x4C05
 _LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
-def hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     writes = stream.workload.pattern.writes
     name, path = resolve(entry)
     identify(entry, name)
@@ -65,7 +62,7 @@ class HeldDrive(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def hold_whole(entry: "PolicyEntry", armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
+def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
     """The very drive, destroyable, armed, free and whole; its serial is looked at once more when it is held."""
     name, path = resolve(entry)
     identify(entry, name)
@@ -81,7 +78,7 @@ def hold_whole(entry: "PolicyEntry", armed_serials: tuple[str, ...], *, purpose:
         os.close(fd)
 
 
-def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
+def claim(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> Claim:
     """A drive that a layout may be built on: the very one, destroyable, armed, free and whole.
 
     It cannot be held while it is built on: what builds opens it for itself alone, and fails if somebody else was
@@ -91,12 +88,12 @@ def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
         return Claim(held.name, held.path, held.size_bytes)
 
 
-def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:
+def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
     name = path = ""
     try:
         name, path = resolve(entry)
         identify(entry, name)
-        if not entry.read_mounted and not ours:
+        if not entry.read_mounted and not own_layout:
             refuse_if_used(name, path)
     except GuardRefused as refused:
         if not name:
@@ -109,7 +106,7 @@ def _found(name: str, path: str, *, problem: str = "") -> Survey:
     return Survey(device=sysfs.whole(name), size_bytes=sysfs.size_bytes(name), opens=path, problem=problem)
 
 
-def resolve(entry: "PolicyEntry") -> tuple[str, str]:
+def resolve(entry: PolicyEntry) -> tuple[str, str]:
     """Kernel name and /dev path of what the policy's path leads to now."""
     try:
         path = os.path.realpath(entry.path, strict=True)
@@ -124,7 +121,7 @@ def resolve(entry: "PolicyEntry") -> tuple[str, str]:
     return name, path
 
 
-def identify(entry: "PolicyEntry", name: str) -> None:
+def identify(entry: PolicyEntry, name: str) -> None:
     """The drive that is there now is the one the policy means."""
     found, own = sysfs.stable_id(name), sysfs.serial(name)
     if found != entry.stable_id:
@@ -156,7 +153,7 @@ def _refuse_unsafe_loop(name: str) -> None:
         raise GuardRefused("guard_held", f"{name} lies on {file}, which is no regular file: name that device itself.")
 
 
-def refuse_unless_destroyable(entry: "PolicyEntry", name: str, armed_serials: tuple[str, ...]) -> None:
+def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
     """A write needs the policy's leave and a person's word, both for this very drive."""
     if not entry.destroy:
         found = _signature(name)
@@ -248,7 +245,7 @@ def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
         raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
 
 
-def _check_again(entry: "PolicyEntry", name: str, path: str, fd: int, *, writes: bool) -> None:
+def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: bool) -> None:
     """Now that the device is held, what was found before cannot change any more: look once again."""
     facts = os.fstat(fd)
     if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:

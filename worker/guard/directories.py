@@ -4,24 +4,21 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from worker import recipes
 from worker.contract.workload import Stream
 from worker.guard import paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
+from worker.open_target import Place
+from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Place:
+def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> Place:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
     return Place(
@@ -33,7 +30,7 @@ def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Pla
 
 
 @contextmanager
-def hold_directory(entry: "PolicyEntry", stream: Stream) -> Iterator[Place]:
+def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[Place]:
     """A private directory in the target, ours alone; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
@@ -43,7 +40,7 @@ def hold_directory(entry: "PolicyEntry", stream: Stream) -> Iterator[Place]:
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
-def survey_directory(entry: "PolicyEntry") -> Survey:
+def survey_directory(entry: PolicyEntry) -> Survey:
     try:
         with paths.opened_directory(entry.path) as fd:
             paths.refuse_open_to_others(entry.path, os.fstat(fd))
@@ -99,7 +96,7 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
-def _refuse_without_space(entry: "PolicyEntry", stream: Stream, fd: int, shown: str) -> None:
+def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
     size = stream.workload.size_bytes
     if size is None:
         raise GuardRefused("guard_no_space", f"The workload gives no file size; for files in {entry.path} it must.")
@@ -137,7 +134,7 @@ def _free(fd: int) -> tuple[int, int]:
 
 
 @contextmanager
-def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
     """An existing file, by its name in its directory, which nobody else can change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
@@ -150,7 +147,7 @@ def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ..
         yield _place(entry, name, lies_in=fd, cwd_fd=directory)
 
 
-def survey_file(entry: "PolicyEntry") -> Survey:
+def survey_file(entry: PolicyEntry) -> Survey:
     parent, name = os.path.split(entry.path)
     try:
         with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
@@ -161,7 +158,7 @@ def survey_file(entry: "PolicyEntry") -> Survey:
 
 
 @contextmanager
-def _open_file(directory: int, name: str, entry: "PolicyEntry") -> Iterator[int]:
+def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
     except OSError as error:
@@ -175,7 +172,7 @@ def _open_file(directory: int, name: str, entry: "PolicyEntry") -> Iterator[int]
         os.close(fd)
 
 
-def _refuse_write(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> None:
+def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
     if not entry.destroy:
         raise GuardRefused(
             "guard_not_destroyable",

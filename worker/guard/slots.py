@@ -6,7 +6,6 @@ through to the host), is refused.
 """
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -17,10 +16,8 @@ from worker.guard.blocks import Claim
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs
 from worker.inventory.controllers import drivers_with_a_tool, placed
+from worker.policy import PolicyEntry
 from worker.recipes.layouts.virtual_drives import Bay
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
 
 SYS = sysfs.SYS
 BY_KERNEL = "sysfs"  # the tool of a controller that none tells of
@@ -75,7 +72,7 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
     return Slot(controllers.speaks(tool), controller, drive)
 
 
-def find(entry: "PolicyEntry", known: Iterable[Controller]) -> Slot:
+def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
     """The very drive that the policy means. Raises GuardRefused."""
     found = at(entry.path, known)
     if found.drive.serial != entry.serial:
@@ -93,7 +90,7 @@ def find(entry: "PolicyEntry", known: Iterable[Controller]) -> Slot:
     return found
 
 
-def claim(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
+def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
     """A drive that a virtual drive may be made of. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
@@ -103,7 +100,7 @@ def claim(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tupl
     return Claim("", str(found.bay), found.drive.size_bytes or 0)
 
 
-def recheck(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
+def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
     """Still the very one, destroyable and armed. Raises GuardRefused."""
     found = find(entry, known)
     if not entry.destroy:
@@ -116,12 +113,12 @@ def recheck(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tu
     return found
 
 
-def survey(entry: "PolicyEntry", known: Collection[Controller], *, ours: bool) -> Survey:
+def survey(entry: PolicyEntry, known: Collection[Controller], *, own_layout: bool) -> Survey:
     try:
         found = find(entry, known)
     except GuardRefused as refused:
         return Survey(problem=refused.message)
-    in_use = "" if ours else found.in_use
+    in_use = "" if own_layout else found.in_use
     return Survey(
         size_bytes=found.drive.size_bytes or 0,
         opens=str(found.bay),

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from worker.tools import ToolError
+from worker.process.tools import ToolError
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from worker.inventory import host, pci, sysfs
 from worker.inventory.devices import schedulers
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import PROC, mount_of
-from worker.place import Place
+from worker.open_target import Place
 
 # Queue attributes that change how I/O is done; counters and limits that follow from the hardware are left out.
 QUEUE_FACTS = (

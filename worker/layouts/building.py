@@ -32,11 +32,6 @@ class Built(msgspec.Struct, frozen=True):
     mount_point: str  # "" for a raw layout
     members: tuple[str, ...]  # kernel names of the drives; behind a controller, of its virtual drives
 
-    @property
-    def name(self) -> str:
-        """Kernel name of `device`."""
-        return self.device.rpartition("/")[2]
-
 
 def build(
     layout: Layout,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from worker.contract.layouts import FileSystem
 from worker.controllers import ADAPTERS
-from worker.tools import ToolError, ask, find
+from worker.process.tools import ToolError, ask, find
 
 _PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 # Part -> (what is in the kernel where it is loaded: a file and a word in it, or only the file; module; program).

@@ -13,11 +13,11 @@ from worker.journal import LayoutRecord
 from worker.layouts import mount_options, virtual_drives
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
+from worker.process.tools import ToolError, ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
 from worker.recipes.layouts.commands import EXT4_BLOCK_BYTES, share_bytes
 from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
-from worker.tools import ToolError, ask
 
 
 class Observed(msgspec.Struct, frozen=True):

@@ -17,12 +17,12 @@ import msgspec
 from worker.contract.layouts import Layout
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ours, steps, virtual_drives
+from worker.layouts import ownership, steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
+from worker.process.tools import ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Part, Removal
 from worker.settings.subjects import find
-from worker.tools import ask
 
 log = logging.getLogger(__name__)
 
@@ -119,8 +119,8 @@ class _Demolition:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        content = ours.look(step.of)
-        if not ours.is_ours(content, self._names, step.of):
+        content = ownership.look(step.of)
+        if not ownership.is_ours(content, self._names, step.of):
             raise LayoutFailed(
                 "layout_foreign",
                 f"{step.of} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
@@ -162,7 +162,7 @@ class _Demolition:
             return
         for drive in self._drives:
             name = drive.path.rpartition("/")[2]
-            content = ours.look(drive.path)
+            content = ownership.look(drive.path)
             if not content.blank:
                 raise LayoutFailed("layout_refused", f"{drive.path} still holds {content} after it was wiped.")
             if partitions := sysfs.partitions(name):

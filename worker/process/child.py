@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from worker.process import warden
+from worker.process import supervisor
 
 PIPE_BYTES = 1024 * 1024  # so that fio's statistics thread is never held up by a slow reader
 READ_BYTES = 256 * 1024
@@ -107,7 +107,7 @@ def start(
     return Child(process, ours, reader, stderr)
 
 
-INTERPRETER = (sys.executable, "-I", "-S", "-E", str(Path(warden.__file__)))
+INTERPRETER = (sys.executable, "-I", "-S", "-E", str(Path(supervisor.__file__)))
 
 
 def _memory_file(text: str) -> IO[bytes]:

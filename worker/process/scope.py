@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from worker.process import cgroups, warden
+from worker.process import cgroups, supervisor
 from worker.process.child import Child, start
 
 log = logging.getLogger(__name__)
@@ -138,11 +138,11 @@ def _kill_marked(marker: str) -> bool:
     """Kill every process that carries the mark, its children's children too; whether none was left in time."""
     give_up_at = time.monotonic() + KILL_LIMIT_S
     while True:
-        left = [pid for pid in warden.marked(marker) if not warden.ended(pid)]
+        left = [pid for pid in supervisor.marked(marker) if not supervisor.ended(pid)]
         if not left:
             return True
         for pid in left:
-            warden.kill(pid)
+            supervisor.kill(pid)
         if time.monotonic() > give_up_at:
             return False
         time.sleep(0.005)

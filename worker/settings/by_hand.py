@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.policy import Policy
 from worker.settings import BY_KEY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
-from worker.settings.bench import Bench
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import BY_HAND, obstacle, restored
 from worker.settings.session import apply, known, record, refuse_undone
 from worker.settings.subjects import subject_of
+from worker.settings.writer import Bench
 
 
 def read(name: str, place: Place) -> SettingRecord:

@@ -6,8 +6,8 @@ Stopping it does not disable it, so a restart of the host brings it back by itse
 import time
 from pathlib import Path
 
+from worker.process.tools import Said, ToolError, ask
 from worker.settings.base import Scope, Setting, SettingError, refused
-from worker.tools import Said, ToolError, ask
 
 _UNIT = "irqbalance.service"
 _SWITCH_LIMIT_S = 3.0

@@ -1,6 +1,6 @@
 """Whether the host's policy lets a setting be changed: by target for devices and controllers, by host for the rest."""
 
-from worker.place import Place
+from worker.open_target import Place
 from worker.policy import Policy
 from worker.settings.base import Scope, Setting, SettingError
 
@@ -20,7 +20,7 @@ def refuse_unallowed(setting: Setting, place: Place, policy: Policy) -> None:
 
 def _refuse_unlisted(setting: Setting, target: str, policy: Policy) -> None:
     entry = policy.entry(target)
-    if entry is None or not entry.allows_setting(setting.name):
+    if entry is None or setting.name not in entry.settings:
         by_name = " by its name, “*” does not cover it" if setting.by_name_only else ""
         raise SettingError(
             "setting_not_allowed",

@@ -12,8 +12,8 @@ from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
-from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.subjects import find, in_order
+from worker.settings.writer import Bench, is_ours, rank
 
 AGAIN = "it is tried again when the worker starts and when a run ends"
 ABSENT = f"the device is absent, or another one has its name; {AGAIN}"

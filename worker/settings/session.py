@@ -17,14 +17,14 @@ import msgspec
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.journal import Baseline, Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
-from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
+from worker.settings.writer import Bench, is_ours, rank
 
 __all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "settle"]
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from worker.inventory import sysfs
-from worker.place import Place
+from worker.open_target import Place
 from worker.settings.base import Scope, Setting, refused
 
 HOST = ""  # the subject of what is kernel-wide

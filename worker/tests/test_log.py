@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from worker import log
-from worker.client import Client
 from worker.contract.reports import LogLevel
+from worker.link.client import Client
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
 from worker.log import Shipping, about, hide
-from worker.reporter import Reporter
-from worker.spool import Spool
 from worker.tests.peer import TOKEN, Peer
 
 logger = logging.getLogger("worker.test_of_the_log")

@@ -441,8 +441,13 @@ HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2
 WORKER_LOG = WorkerLog(
     session="5f0c3b7a91d2e604",
     lines=(
-        LogLine(number=41, at=AT, level=LogLevel.INFO, text="worker.executor: Begun.", attempt=ATTEMPT),
-        LogLine(number=42, at=AT + 2, level=LogLevel.WARNING, text="worker.hello: No hello to the server: timed out"),
+        LogLine(number=41, at=AT, level=LogLevel.INFO, text="worker.orders.executor: Begun.", attempt=ATTEMPT),
+        LogLine(
+            number=42,
+            at=AT + 2,
+            level=LogLevel.WARNING,
+            text="worker.link.registration: No hello to the server: timed out",
+        ),
     ),
 )
 TOKEN_REQUEST = TokenRequest()

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from worker import controllers, tools
+from worker import controllers
 from worker.controllers import ADAPTERS, Adapter, Policy, ToolError
 from worker.controllers.base import Adapter as Base
 from worker.controllers.tests.tools import DOCUMENTED, install
+from worker.process import tools
 
 TOOLS = {adapter.name: adapter for adapter in ADAPTERS}
 

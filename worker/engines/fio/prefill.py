@@ -8,7 +8,7 @@ from worker.engines.errors import StreamFailed
 from worker.engines.fio.output import Dump
 from worker.engines.fio.stream import final_dump, recipe_at
 from worker.engines.fio.watch import Limits, watch
-from worker.place import Place
+from worker.open_target import Place
 from worker.process import Scope
 from worker.recipes import Recipe, render_prefill
 

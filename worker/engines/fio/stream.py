@@ -12,6 +12,7 @@ from typing import Protocol
 
 from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
 from worker.contract.workload import IoEngine, Stream
+from worker.engines.capacity import check_room
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
@@ -19,8 +20,7 @@ from worker.engines.fio.output import Dump
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import Ended, Limits, watch
 from worker.engines.probe import check_features
-from worker.engines.room import check_room
-from worker.place import Place
+from worker.open_target import Place
 from worker.process import Scope
 from worker.recipes import Recipe, RecipeError, opening, render
 

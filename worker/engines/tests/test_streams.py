@@ -19,7 +19,7 @@ from worker.engines import StreamFailed, missing_features, prefill, run_stream
 from worker.engines.fio import device
 from worker.engines.fio.version import version_of
 from worker.engines.probe import capabilities, device_under, polls
-from worker.place import Place
+from worker.open_target import Place
 from worker.process import open_scope
 from worker.recipes import render
 

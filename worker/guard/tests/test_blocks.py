@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import guard, policy
+from worker import guard
 from worker.contract.workload import Stream
 from worker.guard.tests import rig
+from worker.link.targets import report_targets
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
@@ -180,7 +181,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
         stream = rig.stream(allowed)
         with guard.admit(stream, allowed, ()) as place:
             assert place.path == device
-        assert [target.opens for target in policy.report(allowed)] == [device]
+        assert [target.opens for target in report_targets(allowed)] == [device]
         link.unlink()
         link.symlink_to(file)
         assert refusal(stream, allowed).code == "guard_path"

@@ -98,7 +98,7 @@ def test_it_says_why_a_raid_controller_tells_nothing(
     sys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("worker.tools._PLACES", ())
+    monkeypatch.setattr("worker.process.tools._PLACES", ())
     found = take(sys, controllers.ask_tools(sys))[RAID]
     assert (found.tool, found.virtual_drives, found.physical_drives) == ("sysfs", (), ())
     assert found.problem == (

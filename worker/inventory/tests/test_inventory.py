@@ -11,7 +11,7 @@ from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Wor
 from worker.guard.tests import rig
 from worker.inventory.geometry import geometry
 from worker.inventory.signature import read_signature
-from worker.place import Place
+from worker.open_target import Place
 from worker.settings.cpus import parse_list
 
 

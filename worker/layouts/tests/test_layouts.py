@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from worker import layouts, policy
+from worker import layouts
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal, LayoutRecord
-from worker.layouts import LayoutFailed, ours, steps
+from worker.layouts import LayoutFailed, ownership, steps
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
+from worker.link.targets import report_targets
 from worker.recipes.layouts import Step, needed, parse
 
 pytestmark = rig.needs_root
@@ -135,7 +136,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     with pytest.raises(LayoutFailed, match="holds ext4 precious") as failure:
         rack.take_down(built)
     assert failure.value.code == "layout_foreign"
-    assert ours.look(rack.devices[0]).label == "precious"
+    assert ownership.look(rack.devices[0]).label == "precious"
     assert rack.journal.layouts() == (built.record,)
 
 
@@ -157,7 +158,7 @@ def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: P
         assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
     finally:
         rig.run("umount", str(point))
-    assert (ours.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
+    assert (ownership.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
     rack.take_down(rack.build(line))
     rack.assert_blank()
 
@@ -230,7 +231,7 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
 
 
 def test_its_policy_is_read_as_any_other(rack: Rack) -> None:
-    assert [target.present for target in policy.report(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
+    assert [target.present for target in report_targets(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
 
 
 def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,20 +13,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import layouts, policy
+from worker import layouts
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
 from worker.contract.orders import Arming, LayoutWish, TrialOrder
 from worker.contract.workload import IoEngine, Pattern, Stream, TargetRef, Workload
 from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
-from worker.files import CompleteFiles
+from worker.engines.complete_files import CompleteFiles
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts import Built, LayoutFailed, virtual_drives
+from worker.link.targets import report_targets
+from worker.orders.trial import Bench as TrialBench
+from worker.orders.trial import Trial
 from worker.recipes.layouts import parse
-from worker.trial import Bench as TrialBench
-from worker.trial import Trial
 
 pytestmark = rig.needs_root
 DRIVES, DISKS = 8, 2
@@ -112,7 +113,7 @@ def test_it_builds_from_nothing_but_the_very_drives_unconfigured_and_good(bench:
         with pytest.raises(GuardRefused) as refused:
             bench.build("vd raid0 x2 strip 64k")
         assert refused.value.code == code, refused.value
-    assert [t.present for t in policy.report(bench.policy)][:3] == [True, False, True]
+    assert [t.present for t in report_targets(bench.policy)][:3] == [True, False, True]
     assert (bench.shelf.read()["vds"], bench.journal.layouts()) == ({}, ())
 
 
@@ -189,7 +190,7 @@ def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
 
 def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Bench) -> None:
     line = "vd raid0 x2 strip 64k"
-    found = {each.id: each for each in policy.report(bench.policy)}
+    found = {each.id: each for each in report_targets(bench.policy)}
 
     def ref(name: str) -> TargetRef:
         each = found[name]

@@ -9,7 +9,7 @@ from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.settings import by_hand, session
 from worker.settings.base import SettingFailed
 from worker.settings.restore import BY_HAND, restore_run

@@ -17,7 +17,7 @@ from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.inventory.tests.test_controllers import function, link, put
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.policy import Policy
 from worker.settings import session
 from worker.settings.base import SettingFailed

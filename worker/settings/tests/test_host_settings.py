@@ -13,8 +13,8 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
-from worker.settings import BY_KEY, REGISTRY, Scope, session
+from worker.open_target import Place
+from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, Scope, session
 from worker.settings.base import SettingFailed
 
 HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is Scope.HOST}
@@ -31,7 +31,7 @@ class Machine:
         path = directory / "policy.toml"
         path.write_text(f"[host]\nsettings = {allowed}\n".replace("'", '"'))
         path.chmod(0o600)
-        self.policy = policy.load(path)
+        self.policy = policy.load(path, SETTING_NAMES)
         self.directory = directory
         self.journal = Journal(directory / "journal.db")
 

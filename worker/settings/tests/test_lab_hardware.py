@@ -15,7 +15,7 @@ from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.settings import REGISTRY, Scope, session
 from worker.settings.base import SettingFailed
 from worker.settings.subjects import subject_of

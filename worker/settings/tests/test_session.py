@@ -11,7 +11,7 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import Place
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
 from worker.settings.base import Scope, SettingError, SettingFailed
@@ -251,8 +251,8 @@ from pathlib import Path
 from worker import policy
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.place import Place
-from worker.settings import session
+from worker.open_target import Place
+from worker.settings import SETTING_NAMES, session
 from worker.settings.kernel_file import KernelFile
 
 left = int(sys.argv[4])
@@ -271,7 +271,8 @@ KernelFile._write = dying
 directory, device = Path(sys.argv[1]), sys.argv[2]
 wishes = [SettingWish(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
 place = Place(path="/dev/" + device, device=device, target="disk")
-session.settle(wishes, "run", {0: place}, policy.load(directory / "policy.toml"), Journal(directory / "journal.db"))
+allowed = policy.load(directory / "policy.toml", SETTING_NAMES)
+session.settle(wishes, "run", {0: place}, allowed, Journal(directory / "journal.db"))
 """
 
 

@@ -12,7 +12,7 @@ import msgspec
 
 from worker import inventory
 from worker.contract.inventory import Inventory
-from worker.layouts import ours
+from worker.layouts import ownership
 from worker.settings import REGISTRY, Scope
 from worker.settings.base import SettingError
 from worker.settings.subjects import HOST, subject_of
@@ -24,7 +24,7 @@ def take() -> dict[str, str]:
     facts: dict[str, str] = {}
     _flatten("inventory", _lasting(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
-        content = ours.look(f"/dev/{device}")
+        content = ownership.look(f"/dev/{device}")
         facts[f"content.{serial}"] = "blank" if content.blank else str(content)
         for name, setting in REGISTRY.items():
             if setting.scope is not Scope.HOST:

@@ -16,13 +16,13 @@ from worker.contract.items import Finished, Item, KernelLog, Outcome, Sample, St
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.control import Control
-from worker.files import CompleteFiles
+from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
+from worker.orders.trial import Bench, Trial
 from worker.settings import REGISTRY
 from worker.settings.subjects import subject_of
 from worker.tests.lab.drives import allow, by_serial
-from worker.trial import Bench, Trial
 
 SERIAL = "LABSAM0003"
 pytestmark = [*rig.needs_root, pytest.mark.skipif(SERIAL not in by_serial(), reason="needs a lab machine")]
@@ -123,7 +123,7 @@ KILLED = """
     from pathlib import Path
     from worker.contract.orders import SettingWish
     from worker.journal import Journal
-    from worker.place import Place
+    from worker.open_target import Place
     from worker.policy import load
     from worker.settings import REGISTRY, session
 

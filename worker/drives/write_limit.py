@@ -1,0 +1,143 @@
+"""What one run may write to a target's drives: `max_write_bytes` of the policy, whatever an order says.
+
+The kernel's counter of each drive is held against it before a trial writes, and every second while it does: a second's
+writes may come on top. Everything that the host writes to the drive since the run's
+first trial counts, whoever writes it. A counter that stands still is not taken for a drive that nobody writes to: a
+trial with a limit may not switch the counting off, and is stopped where it ends.
+"""
+
+import re
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from worker.contract.orders import LayoutWish, SettingWish
+from worker.contract.workload import Stream
+from worker.control import Control
+from worker.drives.wear import Wear
+from worker.guard import GuardRefused
+from worker.open_target import Place
+from worker.policy import Policy, PolicyEntry
+from worker.settings.queue_numbers import IOSTATS
+
+CODE = "guard_write_limit"
+EVERY_S = 1.0
+
+
+class WriteLimit:
+    """Of one trial. Without a limit in the policy it looks at nothing."""
+
+    def __init__(self, wear: Wear) -> None:
+        self._wear = wear
+        self._limits: dict[str, PolicyEntry] = {}  # by kernel name of a drive
+        self._coming: dict[str, int] = {}  # bytes that are sure to be written, by kernel name of a drive
+
+    def begin(
+        self,
+        allowed: Policy,
+        streams: Sequence[Stream],
+        places: Mapping[int, Place],
+        wish: LayoutWish | None,
+        settings: Iterable[SettingWish] = (),
+    ) -> None:
+        """Before settings are made. Raises GuardRefused where one of them would stop the counting."""
+        for stream in streams:
+            place = places[stream.number]
+            if wish is None:
+                self._add(allowed.entry(stream.target.id), place.devices)
+            for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
+                self._add(allowed.entry(drive.id), (member,))
+        for setting in settings:
+            self._refuse_uncounted(setting, places.get(setting.stream))
+        if self._limits and wish is None:
+            for stream in streams:
+                self._will_write(stream, places[stream.number])
+
+    def _will_write(self, stream: Stream, place: Place) -> None:
+        """All streams at a drive count together, those of other entries of the policy too."""
+        for name in self._wear.drives_under(place.devices):
+            self._coming[name] = self._coming.get(name, 0) + _sure(stream)
+
+    def _refuse_uncounted(self, setting: SettingWish, place: Place | None) -> None:
+        if place is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
+            return
+        for name in self._wear.drives_under((*place.devices, *place.members)):
+            if entry := self._limits.get(name):
+                raise GuardRefused(
+                    CODE, f"{IOSTATS.name}={setting.value} makes the kernel stop counting what is written to {name}, "
+                    f"and the policy limits that for {entry.id} (max_write_bytes). Leave {IOSTATS.name} at 1.",
+                )  # fmt: skip
+
+    def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
+        """Of several entries at one drive the least limit counts. Raises GuardRefused."""
+        if entry is None or entry.max_write_bytes is None:
+            return
+        drives = self._wear.drives_under(devices)
+        if not drives:
+            raise GuardRefused(
+                CODE, f"{entry.id} may be written to within limits, and on which drive it lies is not known."
+            )
+        for name in drives:
+            known = self._limits.get(name)
+            if known is None or _limit(entry) < _limit(known):
+                self._limits[name] = entry
+
+    @contextmanager
+    def watching(self, control: Control) -> Iterator[None]:
+        """Stops the trial once it has written too much; looks every `EVERY_S`, in a thread of its own."""
+        over = threading.Event()
+        thread = threading.Thread(target=self._watch, args=(control, over), name="write limit", daemon=True)
+        if self._limits:
+            thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._limits:
+                thread.join()
+
+    def _watch(self, control: Control, over: threading.Event) -> None:
+        while not over.wait(EVERY_S):
+            try:
+                self._refuse({})
+            except GuardRefused as error:
+                control.fail(error.code, error.message)
+            except (OSError, ValueError) as error:
+                control.fail(CODE, f"The write counter of {', '.join(self._limits)} cannot be read: {error}")
+
+    def check(self) -> None:
+        """Before the first write. Raises GuardRefused where the trial is known to write more than is left."""
+        self._refuse(self._coming)
+
+    def _refuse(self, coming: Mapping[str, int]) -> None:
+        """`coming`: bytes by drive."""
+        written = self._wear.written_bytes(self._limits)
+        for name, entry in self._limits.items():
+            if name not in written:
+                raise GuardRefused(
+                    CODE, f"The policy limits what is written to {entry.id} (max_write_bytes), and the kernel does not "
+                    f"count what is written to {name}: {self._wear.why_uncounted(name)}.",
+                )  # fmt: skip
+            if written[name] + coming.get(name, 0) > _limit(entry):
+                raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))
+
+
+def _sure(stream: Stream) -> int:
+    """Bytes that the stream is known to write."""
+    work = stream.workload
+    if not work.pattern.writes or work.amount_bytes is None:
+        return 0
+    return round(work.amount_bytes * (1 - (work.read_percent or 0) / 100))
+
+
+def _limit(entry: PolicyEntry) -> int:
+    assert entry.max_write_bytes is not None
+    return entry.max_write_bytes
+
+
+def _words(entry: PolicyEntry, name: str, written: int, coming: int) -> str:
+    more = f" and the trial writes {coming} more" if coming else ""
+    return (
+        f"The run has written {written} bytes to {name}{more}; the policy allows {entry.max_write_bytes} a run to "
+        f"{entry.id} (max_write_bytes)."
+    )
