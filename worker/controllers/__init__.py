@@ -14,7 +14,7 @@ from worker.controllers.base import Adapter, Policy
 from worker.controllers.megacli import MEGACLI
 from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
-from worker.process.tools import ToolError
+from worker.process import ToolError
 
 __all__ = ["ADAPTERS", "Adapter", "Policy", "Told", "ToolError", "look", "speaks"]
 

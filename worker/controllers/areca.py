@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, Policy, find_drive
-from worker.process.tools import ToolError
+from worker.process import ToolError
 
 Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)

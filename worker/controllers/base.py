@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
-from worker.process.tools import Said, ToolError, ask, find
+from worker.process import Said, ToolError, ask, find
 from worker.recipes.layouts import virtual_drives
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.

@@ -13,7 +13,7 @@ from worker.contract.controllers import Battery, Controller, PhysicalDrive, Virt
 from worker.controllers import words
 from worker.controllers.base import Adapter, Policy, find_drive
 from worker.controllers.storcli import STORCLI
-from worker.process.tools import Said
+from worker.process import Said
 
 Lines = list[str]
 Fields = dict[str, str]

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from worker.process.tools import ToolError
+from worker.process import ToolError
 
 T = TypeVar("T")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from worker.contract.inventory import Geometry
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, attribute
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 
 LONGEST = 200
 

@@ -17,7 +17,7 @@ from worker.contract.inventory import DriveHealth
 from worker.inventory import sysfs, written
 from worker.inventory.answers import IntelLog, NvmeLog, OcpLog, Smartctl, decoded
 from worker.inventory.sysfs import SYS
-from worker.process.tools import Said, ToolError, ask, find
+from worker.process import Said, ToolError, ask, find
 
 LIMIT_S = 5.0  # for one drive
 TOTAL_LIMIT_S = 12.0

@@ -108,11 +108,11 @@ def _run(
         go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, step.line)
         try:
-            steps.run(step, state=state, key=record.key)
+            steps.run(step, state=state)
         except LayoutFailed as error:
             _refuse_taken(step, error, made)
             raise
-        steps.settle(state=state, key=record.key)
+        steps.settle(state=state)
         if step.makes:
             steps.await_node(step.makes)
     return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))

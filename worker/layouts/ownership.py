@@ -5,7 +5,7 @@ import os
 import msgspec
 
 from worker.layouts.steps import LayoutFailed
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 from worker.recipes.layouts import Names
 
 NOTHING_FOUND = 2  # blkid's exit status

@@ -13,7 +13,7 @@ from worker.journal import LayoutRecord
 from worker.layouts import mount_options, virtual_drives
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
 from worker.recipes.layouts.commands import EXT4_BLOCK_BYTES, share_bytes

@@ -19,7 +19,7 @@ from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
 from worker.layouts import ownership, steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
-from worker.process.tools import ask
+from worker.process import ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Part, Removal
 from worker.settings.subjects import find
@@ -152,8 +152,8 @@ class _Demolition:
 
     def _do(self, step: Removal) -> None:
         log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
-        steps.run(step, state=self._state, key=self._names.key)
-        steps.settle(state=self._state, key=self._names.key)
+        steps.run(step, state=self._state)
+        steps.settle(state=self._state)
 
     def _verify(self) -> None:
         """Blank, and held by nobody: what a drive must be before it is forgotten."""

@@ -1,14 +1,14 @@
-"""Starts fio, and sees to it that nothing of fio outlives the worker. Run as a program of its own.
+"""Start a program and make sure that nothing of it outlives the worker. Run as a program of its own.
 
-    python -I -S -E warden.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- -- PROGRAM [ARGUMENT…]
+    python -I -S -E supervisor.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- -- PROGRAM [ARGUMENT…]
 
-fio's job processes leave its process group and session, so only a cgroup (or a mark in the
-environment, which all of them inherit) holds them together. The control socket's other end
-is held by nobody but the worker: when the worker dies, however it dies, the socket ends, and
-everything is killed. When the program ends, what it left is killed and its exit status is
-written to the socket, as a number and a newline.
+fio's job processes leave its process group and session, so they are found by their cgroup, or by a
+mark in the environment that all of them inherit. Only the worker holds the other end of the control
+socket. A byte from it means SIGTERM to the program and its descendants; its end, also when the
+worker dies, means SIGKILL to all of them. When the program ends, whatever it left is killed and its
+exit status is written to the socket, as a number and a newline.
 
-Standard library only, and little of it: this starts before every trial.
+Standard library only, and little of it, because this starts before every program.
 """
 
 import ctypes
@@ -23,6 +23,7 @@ PR_SET_CHILD_SUBREAPER = 36
 KILL_LIMIT_S = 5.0
 CANNOT_START = 127
 MARK = "SWEETSPOT_SCOPE"
+TERMINATE = b"T"
 
 
 def main(arguments: list[str]) -> int:
@@ -31,13 +32,13 @@ def main(arguments: list[str]) -> int:
     libc = ctypes.CDLL(None)
     libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     woken, _writer = waking_pipe()
-    warden = os.getpid()
+    supervisor = os.getpid()
     child = os.fork()
     if child == 0:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # fio then ends its jobs itself, should both of us die
-        become(program, cwd, marker, procs, warden)
-    os.close(1)  # else the worker would wait for the end of fio's output for ever
-    status = wait_for_end(child, int(control), woken)
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # if worker and supervisor die, fio ends its jobs itself
+        become(program, cwd, marker, procs, supervisor)
+    os.close(1)  # otherwise the worker would never see the end of the program's output
+    status = wait_for_end(child, int(control), woken, marker, procs)
     kill_all(child if status is None else 0, marker, procs, kill_file)
     if status is not None:
         os.write(int(control), f"{status}\n".encode())
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
 
 
 def waking_pipe() -> tuple[int, int]:
-    """A pipe that becomes readable when a child ends. Other signals are not for us: our end is the socket's."""
+    """A pipe that becomes readable when a child ends. Other signals are ignored: the socket tells when to end."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -54,26 +55,25 @@ def waking_pipe() -> tuple[int, int]:
     return reader, writer
 
 
-def become(program: list[str], cwd: str, marker: str, procs: str, warden: int) -> None:
-    """Turn into the program, inside the cgroup. Never returns."""
+def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: int) -> None:
+    """Enter the cgroup and the directory and exec the program. Never returns."""
     try:
         if procs != "-":
             write(procs, "0")
-        if cwd != "-":
-            os.fchdir(int(cwd))
+        os.chdir(int(cwd) if cwd != "-" else "/")
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        if os.getppid() != warden:
+        if os.getppid() != supervisor:
             os._exit(CANNOT_START)
         path = os.environ.get("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
-        os.execvpe(program[0], program, {"PATH": path, "LC_ALL": "C", MARK: marker})  # noqa: S606 (that is our job)
+        os.execvpe(program[0], program, {"PATH": path, "LC_ALL": "C", MARK: marker})  # noqa: S606 (its purpose)
     except OSError as error:
         os.write(2, f"{program[0]} could not be started: {error}\n".encode())
     os._exit(CANNOT_START)
 
 
-def wait_for_end(child: int, control: int, woken: int) -> int | None:
-    """The program's exit status, 128 + N after signal N; None when the worker is gone or wants it killed."""
+def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) -> int | None:
+    """The program's exit status, 128 + N after signal N; None if the worker is gone or wants it killed."""
     while True:
         readable, _, _ = select.select([control, woken], [], [])
         if woken in readable:
@@ -82,11 +82,14 @@ def wait_for_end(child: int, control: int, woken: int) -> int | None:
         if status is not None:
             return status
         if control in readable:
-            return None
+            if os.read(control, 16) != TERMINATE:
+                return None
+            for pid in {child, *left_of(marker, procs)}:
+                send(pid, signal.SIGTERM)
 
 
 def reap(child: int) -> int | None:
-    """Take in everything that has ended; the child's status if it was among it."""
+    """Reap everything that has ended; the child's status if it has ended too."""
     found = None
     while True:
         try:
@@ -108,7 +111,7 @@ def kill_all(child: int, marker: str, procs: str, kill_file: str) -> None:
             kill(child)
         if kill_file != "-":
             write(kill_file, "1")
-        left = members(procs) if procs != "-" else marked(marker)
+        left = left_of(marker, procs)
         for pid in left:
             kill(pid)
         if reap(child) is not None:
@@ -118,8 +121,12 @@ def kill_all(child: int, marker: str, procs: str, kill_file: str) -> None:
         time.sleep(0.002)
 
 
+def left_of(marker: str, procs: str) -> list[int]:
+    return members(procs) if procs != "-" else marked(marker)
+
+
 def members(procs: str) -> list[int]:
-    """Processes in the cgroup; those that have ended and are not yet taken in by their parent do not count."""
+    """Processes in the cgroup, without those that have ended and are not yet reaped."""
     try:
         pids = [int(line) for line in read(procs).split()]
     except OSError:
@@ -128,7 +135,7 @@ def members(procs: str) -> list[int]:
 
 
 def marked(marker: str) -> list[int]:
-    """Processes whose environment carries the mark. Readable: our own user's; for root all."""
+    """Processes whose environment carries the mark: of the worker's own user, or as root of all users."""
     wanted = f"{MARK}={marker}".encode()
     return [pid for pid, mark in marks() if mark == wanted or mark.startswith(wanted + b"/")]
 
@@ -159,8 +166,12 @@ def ended(pid: int) -> bool:
 
 
 def kill(pid: int) -> None:
+    send(pid, signal.SIGKILL)
+
+
+def send(pid: int, number: int) -> None:
     try:
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
     except OSError:
         return
 
@@ -179,4 +190,4 @@ def write(path: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # at once: nothing of the interpreter is to be put in order
+    os._exit(main(sys.argv[1:]))  # at once, without the interpreter's own clean-up

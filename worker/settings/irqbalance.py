@@ -6,7 +6,7 @@ Stopping it does not disable it, so a restart of the host brings it back by itse
 import time
 from pathlib import Path
 
-from worker.process.tools import Said, ToolError, ask
+from worker.process import Said, ToolError, ask
 from worker.settings.base import Scope, Setting, SettingError, refused
 
 _UNIT = "irqbalance.service"

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from worker.contract.items import Sensor, SensorKind
 from worker.inventory.sysfs import SYS
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 from worker.telemetry.temperatures import drive_inputs
 
 log = logging.getLogger(__name__)

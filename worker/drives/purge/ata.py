@@ -13,7 +13,7 @@ from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 
 PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, and is told where it is left behind
 LIMIT_S = 24 * 3600.0

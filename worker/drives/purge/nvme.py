@@ -15,7 +15,7 @@ from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 
 LIMIT_S = 4 * 3600.0
 POLL_S = 1.0

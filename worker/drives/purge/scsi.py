@@ -6,7 +6,7 @@ from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.drives.purge.base import HeldDrive, Say, Sent, Stopped
 from worker.drives.purge.running import to_the_end
 from worker.inventory import sysfs
-from worker.process.tools import ToolError, ask
+from worker.process import ToolError, ask
 
 LIMIT_S = 72 * 3600.0
 _PROGRESS = re.compile(r"(\d+(?:\.\d+)?)% done")

@@ -7,7 +7,7 @@ from worker.contract.workload import Stream
 from worker.engines.errors import StreamFailed
 from worker.engines.fio.output import Dump
 from worker.engines.fio.stream import final_dump, recipe_at
-from worker.engines.fio.watch import Limits, watch
+from worker.engines.fio.watch import StreamLimits, watch
 from worker.open_target import Place
 from worker.process import Scope
 from worker.recipes import Recipe, render_prefill
@@ -34,7 +34,7 @@ def prefill(
         on_progress(min(100.0, 100 * dump.jobs[0].write.io_bytes / total_bytes))
 
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
-    ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), say)
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), say)
     written = final_dump(ended, stream, place).jobs[0].write.io_bytes
     if written != total_bytes:
         raise StreamFailed("fio_error", f"fio wrote {written} of {total_bytes} bytes of the files: {ended.words}")

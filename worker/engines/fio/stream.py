@@ -18,7 +18,7 @@ from worker.engines.fio.device import Counters, is_gone, read_counters, sample_o
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.version import completion_latency_problem
-from worker.engines.fio.watch import Ended, Limits, watch
+from worker.engines.fio.watch import Ended, StreamLimits, watch
 from worker.engines.probe import check_features
 from worker.open_target import Place
 from worker.process import Scope
@@ -62,7 +62,7 @@ def run_stream(
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
     on_started(_stream_started(started_at, stream, recipe, beside))
     sampler = Sampler(stream, place.devices, on_sample, beside)
-    ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
     final = final_dump(ended, stream, place)
     _refuse_wrong_latency(final, ended, stream)

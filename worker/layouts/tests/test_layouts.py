@@ -80,7 +80,7 @@ def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path)
 def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
     script = "echo too small >&2; seq 9999 >&2; echo its options >&2; exit 3"
     with pytest.raises(LayoutFailed, match=r"(?s)with 3: too small.*its options$") as caught:
-        steps.run(Step("try", ("sh", "-c", script)), state=tmp_path, key="t1")
+        steps.run(Step("try", ("sh", "-c", script)), state=tmp_path)
     assert len(caught.value.message) < 1200
 
 
