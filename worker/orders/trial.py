@@ -38,7 +38,7 @@ from worker.orders.purge import purge_target
 from worker.orders.streams import amount, by_target, strictest
 from worker.settings import SETTING_NAMES, caches, session
 from worker.settings.observed import settings_facts
-from worker.telemetry import Beside, KernelWatch, every_source, kernel_names
+from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
 
 log = logging.getLogger(__name__)
 
@@ -262,7 +262,7 @@ class Trial:
     def _run_streams(self, places: Mapping[int, Place]) -> None:
         """Run all streams at once: the first in this thread, which also reads the sensors. One failure stops all."""
         first, *rest = self._streams
-        with Beside(every_source(places.values()), self._kernel) as beside:
+        with Telemetry(every_source(places.values()), self._kernel) as telemetry:
             others = [
                 threading.Thread(
                     target=contextvars.copy_context().run, args=(self._run_stream, stream, places[stream.number])
@@ -271,26 +271,26 @@ class Trial:
             ]
             for thread in others:
                 thread.start()
-            self._run_stream(first, places[first.number], beside)
+            self._run_stream(first, places[first.number], telemetry)
             for thread in others:
                 thread.join()
         if self._control.reason:
             raise _Stopped
 
-    def _run_stream(self, stream: Stream, place: Place, beside: Beside | None = None) -> None:
+    def _run_stream(self, stream: Stream, place: Place, telemetry: Telemetry | None = None) -> None:
         """Never raises: what goes wrong becomes the reason why the whole trial stops."""
         try:
-            self._emit(self._measure(stream, place, beside))
+            self._emit(self._measure(stream, place, telemetry))
         except EXPECTED as error:
             self._control.fail(error.code, self._stream_words(stream, in_words(error)))
         except Exception as error:
             log.exception("Stream %d met a fault of the worker.", stream.number)
             self._control.fail("internal_error", self._stream_words(stream, in_words(error)))
 
-    def _measure(self, stream: Stream, place: Place, beside: Beside | None) -> StreamResult:
+    def _measure(self, stream: Stream, place: Place, telemetry: Telemetry | None) -> StreamResult:
         def on_sample(sample: Sample) -> None:
             self._emit(sample)
-            if beside:
+            if telemetry:
                 self._tell_kernel_log()
 
         with self._scope(str(stream.number)) as scope:
@@ -303,7 +303,7 @@ class Trial:
                 total_limit_s=self._order.total_limit_s,
                 on_started=self._emit,
                 on_sample=on_sample,
-                beside=beside,
+                telemetry=telemetry,
             )
 
     def _tell_kernel_log(self) -> None:

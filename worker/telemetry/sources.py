@@ -34,7 +34,7 @@ def every_source(places: Iterable[Place], *, sys: Path = SYS, proc: Path = PROC,
     )
 
 
-class Beside:
+class Telemetry:
     """Readings of one attempt: `sensors` are named once, `take` gives their values in the same order.
 
     Not for several threads: the stream that comes first takes them.

@@ -169,7 +169,7 @@ SAMPLE = Sample(
         ),
     ),
     device=DEVICE,
-    beside=(23.5, 41, 3.5, 0, 61250, 38.9, None),
+    telemetry=(23.5, 41, 3.5, 0, 61250, 38.9, None),
 )
 STREAM_RESULT = StreamResult(
     stream=0,

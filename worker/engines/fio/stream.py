@@ -28,7 +28,7 @@ STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
 
 
-class Beside(Protocol):
+class Telemetry(Protocol):
     """What else is read for every sample: values in the order of the sensors."""
 
     sensors: tuple[Sensor, ...]
@@ -49,19 +49,19 @@ def run_stream(
     total_limit_s: float,
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
-    beside: Beside | None = None,
+    telemetry: Telemetry | None = None,
 ) -> StreamResult:
     """Run the stream's job at its place. Raises StreamFailed; then nothing of fio is left running.
 
-    `beside` is read at the same moments as the device's counters.
+    `telemetry` is read at the same moments as the device's counters.
     """
     check_room(stream, place)
     check_features(stream.workload, place.device)
     recipe = recipe_at(stream, place, render)
     started_at = time.time()
     child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
-    on_started(_stream_started(started_at, stream, recipe, beside))
-    sampler = Sampler(stream, place.devices, on_sample, beside)
+    on_started(_stream_started(started_at, stream, recipe, telemetry))
+    sampler = Sampler(stream, place.devices, on_sample, telemetry)
     ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
     final = final_dump(ended, stream, place)
@@ -83,14 +83,14 @@ def run_stream(
     )
 
 
-def _stream_started(at: float, stream: Stream, recipe: Recipe, beside: Beside | None) -> StreamStarted:
+def _stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemetry | None) -> StreamStarted:
     return StreamStarted(
         at=at,
         stream=stream.number,
         job_text=recipe.job_text,
         command=recipe.command,
-        sensors=beside.sensors if beside else (),
-        kernel_log=beside.kernel_log if beside else False,
+        sensors=telemetry.sensors if telemetry else (),
+        kernel_log=telemetry.kernel_log if telemetry else False,
     )
 
 
@@ -110,7 +110,7 @@ class Sampler:
         stream: Stream,
         devices: tuple[str, ...],
         on_sample: Callable[[Sample], None],
-        beside: Beside | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         work = stream.workload
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
@@ -119,13 +119,13 @@ class Sampler:
         self._stream = stream
         self._devices = devices
         self._on_sample = on_sample
-        self._beside = beside
+        self._telemetry = telemetry
         self._differ = Differ(
             self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
         )
         self._first = self._before = self._counters()
-        if beside:
-            beside.restart()
+        if telemetry:
+            telemetry.restart()
 
     def take(self, dump: Dump) -> None:
         self._emit(self._differ.feed(dump))
@@ -152,7 +152,7 @@ class Sampler:
             interval_ms=interval.duration_ms,
             directions=interval.directions,
             device=sample_of_all(self._devices, self._before, after),
-            beside=self._beside.take() if self._beside else (),
+            telemetry=self._telemetry.take() if self._telemetry else (),
         )
         self.count += 1
         self._before = after
@@ -162,8 +162,8 @@ class Sampler:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
         if self.count == 0 and self._stream.workload.ramp_s and self._differ.ramping:
             self._first = self._before = now
-            if self._beside:
-                self._beside.restart()
+            if self._telemetry:
+                self._telemetry.restart()
 
 
 def final_dump(ended: Ended, stream: Stream, place: Place) -> Dump:

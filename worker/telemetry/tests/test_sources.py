@@ -17,7 +17,7 @@ from worker.engines.fio.device import read_counters, sample_of_all
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.open_target import Place
-from worker.telemetry import Beside, KernelWatch, every_source
+from worker.telemetry import KernelWatch, Telemetry, every_source
 from worker.telemetry.energy import Energy
 from worker.telemetry.memory import WaitingMemory
 from worker.telemetry.proc_stat import ProcStat
@@ -302,9 +302,9 @@ def test_it_tells_the_watts_of_packages_and_their_memory(host: Host) -> None:
 
 
 def test_sensors_that_are_missing_are_missing(host: Host) -> None:
-    with Beside(every_source([at("sda")], sys=host.sys, proc=host.proc, dev=host.dev), KernelWatch()) as beside:
-        assert beside.sensors == ()
-        assert beside.take() == ()
+    with Telemetry(every_source([at("sda")], sys=host.sys, proc=host.proc, dev=host.dev), KernelWatch()) as telemetry:
+        assert telemetry.sensors == ()
+        assert telemetry.take() == ()
 
 
 def test_a_file_longer_than_the_room_for_it_is_read_whole(tmp_path: Path) -> None:
@@ -315,10 +315,10 @@ def test_a_file_longer_than_the_room_for_it_is_read_whole(tmp_path: Path) -> Non
 
 
 def test_it_reads_this_host() -> None:
-    with Beside(every_source(map(at, sysfs.names())), KernelWatch()) as beside:
-        cores = {sensor.name for sensor in beside.sensors if sensor.kind is SensorKind.CPU_USER}
+    with Telemetry(every_source(map(at, sysfs.names())), KernelWatch()) as telemetry:
+        cores = {sensor.name for sensor in telemetry.sensors if sensor.kind is SensorKind.CPU_USER}
         assert len(cores) == os.cpu_count()
-        values = beside.take()
-        assert len(values) == len(beside.sensors)
-        assert values[beside.sensors.index(Sensor(kind=SensorKind.MEMORY, name="dirty"))] is not None
-        assert (values[beside.sensors.index(Sensor(kind=SensorKind.INTERRUPTS, name="all"))] or 0) >= 0
+        values = telemetry.take()
+        assert len(values) == len(telemetry.sensors)
+        assert values[telemetry.sensors.index(Sensor(kind=SensorKind.MEMORY, name="dirty"))] is not None
+        assert (values[telemetry.sensors.index(Sensor(kind=SensorKind.INTERRUPTS, name="all"))] or 0) >= 0

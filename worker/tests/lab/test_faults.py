@@ -101,8 +101,8 @@ def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     places = [place for place, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")]
     assert len(places) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
-    assert all(len(sample.beside) == len(started.sensors) for sample in samples)
-    assert sum(sample.beside[places[0]] or 0 for sample in samples) > 0
+    assert all(len(sample.telemetry) == len(started.sensors) for sample in samples)
+    assert sum(sample.telemetry[places[0]] or 0 for sample in samples) > 0
 
 
 def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:

@@ -1,9 +1,9 @@
-/** The panel under the others: what the host did beside the I/O, one kind at a time. */
+/** The panel under the others: the telemetry of the host, one kind at a time. */
 
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
 import { binaryBytes, iops, percent, significant } from "../lib/format";
-import { besidePoints, type SampleStore } from "../lib/samples";
+import { telemetryPoints, type SampleStore } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
 import type { Panel, Series } from "./secondsPanels";
 
@@ -17,12 +17,12 @@ const UNITS: Readonly<Record<string, (value: number) => string>> = {
   power: (value) => `${significant(value)} W`,
 };
 
-export class BesidePanel {
+export class TelemetryPanel {
   onChoice: () => void = () => undefined;
   private chosen = "";
-  private readonly buttons = [...document.querySelectorAll<HTMLButtonElement>("[data-beside]")];
+  private readonly buttons = [...document.querySelectorAll<HTMLButtonElement>("[data-telemetry]")];
   readonly panel: Panel = {
-    id: "seconds-beside",
+    id: "seconds-telemetry",
     lines: [],
     tick: (value) => this.text(value),
     most: () => (UNITS[this.chosen] === percent ? 100 : undefined),
@@ -32,7 +32,7 @@ export class BesidePanel {
   constructor() {
     for (const button of this.buttons) {
       button.addEventListener("click", () => {
-        this.chosen = button.dataset.beside ?? "";
+        this.chosen = button.dataset.telemetry ?? "";
         this.onChoice();
       });
     }
@@ -40,15 +40,15 @@ export class BesidePanel {
 
   /** Offers the kinds that there are values of, and names the chosen one's lines. */
   paint(store: SampleStore): void {
-    const there = this.buttons.filter((button) => names(store, button.dataset.beside ?? "").length > 0);
-    const block = find("seconds-beside-block", HTMLElement);
+    const there = this.buttons.filter((button) => names(store, button.dataset.telemetry ?? "").length > 0);
+    const block = find("seconds-telemetry-block", HTMLElement);
     if (block) block.hidden = there.length === 0;
-    if (!there.some((button) => button.dataset.beside === this.chosen)) this.chosen = there[0]?.dataset.beside ?? "";
+    if (!there.some((button) => button.dataset.telemetry === this.chosen)) this.chosen = there[0]?.dataset.telemetry ?? "";
     for (const button of this.buttons) {
       button.hidden = !there.includes(button);
-      button.setAttribute("aria-pressed", String(button.dataset.beside === this.chosen));
+      button.setAttribute("aria-pressed", String(button.dataset.telemetry === this.chosen));
     }
-    find("seconds-beside-names", HTMLElement)?.replaceChildren(
+    find("seconds-telemetry-names", HTMLElement)?.replaceChildren(
       ...names(store, this.chosen).map((name, index) => entry(index, name)),
     );
   }
@@ -67,7 +67,7 @@ export class BesidePanel {
     const all = names(store, this.chosen);
     return store.hosts.flatMap((host, place) =>
       store.sensors(host, this.chosen).map((name): Series => {
-        const data = besidePoints(store.readings(host, this.chosen, name), from);
+        const data = telemetryPoints(store.readings(host, this.chosen, name), from);
         const { colour } = lookAt(all.indexOf(name));
         return {
           label: name,

@@ -75,7 +75,7 @@ def _mean(values: Values) -> float | None:
 
 def lines_of(rows: Iterable[Sample]) -> Mapping[UUID, Lines]:
     """The lines of each attempt that the samples are of and that has any."""
-    attempts = {row.attempt_id for row in rows if row.beside}
+    attempts = {row.attempt_id for row in rows if row.telemetry}
     if not attempts:
         return {}
     found = StreamRun.objects.filter(attempt__in=attempts).exclude(sensors=[]).values_list("attempt_id", "sensors")
@@ -148,8 +148,8 @@ def summary(trial: Trial) -> Summary:
     stream = StreamRun.objects.filter(attempt__trial=trial).exclude(sensors=[]).order_by("-attempt__number").first()
     if stream is None:
         return Summary()
-    rows = Sample.objects.filter(attempt=stream.attempt_id, stream=stream.stream, beside__isnull=False)
-    taken = rows.order_by("second").values_list("beside", flat=True)
+    rows = Sample.objects.filter(attempt=stream.attempt_id, stream=stream.stream, telemetry__isnull=False)
+    taken = rows.order_by("second").values_list("telemetry", flat=True)
     seconds = [values for values in taken if values is not None and len(values) == len(stream.sensors)]
     columns = {(kind, name): [second[place] for second in seconds] for place, (kind, name) in enumerate(stream.sensors)}
     spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_WORDS]

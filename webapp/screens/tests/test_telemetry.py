@@ -6,8 +6,8 @@ from django.utils import timezone
 
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.runs.models import Trial
-from webapp.screens.runs.beside import Lines, summary
 from webapp.screens.runs.live import live_run
+from webapp.screens.runs.telemetry import Lines, summary
 from webapp.screens.tests import factories
 
 CORES = [["cpu_user", "cpu0"], ["cpu_iowait", "cpu0"], ["cpu_user", "cpu1"], ["cpu_iowait", "cpu1"]]
@@ -20,7 +20,7 @@ def measured() -> Trial:
     factories.finish_trial(trial)
     StreamRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
     for second, values in enumerate(([10, 80, 30, 0, 31.5, None], [20, 80, 50, 0, None, None])):
-        Sample.objects.filter(attempt__trial=trial, second=second).update(beside=values)
+        Sample.objects.filter(attempt__trial=trial, second=second).update(telemetry=values)
     return trial
 
 
@@ -51,7 +51,7 @@ def test_values_that_do_not_fit_the_sensors_are_not_shown() -> None:
 def test_the_live_page_names_sensors_once_an_attempt() -> None:
     live = live_run(measured().run)
     assert [sensor.panel for sensor in live.sensors[0].sensors] == ["temperature", "power", "cpu", "cpu", "cpu"]
-    told = [sample.beside for sample in live.samples]
+    told = [sample.telemetry for sample in live.samples]
     assert (31.5, None, 20, 40, 30) in told
 
 
@@ -107,4 +107,4 @@ def test_the_api_tells_it_all(operator: Client) -> None:
     assert detail["results"][0]["kernel_lines"] == 1
     series = operator.get(f"/api/v1/trials/{trial.pk}/samples").json()
     assert series["sensors"][4] == {"kind": "temperature", "name": "sda"}
-    assert series["samples"][0]["beside"][4] == 31.5
+    assert series["samples"][0]["telemetry"][4] == 31.5
