@@ -11,7 +11,7 @@ from worker.contract.workload import Stream, TargetKind, Workload
 from worker.drives.state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.whole_file import write_whole
 
 _WRITTEN, _DISCARDED = 6, 13  # fields of /sys/block/<name>/stat (Documentation/block/stat.rst)
@@ -86,7 +86,7 @@ def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
 
 
 def _manner(work: Workload, size_bytes: int) -> Manner:
-    """Several sequential jobs write the same places over and over; a sequential mix leaves out what it reads."""
+    """Several sequential jobs write the same open_targets over and over; a sequential mix leaves out what it reads."""
     if work.size_bytes is not None and work.size_bytes < size_bytes:
         return Manner.OTHER
     if work.pattern.random:
@@ -101,12 +101,12 @@ class Watch:
         self._drives = drives
         self._written: list[tuple[Writing, list[Stream]]] = []
 
-    def begin(self, streams: Iterable[Stream], places: Mapping[int, Place]) -> dict[str, str]:
+    def begin(self, streams: Iterable[Stream], open_targets: Mapping[int, OpenTarget]) -> dict[str, str]:
         """Facts for the trial's configuration; drives that are written are followed from here on."""
         streams_on: dict[str, list[Stream]] = {}
         for stream in streams:
-            if stream.target.kind is TargetKind.BLOCK and places[stream.number].device:
-                streams_on.setdefault(places[stream.number].device, []).append(stream)
+            if stream.target.kind is TargetKind.BLOCK and open_targets[stream.number].device:
+                streams_on.setdefault(open_targets[stream.number].device, []).append(stream)
         states = {device: self._state(device, found) for device, found in streams_on.items()}
         return {
             f"stream.{stream.number}.drive_state": states[on].value

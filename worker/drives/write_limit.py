@@ -16,7 +16,7 @@ from worker.contract.workload import Stream
 from worker.control import Control
 from worker.drives.wear import Wear
 from worker.guard import GuardRefused
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
 from worker.settings.queue_numbers import IOSTATS
 
@@ -36,32 +36,32 @@ class WriteLimit:
         self,
         allowed: Policy,
         streams: Sequence[Stream],
-        places: Mapping[int, Place],
+        open_targets: Mapping[int, OpenTarget],
         wish: LayoutWish | None,
         settings: Iterable[SettingWish] = (),
     ) -> None:
         """Before settings are made. Raises GuardRefused where one of them would stop the counting."""
         for stream in streams:
-            place = places[stream.number]
+            open_target = open_targets[stream.number]
             if wish is None:
-                self._add(allowed.entry(stream.target.id), place.devices)
-            for drive, member in zip(wish.drives if wish else (), place.members, strict=False):
+                self._add(allowed.entry(stream.target.id), open_target.devices)
+            for drive, member in zip(wish.drives if wish else (), open_target.members, strict=False):
                 self._add(allowed.entry(drive.id), (member,))
         for setting in settings:
-            self._refuse_uncounted(setting, places.get(setting.stream))
+            self._refuse_uncounted(setting, open_targets.get(setting.stream))
         if self._limits and wish is None:
             for stream in streams:
-                self._will_write(stream, places[stream.number])
+                self._will_write(stream, open_targets[stream.number])
 
-    def _will_write(self, stream: Stream, place: Place) -> None:
+    def _will_write(self, stream: Stream, open_target: OpenTarget) -> None:
         """All streams at a drive count together, those of other entries of the policy too."""
-        for name in self._wear.drives_under(place.devices):
+        for name in self._wear.drives_under(open_target.devices):
             self._coming[name] = self._coming.get(name, 0) + _sure(stream)
 
-    def _refuse_uncounted(self, setting: SettingWish, place: Place | None) -> None:
-        if place is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
+    def _refuse_uncounted(self, setting: SettingWish, open_target: OpenTarget | None) -> None:
+        if open_target is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
             return
-        for name in self._wear.drives_under((*place.devices, *place.members)):
+        for name in self._wear.drives_under((*open_target.devices, *open_target.members)):
             if entry := self._limits.get(name):
                 raise GuardRefused(
                     CODE, f"{IOSTATS.name}={setting.value} makes the kernel stop counting what is written to {name}, "

@@ -5,12 +5,12 @@ import os
 from worker.contract.workload import Stream, TargetKind
 from worker.engines.errors import StreamFailed
 from worker.engines.fio.device import SECTOR_BYTES, SYS_BLOCK
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 
 
-def check_room(stream: Stream, place: Place) -> None:
+def check_room(stream: Stream, open_target: OpenTarget) -> None:
     """Raises StreamFailed if the asked size is more than the device or file has. Directories are the guard's matter."""
-    wanted, there = stream.workload.size_bytes, size_of(stream, place)
+    wanted, there = stream.workload.size_bytes, size_of(stream, open_target)
     if wanted is not None and there is not None and wanted > there:
         raise StreamFailed(
             "option_refused",
@@ -18,13 +18,13 @@ def check_room(stream: Stream, place: Place) -> None:
         )
 
 
-def size_of(stream: Stream, place: Place) -> int | None:
+def size_of(stream: Stream, open_target: OpenTarget) -> int | None:
     """Bytes of the device or file; None where it is not known or not limited."""
     try:
-        if stream.target.kind is TargetKind.BLOCK and place.device:
-            return int((SYS_BLOCK / place.device / "size").read_text()) * SECTOR_BYTES
+        if stream.target.kind is TargetKind.BLOCK and open_target.device:
+            return int((SYS_BLOCK / open_target.device / "size").read_text()) * SECTOR_BYTES
         if stream.target.kind is TargetKind.FILE:
-            return os.stat(place.path, dir_fd=place.cwd_fd).st_size
+            return os.stat(open_target.path, dir_fd=open_target.cwd_fd).st_size
     except OSError:
         return None
     return None

@@ -28,7 +28,7 @@ from worker.guard.directories import hold_directory, hold_file, survey_directory
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
 
 __all__ = [
@@ -50,20 +50,20 @@ __all__ = [
 
 
 @contextmanager
-def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     """Where the stream may work; the claim holds while inside. Raises GuardRefused."""
-    with _held(_entry(stream.target, policy), stream, armed_serials) as place:
-        yield place
+    with _held(_entry(stream.target, policy), stream, armed_serials) as open_target:
+        yield open_target
 
 
 @contextmanager
-def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     with ExitStack() as held:
         try:
-            place = held.enter_context(_hold(entry, stream, armed_serials))
+            open_target = held.enter_context(_hold(entry, stream, armed_serials))
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
-        yield place
+        yield open_target
 
 
 @contextmanager
@@ -97,7 +97,7 @@ def claim_drives(
     return claims
 
 
-def listed(target: TargetRef, policy: Policy) -> Place:
+def listed(target: TargetRef, policy: Policy) -> OpenTarget:
     """Where settings of a target are changed outside a run: the policy's entry, there and as it says.
 
     Nothing is held, and nothing on the target is touched. Raises GuardRefused.
@@ -106,7 +106,7 @@ def listed(target: TargetRef, policy: Policy) -> Place:
     found = survey(entry)
     if found.problem:
         raise GuardRefused("guard_path", found.problem)
-    return Place(path=found.opens or entry.path, device=found.device, target=entry.id)
+    return OpenTarget(path=found.opens or entry.path, device=found.device, target=entry.id)
 
 
 def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
@@ -129,14 +129,14 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) 
 
 
 @contextmanager
-def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[Place]:
+def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[OpenTarget]:
     """Open a layout that the worker built on drives that it checked, and hold it while inside.
 
     The stream works in the directory `mount_point`, or if that is "" on the node `device`.
     """
     entry = _layout_entry(stream.target.id, device, mount_point)
-    with _held(entry, stream, (entry.arming_serial,)) as place:
-        yield msgspec.structs.replace(place, members=members)
+    with _held(entry, stream, (entry.arming_serial,)) as open_target:
+        yield msgspec.structs.replace(open_target, members=members)
 
 
 def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
@@ -188,7 +188,7 @@ def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collect
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
 
 
-def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
+def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[OpenTarget]:
     if entry.kind is TargetKind.BLOCK:
         return hold_block(entry, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:

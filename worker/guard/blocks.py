@@ -19,7 +19,7 @@ import msgspec
 from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import signature, sysfs, usage
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import PolicyEntry
 
 _LOOP_GET_STATUS64 = 0x4C05
@@ -27,7 +27,7 @@ _LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
-def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     writes = stream.workload.pattern.writes
     name, path = resolve(entry)
     identify(entry, name)
@@ -39,7 +39,7 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
     try:
         _check_again(entry, name, path, fd, writes=writes)
         _refuse_too_small(stream, name, path)
-        yield Place(path=path, device=sysfs.whole(name), target=entry.id)
+        yield OpenTarget(path=path, device=sysfs.whole(name), target=entry.id)
     finally:
         os.close(fd)
 

@@ -10,7 +10,7 @@ from worker.contract.workload import Stream
 from worker.guard import paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
@@ -18,10 +18,10 @@ SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> Place:
+def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenTarget:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
-    return Place(
+    return OpenTarget(
         path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id
     )
 
@@ -30,7 +30,7 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> Place
 
 
 @contextmanager
-def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[Place]:
+def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[OpenTarget]:
     """A private directory in the target, ours alone; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
@@ -134,7 +134,7 @@ def _free(fd: int) -> tuple[int, int]:
 
 
 @contextmanager
-def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     """An existing file, by its name in its directory, which nobody else can change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:

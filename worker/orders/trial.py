@@ -31,7 +31,7 @@ from worker.drives.write_limit import WriteLimit
 from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
 from worker.layouts import Built
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.orders.layout_stage import Assembly, placed
 from worker.orders.outcomes import finished
 from worker.orders.purge import purge_target
@@ -122,26 +122,28 @@ class Trial:
         assembly = Assembly(self._order, armed, bench.state, bench.journal, self._emit, self._enter, self._wear.begin)
         self._purge(assembly, allowed, armed)
         self._put_together(assembly, allowed)
-        places = self._admit(allowed, armed, held)
-        self._kernel.about(kernel_names(places.values()))
+        open_targets = self._admit(allowed, armed, held)
+        self._kernel.about(kernel_names(open_targets.values()))
         # What building writes is seen by the drives' counters: what they hold is unknown from then on.
-        states = self._watch.begin(self._streams, places) if self._built is None else {}
+        states = self._watch.begin(self._streams, open_targets) if self._built is None else {}
         writes = any(stream.workload.pattern.writes or recipes.render_prefill(stream) for stream in self._streams)
         if writes:
-            self._limit.begin(allowed, self._streams, places, self._order.layout, self._order.settings)
+            self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
         self._enter("settings")
-        self._settle(allowed, places)
+        self._settle(allowed, open_targets)
         if writes:  # settings of an earlier trial that are back now may have kept the kernel from counting
-            self._wear.begin(name for place in places.values() for name in (*place.devices, *place.members))
+            self._wear.begin(
+                name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)
+            )
             self._limit.check()
             held.enter_context(self._limit.watching(self._control))
         for stream in self._streams:
-            self._prefill(stream, places[stream.number])
+            self._prefill(stream, open_targets[stream.number])
         if self._order.drop_caches:
             caches.drop_caches()
-        self._observe(places, states)
+        self._observe(open_targets, states)
         self._enter("run")
-        self._run_streams(places)
+        self._run_streams(open_targets)
 
     def _enter(self, phase: str, detail: str = "") -> None:
         if self._control.stopped.is_set():
@@ -171,23 +173,25 @@ class Trial:
                 drives=self._bench.drives, emit=self._emit, control=self._control,
             )  # fmt: skip
 
-    def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, Place]:
-        """Every stream's place. Streams at the same target share one: a device can be held only once."""
-        places: dict[int, Place] = {}
+    def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, OpenTarget]:
+        """Every stream's open_target. Streams at the same target share one: a device can be held only once."""
+        open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
-            place = held.enter_context(self._hold(strictest(streams), allowed, armed))
-            places.update((stream.number, place) for stream in streams)
-        return places
+            open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))
+            open_targets.update((stream.number, open_target) for stream in streams)
+        return open_targets
 
-    def _hold(self, stream: Stream, allowed: policy.Policy, armed: tuple[str, ...]) -> AbstractContextManager[Place]:
+    def _hold(
+        self, stream: Stream, allowed: policy.Policy, armed: tuple[str, ...]
+    ) -> AbstractContextManager[OpenTarget]:
         if self._built is not None:
             built = self._built
             return guard.admit_layout(stream, device=built.device, mount_point=built.mount_point, members=built.members)
         return guard.admit(stream, allowed, armed)
 
-    def _settle(self, allowed: policy.Policy, places: Mapping[int, Place]) -> None:
+    def _settle(self, allowed: policy.Policy, open_targets: Mapping[int, OpenTarget]) -> None:
         try:
-            records = session.settle(self._order.settings, self._order.run, places, allowed, self._bench.journal)
+            records = session.settle(self._order.settings, self._order.run, open_targets, allowed, self._bench.journal)
         except session.SettingFailed as error:
             for record in error.records:
                 self._emit(record)
@@ -195,30 +199,34 @@ class Trial:
         for record in records:
             self._emit(record)
 
-    def _observe(self, places: Mapping[int, Place], states: Mapping[str, str]) -> None:
+    def _observe(self, open_targets: Mapping[int, OpenTarget], states: Mapping[str, str]) -> None:
         facts: dict[str, str] = dict(states)
         for stream in self._streams:
-            facts.update(inventory.observed_facts(places[stream.number], stream))
-        facts.update(settings_facts({name for place in places.values() for name in (*place.devices, *place.members)}))
+            facts.update(inventory.observed_facts(open_targets[stream.number], stream))
+        facts.update(
+            settings_facts(
+                {name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)}
+            )
+        )
         if self._built is not None:
             facts["layout"] = self._built.record.line
         self._emit(Observed(at=time.time(), facts=facts))
 
     # ---- prefill
 
-    def _prefill(self, stream: Stream, place: Place) -> None:
+    def _prefill(self, stream: Stream, open_target: OpenTarget) -> None:
         work = stream.workload
         names = recipes.render(stream).files
-        if place.cwd_fd is not None and work.pattern.writes:
+        if open_target.cwd_fd is not None and work.pattern.writes:
             for name in names:
-                self._bench.files.forget_other_content(place.cwd_fd, name, work.buffers)
-        if recipes.render_prefill(stream) is None or self._is_filled(stream, place, names):
+                self._bench.files.forget_other_content(open_target.cwd_fd, name, work.buffers)
+        if recipes.render_prefill(stream) is None or self._is_filled(stream, open_target, names):
             return
         self._enter("prefill", f"stream {stream.number}: writing {amount(stream)}")
-        with self._remembering(stream, place, names), self._scope(f"{stream.number}.prefill") as scope:
+        with self._remembering(stream, open_target, names), self._scope(f"{stream.number}.prefill") as scope:
             engines.prefill(
                 stream,
-                place,
+                open_target,
                 scope=scope,
                 cancelled=self._control.stopped,
                 silence_limit_s=self._order.silence_limit_s,
@@ -226,16 +234,16 @@ class Trial:
                 on_progress=self._prefill_progress(stream),
             )
 
-    def _is_filled(self, stream: Stream, place: Place, names: tuple[str, ...]) -> bool:
-        fd, size = place.cwd_fd, stream.workload.size_bytes
+    def _is_filled(self, stream: Stream, open_target: OpenTarget, names: tuple[str, ...]) -> bool:
+        fd, size = open_target.cwd_fd, stream.workload.size_bytes
         if fd is None or size is None or not names:
             return False
         return all(self._bench.files.holds(fd, name, size=size, content=stream.workload.buffers) for name in names)
 
     @contextmanager
-    def _remembering(self, stream: Stream, place: Place, names: tuple[str, ...]) -> Iterator[None]:
+    def _remembering(self, stream: Stream, open_target: OpenTarget, names: tuple[str, ...]) -> Iterator[None]:
         """Complete files are remembered as such only if what is inside ends well."""
-        fd, size = place.cwd_fd, stream.workload.size_bytes
+        fd, size = open_target.cwd_fd, stream.workload.size_bytes
         if fd is None or size is None:
             yield
             return
@@ -259,35 +267,35 @@ class Trial:
 
     # ---- the measured part
 
-    def _run_streams(self, places: Mapping[int, Place]) -> None:
+    def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
         """Run all streams at once: the first in this thread, which also reads the sensors. One failure stops all."""
         first, *rest = self._streams
-        with Telemetry(every_source(places.values()), self._kernel) as telemetry:
+        with Telemetry(every_source(open_targets.values()), self._kernel) as telemetry:
             others = [
                 threading.Thread(
-                    target=contextvars.copy_context().run, args=(self._run_stream, stream, places[stream.number])
+                    target=contextvars.copy_context().run, args=(self._run_stream, stream, open_targets[stream.number])
                 )
                 for stream in rest
             ]
             for thread in others:
                 thread.start()
-            self._run_stream(first, places[first.number], telemetry)
+            self._run_stream(first, open_targets[first.number], telemetry)
             for thread in others:
                 thread.join()
         if self._control.reason:
             raise _Stopped
 
-    def _run_stream(self, stream: Stream, place: Place, telemetry: Telemetry | None = None) -> None:
+    def _run_stream(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None = None) -> None:
         """Never raises: what goes wrong becomes the reason why the whole trial stops."""
         try:
-            self._emit(self._measure(stream, place, telemetry))
+            self._emit(self._measure(stream, open_target, telemetry))
         except EXPECTED as error:
             self._control.fail(error.code, self._stream_words(stream, in_words(error)))
         except Exception as error:
             log.exception("Stream %d met a fault of the worker.", stream.number)
             self._control.fail("internal_error", self._stream_words(stream, in_words(error)))
 
-    def _measure(self, stream: Stream, place: Place, telemetry: Telemetry | None) -> StreamResult:
+    def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:
         def on_sample(sample: Sample) -> None:
             self._emit(sample)
             if telemetry:
@@ -296,7 +304,7 @@ class Trial:
         with self._scope(str(stream.number)) as scope:
             return engines.run_stream(
                 stream,
-                place,
+                open_target,
                 scope=scope,
                 cancelled=self._control.stopped,
                 silence_limit_s=self._order.silence_limit_s,

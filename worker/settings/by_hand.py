@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
@@ -20,11 +20,11 @@ from worker.settings.subjects import subject_of
 from worker.settings.writer import Bench
 
 
-def read(name: str, place: Place) -> SettingRecord:
+def read(name: str, open_target: OpenTarget) -> SettingRecord:
     """What it is now, as `observed`; nothing is asked for. Raises SettingFailed."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: place})
-        subject = subject_of(setting, place.device)
+        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
+        subject = subject_of(setting, open_target.device)
         if not setting.discover(subject):
             raise SettingError("setting_refused", setting.missing(subject))
         now = setting.read(subject)
@@ -33,14 +33,14 @@ def read(name: str, place: Place) -> SettingRecord:
     return record(subject, setting, now, "", now)
 
 
-def change(name: str, value: str, place: Place, policy: Policy, journal: Journal) -> list[SettingRecord]:
+def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journal: Journal) -> list[SettingRecord]:
     """Write, read back, keep what was there before. Raises SettingFailed with the records so far."""
     records: list[SettingRecord] = []
     try:
-        wish, _ = known(SettingWish(name=name, value=value), {0: place})
-        refuse_unallowed(wish, place, policy)
+        wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
+        refuse_unallowed(wish, open_target, policy)
         _refuse_while_a_run_holds_settings(journal)
-        bench = Bench(BY_HAND, subject_of(wish, place.device), journal)
+        bench = Bench(BY_HAND, subject_of(wish, open_target.device), journal)
         apply(bench, wish, value, records)
         refuse_undone(bench.subject, wish, value)
     except SettingError as error:
@@ -48,12 +48,12 @@ def change(name: str, value: str, place: Place, policy: Policy, journal: Journal
     return records
 
 
-def put_back(name: str, place: Place, journal: Journal) -> list[SettingRestored]:
+def put_back(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
     """Put it back, with what the kernel changed along with it. Raises SettingFailed where it was not set by hand."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: place})
+        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
         _refuse_while_a_run_holds_settings(journal)
-        subject = subject_of(setting, place.device)
+        subject = subject_of(setting, open_target.device)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, ()) from error
     bench = Bench(BY_HAND, subject, journal)

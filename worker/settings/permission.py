@@ -1,11 +1,11 @@
 """Whether the host's policy lets a setting be changed: by target for devices and controllers, by host for the rest."""
 
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings.base import Scope, Setting, SettingError
 
 
-def refuse_unallowed(setting: Setting, place: Place, policy: Policy) -> None:
+def refuse_unallowed(setting: Setting, open_target: OpenTarget, policy: Policy) -> None:
     """Raises SettingError, saying where in the policy it would have to be allowed."""
     if setting.scope is Scope.HOST:
         if setting.name not in policy.host_settings:
@@ -14,7 +14,7 @@ def refuse_unallowed(setting: Setting, place: Place, policy: Policy) -> None:
                 f"{policy.path} does not allow changing {setting.name} of the host: add it to settings under [host].",
             )
         return
-    for target in [drive.id for drive in policy.drives(place.target)] or [place.target]:
+    for target in [drive.id for drive in policy.drives(open_target.target)] or [open_target.target]:
         _refuse_unlisted(setting, target, policy)
 
 

@@ -17,7 +17,7 @@ import msgspec
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.journal import Baseline, Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
@@ -40,12 +40,12 @@ Wishes = Mapping[str, Wish]  # by the setting's key
 
 
 def settle(
-    wishes: Sequence[SettingWish], run: str, places_by_stream: Mapping[int, Place], policy: Policy, journal: Journal
+    wishes: Sequence[SettingWish], run: str, open_targets: Mapping[int, OpenTarget], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
     """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
-        wanted = _by_subject(wishes, places_by_stream, policy)
+        wanted = _by_subject(wishes, open_targets, policy)
         put_back_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
@@ -69,13 +69,13 @@ def put_back_other_runs(run: str, journal: Journal) -> None:
 
 
 def _by_subject(
-    wishes: Iterable[SettingWish], places: Mapping[int, Place], policy: Policy
+    wishes: Iterable[SettingWish], open_targets: Mapping[int, OpenTarget], policy: Policy
 ) -> dict[str, dict[str, Wish]]:
     wanted: dict[str, dict[str, Wish]] = {}
     for asked in wishes:
-        setting, place = known(asked, places)
-        refuse_unallowed(setting, place, policy)
-        for subject in subjects_of(setting, place):
+        setting, open_target = known(asked, open_targets)
+        refuse_unallowed(setting, open_target, policy)
+        for subject in subjects_of(setting, open_target):
             _want(wanted.setdefault(subject, {}), subject, Wish(setting, asked.value))
     return wanted
 
@@ -90,16 +90,16 @@ def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
         )
 
 
-def known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:
+def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
         raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
-    place = places.get(asked.stream)
-    if place is None:
+    open_target = open_targets.get(asked.stream)
+    if open_target is None:
         raise SettingError(
             "setting_refused", f"{asked.name} is wished for stream {asked.stream}, which the trial lacks."
         )
-    return REGISTRY[asked.name], place
+    return REGISTRY[asked.name], open_target
 
 
 # ---- one subject

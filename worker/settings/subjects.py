@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from worker.inventory import sysfs
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.settings.base import Scope, Setting, refused
 
 HOST = ""  # the subject of what is kernel-wide
@@ -26,13 +26,13 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
     return address
 
 
-def subjects_of(setting: Setting, place: Place, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Every subject that a wish about this place is about: under a layout most settings are of each of its drives.
+def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS) -> tuple[str, ...]:
+    """Every subject that a wish about this open_target is about: under a layout most settings are of each of its drives.
 
     Raises SettingError.
     """
-    whole_layout = setting.scope is Scope.HOST or (setting.stacked and place.device)
-    devices = (place.device,) if whole_layout or not place.members else place.members
+    whole_layout = setting.scope is Scope.HOST or (setting.stacked and open_target.device)
+    devices = (open_target.device,) if whole_layout or not open_target.members else open_target.members
     return tuple(dict.fromkeys(subject_of(setting, device, sys) for device in devices))
 
 

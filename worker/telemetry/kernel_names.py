@@ -12,7 +12,7 @@ from pathlib import Path
 
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 
 # What stands on a device's way from the root in sysfs, and in lines: ATA port, SCSI host and address, PCI function.
 _ON_THE_WAY = re.compile(
@@ -34,9 +34,11 @@ class KernelNames:
         return bool(found) and not found & self._own
 
 
-def kernel_names(places: Iterable[Place], sys: Path = SYS) -> KernelNames:
-    """As this host is now, for trials at these places."""
-    devices = _closure([name for place in places for name in (*place.devices, *place.members)], sys)
+def kernel_names(open_targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
+    """As this host is now, for trials at these open_targets."""
+    devices = _closure(
+        [name for open_target in open_targets for name in (*open_target.devices, *open_target.members)], sys
+    )
     if devices is None:
         return KernelNames()
     every = sysfs.names(sys)

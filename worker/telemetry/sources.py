@@ -7,7 +7,7 @@ from typing import Self
 from worker.contract.items import MOST_SENSORS
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.telemetry.energy import Energy
 from worker.telemetry.kernel_log import KernelWatch
 from worker.telemetry.members import Members
@@ -18,14 +18,20 @@ from worker.telemetry.source import Source
 from worker.telemetry.temperatures import CpuTemperatures
 
 
-def every_source(places: Iterable[Place], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV) -> tuple[Source, ...]:
-    """Whatever this host has for targets at these places, opened."""
-    each = list(places)
-    targets = [name for name in dict.fromkeys(n for place in each for n in place.devices) if sysfs.exists(name, sys)]
+def every_source(
+    open_targets: Iterable[OpenTarget], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV
+) -> tuple[Source, ...]:
+    """Whatever this host has for targets at these open_targets, opened."""
+    each = list(open_targets)
+    targets = [
+        name
+        for name in dict.fromkeys(n for open_target in each for n in open_target.devices)
+        if sysfs.exists(name, sys)
+    ]
     below = list(dict.fromkeys(member for name in targets for member in sysfs.below(name, sys)))
     drives = [name for name in dict.fromkeys([*targets, *below]) if not sysfs.parents(name, sys)]
     return (
-        Members(dict.fromkeys([*(name for place in each for name in place.several), *below]), sys),
+        Members(dict.fromkeys([*(name for open_target in each for name in open_target.several), *below]), sys),
         WaitingMemory(proc),
         CpuTemperatures(sys),
         SlowSensors(drives, sys, dev),

@@ -16,11 +16,11 @@ from worker.drives.tests.test_wear import Host
 from worker.drives.wear import Wear
 from worker.drives.write_limit import WriteLimit
 from worker.guard import GuardRefused
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy, PolicyEntry
 
 MIB = 2**20
-PLACES = {0: Place(path="/dev/nvme0n1", device="nvme0n1")}
+PLACES = {0: OpenTarget(path="/dev/nvme0n1", device="nvme0n1")}
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
 def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
     for device in ("", "gone"):
         with pytest.raises(GuardRefused, match="is not known"):
-            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: Place(path="/x", device=device)}, None)
+            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: OpenTarget(path="/x", device=device)}, None)
 
 
 def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
@@ -152,9 +152,9 @@ def test_what_all_streams_write_to_a_drive_that_they_share_counts_together(host:
     first = policy(4 * MIB).targets[0]
     both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
     second = replace(stream(2 * MIB), number=1, target=replace(STREAM.target, id="nvme0p2"))
-    places = {0: PLACES[0], 1: PLACES[0]}
+    open_targets = {0: PLACES[0], 1: PLACES[0]}
     for amount, refused in ((2 * MIB, nullcontext()), (2 * MIB + 1, pytest.raises(GuardRefused, match="4194305 more"))):
         limit = WriteLimit(wear)
-        limit.begin(both, [stream(amount), second], places, None)
+        limit.begin(both, [stream(amount), second], open_targets, None)
         with refused:
             limit.check()

@@ -20,7 +20,7 @@ from worker.engines.fio.output import Dump
 from worker.engines.fio.version import completion_latency_problem
 from worker.engines.fio.watch import Ended, StreamLimits, watch
 from worker.engines.probe import check_features
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import Recipe, RecipeError, opening, render
 
@@ -41,7 +41,7 @@ class Telemetry(Protocol):
 
 def run_stream(
     stream: Stream,
-    place: Place,
+    open_target: OpenTarget,
     *,
     scope: Scope,
     cancelled: threading.Event,
@@ -51,20 +51,22 @@ def run_stream(
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
 ) -> StreamResult:
-    """Run the stream's job at its place. Raises StreamFailed; then nothing of fio is left running.
+    """Run the stream's job at its open_target. Raises StreamFailed; then nothing of fio is left running.
 
     `telemetry` is read at the same moments as the device's counters.
     """
-    check_room(stream, place)
-    check_features(stream.workload, place.device)
-    recipe = recipe_at(stream, place, render)
+    check_room(stream, open_target)
+    check_features(stream.workload, open_target.device)
+    recipe = recipe_at(stream, open_target, render)
     started_at = time.time()
-    child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
+    child = scope.spawn(
+        recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
+    )
     on_started(_stream_started(started_at, stream, recipe, telemetry))
-    sampler = Sampler(stream, place.devices, on_sample, telemetry)
+    sampler = Sampler(stream, open_target.devices, on_sample, telemetry)
     ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
-    final = final_dump(ended, stream, place)
+    final = final_dump(ended, stream, open_target)
     _refuse_wrong_latency(final, ended, stream)
     sampler.finish(final)
     return StreamResult(
@@ -94,10 +96,10 @@ def _stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Teleme
     )
 
 
-def recipe_at(stream: Stream, place: Place, renderer: Callable[[Stream], Recipe]) -> Recipe:
+def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
     """The recipe with the device's name as the guard resolved and holds it."""
     try:
-        return renderer(opening(stream, place.path))
+        return renderer(opening(stream, open_target.path))
     except RecipeError as error:
         raise StreamFailed(error.code, str(error)) from error
 
@@ -166,12 +168,12 @@ class Sampler:
                 self._telemetry.restart()
 
 
-def final_dump(ended: Ended, stream: Stream, place: Place) -> Dump:
+def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
     """fio's last dump, if the run was good; raises StreamFailed with fio's words if not."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
     if ended.exit_code or error:
-        raise _failure(ended, stream, place, error)
+        raise _failure(ended, stream, open_target, error)
     if dump is None:
         raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
     if len(dump.text) > JSON_KEPT:
@@ -186,9 +188,9 @@ def _refuse_wrong_latency(dump: Dump, ended: Ended, stream: Stream) -> None:
         raise _failed(ended, "option_refused", problem)
 
 
-def _failure(ended: Ended, stream: Stream, place: Place, error: int) -> StreamFailed:
+def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) -> StreamFailed:
     words = ended.words or "no words"
-    if gone := next(filter(is_gone, place.devices), ""):  # fio's own words would be "No space left on device"
+    if gone := next(filter(is_gone, open_target.devices), ""):  # fio's own words would be "No space left on device"
         return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
     if error == EOPNOTSUPP and stream.workload.uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")

@@ -17,7 +17,7 @@ from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.inventory.tests.test_controllers import function, link, put
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import session
 from worker.settings.base import SettingFailed
@@ -40,8 +40,8 @@ class Rig:
 
     def settle(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=f"controller.{name}", value=value) for name, value in values.items()]
-        places = {0: Place(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
+        return session.settle(wishes, "run", open_targets, self.policy, self.journal)
 
     def fails(self, **values: str) -> SettingFailed:
         with pytest.raises(SettingFailed) as told:
@@ -61,7 +61,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def behind(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like /sys and takes its place where drives behind controllers are looked for."""
+    """A folder that looks like /sys and takes its open_target where drives behind controllers are looked for."""
     monkeypatch.setattr(DRIVES, "sys", tmp_path / "sys")
     monkeypatch.setattr(DRIVES, "_behind", {})
     monkeypatch.setattr(DRIVES, "_answers", {})
@@ -70,8 +70,8 @@ def behind(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def rig_of(tool: str, tmp_path: Path, device: str, sys: Path, *, naa: str = NAA) -> Rig:
     at = function(sys, "0000:03:00.0", "0x010400", DRIVERS[tool])
-    place = PLACES.get(tool, "0:2:0:0")
-    disk = at / "host0/target" / place
+    open_target = PLACES.get(tool, "0:2:0:0")
+    disk = at / "host0/target" / open_target
     put(disk / "block" / device, size="2048")
     if tool in ("storcli", "ssacli"):
         put(disk, wwid=f"naa.{naa}")

@@ -13,7 +13,7 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, Scope, session
 from worker.settings.base import SettingFailed
 
@@ -37,8 +37,8 @@ class Machine:
 
     def settle(self, values: dict[str, str]) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        places = {0: Place(path="/srv/a", device="", target="a")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path="/srv/a", device="", target="a")}
+        return session.settle(wishes, "run", open_targets, self.policy, self.journal)
 
 
 def states() -> dict[str, str]:

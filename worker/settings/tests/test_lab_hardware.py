@@ -15,7 +15,7 @@ from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.settings import REGISTRY, Scope, session
 from worker.settings.base import SettingFailed
 from worker.settings.subjects import subject_of
@@ -38,8 +38,8 @@ class Drive:
 
     def settle(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=name.replace("__", "."), value=value) for name, value in values.items()]
-        places = {0: Place(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
+        return session.settle(wishes, "run", open_targets, self.policy, self.journal)
 
     def read(self, name: str) -> str:
         return REGISTRY[name].read(subject_of(REGISTRY[name], self.device))
@@ -122,9 +122,11 @@ def test_two_drives_of_one_controller_cannot_want_different_interrupts(tmp_path:
         SettingWish(name="irq_affinity", value=value, stream=stream) for stream, value in enumerate(("cpu0", "cpu1"))
     ]
     names = (DRIVES["LABINT0000"], DRIVES["LABINT0001"])
-    places = {stream: Place(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)}
+    open_targets = {
+        stream: OpenTarget(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)
+    }
     with pytest.raises(SettingFailed) as caught:
-        session.settle(wishes, "run", places, found.policy, found.journal)
+        session.settle(wishes, "run", open_targets, found.policy, found.journal)
     assert caught.value.code == "setting_conflict"
 
 

@@ -11,7 +11,7 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
 from worker.settings.base import Scope, SettingError, SettingFailed
@@ -31,8 +31,8 @@ class Host:
 
     def settle(self, values: dict[str, str], run: str = "run", policy: Policy | None = None) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        places = {0: Place(path=self.path, device=self.device, target="disk")}
-        return session.settle(wishes, run, places, policy or self.allowed, self.journal)
+        open_targets = {0: OpenTarget(path=self.path, device=self.device, target="disk")}
+        return session.settle(wishes, run, open_targets, policy or self.allowed, self.journal)
 
     def state(self) -> dict[str, str]:
         """Of everything that a loop device has."""
@@ -239,9 +239,9 @@ def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
 
 def test_it_refuses_two_values_for_one_device(host: Host) -> None:
     wishes = [SettingWish(name="nomerges", value=value, stream=stream) for stream, value in enumerate("12")]
-    places = {stream: Place(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
+    open_targets = {stream: OpenTarget(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
     with pytest.raises(SettingFailed) as caught:
-        session.settle(wishes, "run", places, host.allowed, host.journal)
+        session.settle(wishes, "run", open_targets, host.allowed, host.journal)
     assert caught.value.code == "setting_conflict"
 
 
@@ -251,7 +251,7 @@ from pathlib import Path
 from worker import policy
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.settings import SETTING_NAMES, session
 from worker.settings.kernel_file import KernelFile
 
@@ -270,9 +270,9 @@ def dying(self, device, value):
 KernelFile._write = dying
 directory, device = Path(sys.argv[1]), sys.argv[2]
 wishes = [SettingWish(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
-place = Place(path="/dev/" + device, device=device, target="disk")
+open_target = OpenTarget(path="/dev/" + device, device=device, target="disk")
 allowed = policy.load(directory / "policy.toml", SETTING_NAMES)
-session.settle(wishes, "run", {0: place}, allowed, Journal(directory / "journal.db"))
+session.settle(wishes, "run", {0: open_target}, allowed, Journal(directory / "journal.db"))
 """
 
 

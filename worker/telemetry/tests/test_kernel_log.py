@@ -11,7 +11,7 @@ import pytest
 from worker.contract.items import KernelLine
 from worker.guard.tests import rig
 from worker.inventory import sysfs
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.telemetry import KernelWatch
 from worker.telemetry.kernel_log import MOST_ELSEWHERE, MOST_LINES, is_trouble
 from worker.telemetry.kernel_names import KernelNames, kernel_names
@@ -189,13 +189,13 @@ def test_it_knows_what_belongs_to_a_target(tmp_path: Path) -> None:
         for where, folder, what in ((above, "slaves", below), (below, "holders", above)):
             (tmp_path / "class/block" / where / folder).mkdir(exist_ok=True)
             (tmp_path / "class/block" / where / folder / what).touch()
-    names = kernel_names([Place(path="/srv/x", device="dm-0")], tmp_path)
+    names = kernel_names([OpenTarget(path="/srv/x", device="dm-0")], tmp_path)
     ours = ("dm-0", "sda", "sda1", "sda2", "md5", "ata1.00", "sd 0:0:0:0:", "host0", "0000:00:1f.2", "nvme0n1")
     mine = (*ours, "nvme3:", "0000:01:00.0")
     theirs = ("sdb", "sdb1", "ata2", "sd 1:0:0:0:", "host1", "nvme3n1", "nvme0:", "0000:02:00.0")
     assert [name for name in mine if names.elsewhere(f"{name} failed")] == []
     assert [name for name in theirs if not names.elsewhere(f"{name} failed")] == []
-    alone = kernel_names([Place(path="/srv/x")], tmp_path)  # on what it lies is not known
+    alone = kernel_names([OpenTarget(path="/srv/x")], tmp_path)  # on what it lies is not known
     assert not alone.elsewhere("sdb failed")
 
 
@@ -204,7 +204,7 @@ def test_it_knows_what_belongs_to_a_target(tmp_path: Path) -> None:
 def test_a_loop_device_lies_on_its_files_drive(tmp_path: Path) -> None:
     with rig.loop(rig.sparse(tmp_path / "a.img")) as device:
         name = Path(device).name
-        names = kernel_names([Place(path=device, device=name)])
+        names = kernel_names([OpenTarget(path=device, device=name)])
         assert not names.elsewhere(f"I/O error, dev {name}")
         numbers = tmp_path.stat().st_dev
         under = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}") or name

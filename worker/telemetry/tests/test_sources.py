@@ -16,7 +16,7 @@ from worker.contract.items import Sensor, SensorKind
 from worker.engines.fio.device import read_counters, sample_of_all
 from worker.guard.tests import rig
 from worker.inventory import sysfs
-from worker.open_target import Place
+from worker.open_target import OpenTarget
 from worker.telemetry import KernelWatch, Telemetry, every_source
 from worker.telemetry.energy import Energy
 from worker.telemetry.memory import WaitingMemory
@@ -37,7 +37,7 @@ class Host:
             each.mkdir()
 
     def write(self, path: str, text: str) -> None:
-        """In place, so that a file that is open shows it."""
+        """In open_target, so that a file that is open shows it."""
         file = self.sys.parent / path
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
@@ -49,10 +49,10 @@ class Host:
         at.symlink_to(self.sys.parent / to)
 
     def scsi_drive(self, name: str, pci: str = "0000:01:00.0") -> str:
-        place = f"sys/devices/pci0000:00/{pci}/host0/target0:0:0/{name}-scsi"
-        self.link(f"sys/class/block/{name}", f"{place}/block/{name}")
-        self.link(f"sys/class/block/{name}/device", place)
-        return place
+        open_target = f"sys/devices/pci0000:00/{pci}/host0/target0:0:0/{name}-scsi"
+        self.link(f"sys/class/block/{name}", f"{open_target}/block/{name}")
+        self.link(f"sys/class/block/{name}/device", open_target)
+        return open_target
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def host(tmp_path: Path) -> Host:
     return Host(tmp_path)
 
 
-def at(device: str) -> Place:
-    return Place(path=f"/dev/{device}", device=device)
+def at(device: str) -> OpenTarget:
+    return OpenTarget(path=f"/dev/{device}", device=device)
 
 
 def named(source: Source) -> dict[tuple[str, str], float | None]:
@@ -106,8 +106,8 @@ def test_a_core_that_was_taken_off_line_has_no_value(host: Host) -> None:
 
 
 def test_it_counts_interrupts_of_the_controller_under_the_drive(host: Host) -> None:
-    place = host.scsi_drive("sda")
-    pci = place.partition("/host0")[0]
+    open_target = host.scsi_drive("sda")
+    pci = open_target.partition("/host0")[0]
     host.link("sys/bus/pci/devices/0000:01:00.0", pci)
     host.link(f"{pci}/driver", "sys/bus/pci/drivers/megaraid_sas")
     host.write(f"{pci}/msi_irqs/2", "msix\n")
@@ -170,15 +170,15 @@ def test_it_tells_every_drive_of_a_btrfs_and_sums_what_they_did(tmp_path: Path) 
         with rig.mounted(one, tmp_path / "point", fresh=False) as point:
             point.chmod(0o700)
             allowed = rig.load(tmp_path, {"id": "dir", "kind": "directory", "path": str(point)})
-            with guard.admit(rig.stream(allowed, writes=True), allowed, ()) as place:
+            with guard.admit(rig.stream(allowed, writes=True), allowed, ()) as open_target:
                 names = tuple(sorted(Path(device).name for device in (one, two)))
-                assert (place.device, place.devices) == ("", names)
-                members, *others = every_source([place])
-                before = [read_counters(name) for name in place.devices]
+                assert (open_target.device, open_target.devices) == ("", names)
+                members, *others = every_source([open_target])
+                before = [read_counters(name) for name in open_target.devices]
                 # the kernel counts busy time in ticks of 4 ms; what takes less may count as nothing
                 (point / "data").write_bytes(16 * os.urandom(4 * rig.MIB))
                 os.sync()
-                after = [read_counters(name) for name in place.devices]
+                after = [read_counters(name) for name in open_target.devices]
                 values = named(members)
                 for source in (members, *others):
                     source.close()
@@ -227,8 +227,8 @@ def test_it_tells_two_processors_with_the_same_label_apart(host: Host) -> None:
 
 
 def drive_sensors(host: Host) -> None:
-    place = host.scsi_drive("sda")
-    host.link("sys/class/hwmon/hwmon0/device", place)
+    open_target = host.scsi_drive("sda")
+    host.link("sys/class/hwmon/hwmon0/device", open_target)
     host.write("sys/class/hwmon/hwmon0/name", "drivetemp")
     host.write("sys/class/hwmon/hwmon0/temp1_input", "31000")
     host.link("sys/class/block/nvme0n1", "sys/devices/pci0000:00/0000:02:00.0/nvme/nvme0/nvme0n1")

@@ -98,11 +98,13 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
 def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     assert lab.trial(runtime_s=2).outcome is Outcome.DONE
     started = next(item for item in lab.items if isinstance(item, StreamStarted))
-    places = [place for place, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")]
-    assert len(places) == 1
+    open_targets = [
+        open_target for open_target, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")
+    ]
+    assert len(open_targets) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
     assert all(len(sample.telemetry) == len(started.sensors) for sample in samples)
-    assert sum(sample.telemetry[places[0]] or 0 for sample in samples) > 0
+    assert sum(sample.telemetry[open_targets[0]] or 0 for sample in samples) > 0
 
 
 def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:
@@ -123,7 +125,7 @@ KILLED = """
     from pathlib import Path
     from worker.contract.orders import SettingWish
     from worker.journal import Journal
-    from worker.open_target import Place
+    from worker.open_target import OpenTarget
     from worker.policy import load
     from worker.settings import REGISTRY, session
 
@@ -137,8 +139,8 @@ KILLED = """
 
     type(setting).apply = apply_and_die
     wishes = [SettingWish(name=name, value=os.environ["VALUE"], stream=0)]
-    places = {0: Place(path="/dev/" + device, device=device, target="LABSAM0003")}
-    session.settle(wishes, "r1", places, load(Path(policy)), Journal(Path(state) / "journal.db"))
+    open_targets = {0: OpenTarget(path="/dev/" + device, device=device, target="LABSAM0003")}
+    session.settle(wishes, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
 """
 
 
