@@ -1,6 +1,6 @@
 """The worker's log: one line an event on stderr, with the attempt it belongs to; what matters also goes to the server.
 
-The lines for the server wait in memory, the newest `ROOM` of them; what had no room is counted and said.
+The lines for the server wait in memory, the newest `QUEUE_LINES` of them; what had no room is counted and said.
 Secrets that `hide` was told are taken out before a line waits.
 """
 
@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
-ROOM = 1000  # lines that wait at most
-AT_ONCE = 100  # lines a report carries at most
-LONGEST = 2000  # characters of a line
+QUEUE_LINES = 1000  # lines that wait at most
+REPORT_LINES = 100  # lines a report carries at most
+LINE_CHARACTERS = 2000  # characters of a line
 
 _attempt: contextvars.ContextVar[str] = contextvars.ContextVar("attempt", default="-")
 
-FORM_VARIABLE = "SWEETSPOT_WORKER_LOG_FORMAT"  # "json" for one object a line
+FORMAT_VARIABLE = "SWEETSPOT_WORKER_LOG_FORMAT"  # "json" for one object a line
 FORMAT = "%(asctime)s %(levelname)-7s [%(attempt)s] %(name)s: %(message)s"
 
 
@@ -63,7 +63,7 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _formatter() -> logging.Formatter:
-    return _JsonFormatter() if os.environ.get(FORM_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
+    return _JsonFormatter() if os.environ.get(FORMAT_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
 
 
 _hidden: set[str] = set()
@@ -104,7 +104,7 @@ class Shipping(logging.Handler):
         with self._guard:
             self._number += 1
             self._lines.append(_line(self._number, record, text))
-            if len(self._lines) > ROOM:
+            if len(self._lines) > QUEUE_LINES:
                 self._lines.popleft()
                 self._dropped += 1
         self.on_line()
@@ -118,7 +118,7 @@ class Shipping(logging.Handler):
         with self._guard:
             if not self._lines:
                 return None
-            lines = [self._lines[index] for index in range(min(AT_ONCE - 1, len(self._lines)))]
+            lines = [self._lines[index] for index in range(min(REPORT_LINES - 1, len(self._lines)))]
             if self._dropped:
                 lines.insert(0, _gap(lines[0], self._dropped))
             return WorkerLog(session=self._session, lines=tuple(lines))
@@ -168,7 +168,7 @@ def _shippable(text: str) -> str:
     for secret in _hidden:
         text = text.replace(secret, "…")
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= LONGEST else f"…{text[1 - LONGEST :]}"
+    return text if len(text) <= LINE_CHARACTERS else f"…{text[1 - LINE_CHARACTERS :]}"
 
 
 def ship() -> Shipping:

@@ -8,7 +8,7 @@ from worker.engines.fio.device import SECTOR_BYTES, SYS_BLOCK
 from worker.open_target import OpenTarget
 
 
-def check_room(stream: Stream, open_target: OpenTarget) -> None:
+def check_capacity(stream: Stream, open_target: OpenTarget) -> None:
     """Raises StreamFailed if the asked size is more than the device or file has. Directories are the guard's matter."""
     wanted, there = stream.workload.size_bytes, size_of(stream, open_target)
     if wanted is not None and there is not None and wanted > there:

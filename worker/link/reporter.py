@@ -31,7 +31,7 @@ BACKOFF_S = (1.0, 5.0)
 REPORT_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 1024 * 1024
 BATCH_ITEMS = 1000
-ROOM_WAIT_S = 30.0
+SPACE_WAIT_S = 30.0
 # Statuses with which a server says that this very body is bad; everything else is no fault of a batch.
 BAD_BODY = frozenset({400, 413, 422})
 
@@ -115,7 +115,7 @@ class Reporter:
 
     def finish(self, attempt: str, item: Finished) -> None:
         """The attempt's last word; it is on disk when this returns. Raises SpoolFull if room stays out."""
-        until = time.monotonic() + ROOM_WAIT_S
+        until = time.monotonic() + SPACE_WAIT_S
         while not self._finish(attempt, item, give_up=time.monotonic() > until):
             time.sleep(0.5)
         self._hurry()

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from worker.contract.items import Sensor
 
-FIRST_BYTES = 16 * 1024
+BUFFER_BYTES = 16 * 1024
 
 
 class Source(Protocol):
@@ -30,16 +30,16 @@ class OpenFile:
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._room = bytearray(FIRST_BYTES)
+        self._buffer = bytearray(BUFFER_BYTES)
 
     def read(self) -> bytes:
         """The whole content as it is now, in one read so that it is of one moment; b"" where it cannot be read."""
         try:
-            while (length := os.preadv(self._fd, [self._room], 0)) == len(self._room):
-                self._room = bytearray(2 * len(self._room))
+            while (length := os.preadv(self._fd, [self._buffer], 0)) == len(self._buffer):
+                self._buffer = bytearray(2 * len(self._buffer))
         except OSError:
             return b""
-        return bytes(self._room[:length])
+        return bytes(self._buffer[:length])
 
     def number(self) -> int | None:
         found = self.read().strip()

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
 from worker.contract.workload import IoEngine, Stream
-from worker.engines.capacity import check_room
+from worker.engines.capacity import check_capacity
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
@@ -55,7 +55,7 @@ def run_stream(
 
     `telemetry` is read at the same moments as the device's counters.
     """
-    check_room(stream, open_target)
+    check_capacity(stream, open_target)
     check_features(stream.workload, open_target.device)
     recipe = recipe_at(stream, open_target, render)
     started_at = time.time()
