@@ -20,7 +20,7 @@ BLANK = "blank drives"
 LONGEST = 2000  # of a text in the contract
 
 
-def standing(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
+def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
     """The run's own layout of this line on these drives, if it stands whole."""
     wanted = [(entry.identity, entry.serial) for entry in entries]
     for record in journal.layouts(run):

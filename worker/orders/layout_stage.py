@@ -61,7 +61,7 @@ class Assembly:
         """
         wish = self._order.layout
         drives = self._drives(wish, allowed) if wish else ()
-        found = self._standing(wish, drives) if wish else None
+        found = self._existing(wish, drives) if wish else None
         began = time.monotonic()
         self._clear(found, drives)
         if wish is None:
@@ -77,8 +77,8 @@ class Assembly:
             raise LayoutFailed("layout_refused", "The order's streams and drives do not fit its layout.")
         return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
 
-    def _standing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
-        return layouts.standing(wish.layout, drives, run=self._order.run, journal=self._journal)
+    def _existing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
+        return layouts.existing_layout(wish.layout, drives, run=self._order.run, journal=self._journal)
 
     def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
         """Take down everything else that stands, of whichever run; fails where that leaves `drives` occupied."""

@@ -64,7 +64,7 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
         rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
     found = layouts.read_back(parse(line), built)
     rack.take_down(built)
-    assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
+    assert (found.wrong, layouts.existing_layout(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
 

@@ -86,8 +86,8 @@ def test_it_makes_formats_reads_back_and_deletes(bench: Bench) -> None:
     ((drive),) = bench.shelf.read()["vds"].values()
     assert (drive["name"], drive["spans"], drive["bgi"]) == (f"ss-{built.record.key}-0", 2, "off")
     assert built.members == (drive["disk"],)
-    standing = layouts.standing(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
-    assert standing == built
+    existing = layouts.existing_layout(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
+    assert existing == built
     bench.take_down(built.record)
     bench.assert_blank()
 
@@ -158,7 +158,10 @@ def test_it_leaves_alone_what_is_not_its_own_any_more(bench: Bench, change: dict
     assert failed.value.code == "layout_foreign", failed.value
     assert list(bench.shelf.read()["vds"]) == [number]
     assert len(bench.journal.layouts()) == 1
-    assert layouts.standing(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal) is None
+    assert (
+        layouts.existing_layout(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal)
+        is None
+    )
 
 
 def test_it_says_what_the_tool_said_and_leaves_nothing(bench: Bench) -> None:
