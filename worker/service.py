@@ -16,12 +16,12 @@ from worker.link.celery_app import consume, make_app
 from worker.link.client import Client
 from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
 from worker.link.keys import Keeper
-from worker.link.registration import Greeter
+from worker.link.registration import Registration
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool
 from worker.log import Shipping, hide_access, ship
+from worker.orders.context import HostContext
 from worker.orders.executor import IDLE_RESTORE_S, Executor
-from worker.orders.trial import Bench
 
 log = logging.getLogger(__name__)
 
@@ -42,18 +42,18 @@ class Service:
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
         self._keeper = Keeper(paths, enrolment)
-        self._greeter = Greeter(
+        self._registration = Registration(
             paths,
             self._keeper,
             self._client,
             unfinished=self._unfinished,
             built_on=lambda: built_on(self._journal),
         )
-        self._greeter.token_due = self._reporter.token_due
-        bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
+        self._registration.token_due = self._reporter.token_due
+        context = HostContext(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
         self._executor = Executor(
-            enrolment.host, bench, self._reporter, self._greeter, on_crash=self._on_crash, idle_restore_s=idle_s
+            enrolment.host, context, self._reporter, self._registration, on_crash=self._on_crash, idle_restore_s=idle_s
         )
         self._stopping = False
         self._crashed = False
@@ -81,8 +81,8 @@ class Service:
     def _start(self) -> None:
         self._executor.recover()
         self._reporter.start()
-        self._greeter.greet_if_possible()
-        self._greeter.start()
+        self._registration.register_if_idle()
+        self._registration.start()
         self._executor.start()
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
 
@@ -108,7 +108,7 @@ class Service:
 
     def _stop(self) -> None:
         log.info("Stopping.")
-        self._greeter.stop()
+        self._registration.stop()
         if not self._executor.stop(limit_s=TRIAL_STOP_S):
             log.error("The trial thread did not end within %.0f s; the next start cleans up.", TRIAL_STOP_S)
         self._reporter.stop(limit_s=FLUSH_S)

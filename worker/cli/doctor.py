@@ -17,7 +17,7 @@ from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
 from worker.link.keys import Keeper
-from worker.link.registration import Greeter
+from worker.link.registration import Registration
 from worker.link.spool import RESERVE_BYTES, Spool
 from worker.link.targets import report_targets
 from worker.settings import SETTING_NAMES
@@ -171,9 +171,9 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
     """A real hello: proves address, certificate, token and contract in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
-    greeter = Greeter(paths, Keeper(paths, enrolment), client, unfinished=spool.unconfirmed)
+    registration = Registration(paths, Keeper(paths, enrolment), client, unfinished=spool.unconfirmed)
     try:
-        greeter.greet()
+        registration.register()
     except Refused as error:
         advice = "Enrol this host again." if error.about_token else "Upgrade the older side."
         yield Check("server", State.BROKEN, f"{enrolment.server} refuses this host: {error}", advice)
@@ -182,7 +182,7 @@ def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]
         yield Check("server", State.BROKEN, str(error), "Check address, firewall and that the server runs.")
         return
     yield Check("server", State.OK, f"{enrolment.server} knows this host")
-    skew = greeter.clock_ahead_s
+    skew = registration.clock_ahead_s
     words = f"the server's clock is {abs(skew):.1f} s {'ahead' if skew >= 0 else 'behind'}"
     bad = abs(skew) > SKEW_LIMIT_S
     yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both." if bad else "")

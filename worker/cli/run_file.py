@@ -24,8 +24,9 @@ from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
 from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
 from worker.link.targets import report_targets
-from worker.orders.outcomes import finished
-from worker.orders.trial import Bench, Trial, in_words
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.outcomes import error_text, finished
+from worker.orders.trial import Trial
 from worker.settings import SETTING_NAMES, session
 from worker.settings.base import SettingError, named
 from worker.settings.subjects import subject_of
@@ -61,9 +62,9 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: control.stop(Outcome.CANCELLED, "cancelled", "Cancelled at the terminal."))
     journal = Journal(paths.journal)
-    bench = Bench(paths.state, paths.policy, journal, CompleteFiles(paths.files))
+    host = HostContext(paths.state, paths.policy, journal, CompleteFiles(paths.files))
     try:
-        end = Trial(order, bench, show, control).run()
+        end = Trial(order, OrderContext(host=host, emit=show, control=control)).run()
     finally:
         restored = session.restore_run(order.run, journal)
         restored += layouts.put_back(journal.layouts(order.run), state=paths.state, journal=journal)
@@ -140,7 +141,7 @@ def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
     try:
         return report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
-        raise ConfigError("policy", in_words(error)) from error
+        raise ConfigError("policy", error_text(error)) from error
 
 
 def _check_workloads(path: Path, order: TrialOrder) -> None:

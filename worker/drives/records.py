@@ -86,7 +86,7 @@ def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
 
 
 def _manner(work: Workload, size_bytes: int) -> Manner:
-    """Several sequential jobs write the same open_targets over and over; a sequential mix leaves out what it reads."""
+    """Several sequential jobs write the same blocks again; a sequential mix skips the blocks that it reads."""
     if work.size_bytes is not None and work.size_bytes < size_bytes:
         return Manner.OTHER
     if work.pattern.random:

@@ -20,11 +20,11 @@ __all__ = [
     "LayoutFailed",
     "build",
     "built_on",
+    "existing_layout",
     "of_runs",
     "overlaps",
     "put_back",
     "read_back",
     "removal_command",
-    "existing_layout",
     "take_down",
 ]

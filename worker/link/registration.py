@@ -1,7 +1,7 @@
-"""The host's own facts for the server: at start, every minute while idle, and when the policy changes.
+"""Register with the server: send version, policy, capabilities and inventory at start, every minute while idle, and
+when the policy changes.
 
-Looking at the hardware takes a moment and a little CPU, so it is only done while no trial
-runs and none has just ended: whoever works keeps the greeter away.
+An inventory takes a moment and some CPU, so none is taken while an order is carried out, or shortly after one.
 """
 
 import logging
@@ -34,12 +34,12 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 EVERY_S = 60.0
-LOOK_EVERY_S = 2.0
-IDLE_S = 3.0  # so long after an order the next one is not expected within moments
+POLL_S = 2.0
+IDLE_S = 3.0  # after an order; the next order of a run usually comes sooner
 
 
-class Greeter:
-    """Sends Hello and keeps what the server answers: its clock and the keys to trust."""
+class Registration:
+    """Sends the message Hello and keeps the answer: the server's clock and the keys to trust."""
 
     def __init__(
         self,
@@ -50,25 +50,25 @@ class Greeter:
         unfinished: Callable[[], tuple[str, ...]],
         built_on: Callable[[], Collection[str]] = frozenset,
     ) -> None:
-        self._quiet = threading.Lock()
+        self._idle = threading.Lock()
         self._worked_at = -IDLE_S
-        self.clock_ahead_s = 0.0  # the server's clock minus ours, when it was last heard
-        self._server_zero = time.time() - time.monotonic()  # the server's clock when our monotonic one was 0
+        self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
+        self._server_zero = time.time() - time.monotonic()  # the server's clock when the host's monotonic clock was 0
         self.public_keys = read_keys(keeper.enrolment.public_keys)
-        self.token_due = threading.Event()  # the server wants this host to fetch a new token
+        self.token_due = threading.Event()  # the server asks this host to fetch a new token
         self._paths = paths
         self._keeper = keeper
         self._client = client
         self._unfinished = unfinished
         self._built_on = built_on
-        self._greeted_at = -EVERY_S
+        self._registered_at = -EVERY_S
         self._policy_seen: object = None
         self._trouble = ""
-        self._health = Seldom(health.take)
-        self._controllers = Seldom(controllers.ask_tools)
-        self._purges = Purges()
+        self._health = Cached(health.take)
+        self._controllers = Cached(controllers.ask_tools)
+        self._purges = PurgeOffers()
         self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="greeter", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -77,25 +77,25 @@ class Greeter:
         self._stopping.set()
 
     @contextmanager
-    def kept_away(self) -> Iterator[None]:
-        """No look at the hardware inside; one that is under way is waited for."""
-        with self._quiet:
+    def paused(self) -> Iterator[None]:
+        """Take no inventory inside; wait for one that is being taken."""
+        with self._idle:
             try:
                 yield
             finally:
                 self._worked_at = time.monotonic()
 
     def server_now(self) -> float:
-        """Unix time by the server's clock, by which orders expire. Our own clock may jump, it does not matter."""
+        """Unix time by the server's clock, by which orders expire. Jumps of the host's clock do not matter."""
         return time.monotonic() + self._server_zero
 
-    def greet(self, *, probe: bool = False) -> None:
-        """Look and tell; raises Unreachable or Refused. With `probe` what fio can do is tried afresh."""
-        self._deliver(self._look(probe=probe))
+    def register(self, *, probe: bool = False) -> None:
+        """Collect and send; raises Unreachable or Refused. `probe`: ask drives, controllers and fio again."""
+        self._deliver(self._collect(probe=probe))
 
-    def _look(self, *, probe: bool = False) -> Hello:
+    def _collect(self, *, probe: bool = False) -> Hello:
         self._policy_seen = self._policy_state()
-        self._greeted_at = time.monotonic()
+        self._registered_at = time.monotonic()
         return self._hello(probe=probe)
 
     def _deliver(self, message: Hello) -> None:
@@ -129,11 +129,11 @@ class Greeter:
         return self._purges.added(targets, afresh=afresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:
-        """`at` is when the server said so, by our monotonic clock."""
+        """`at`: when the server answered, by the host's monotonic clock."""
         self._server_zero = reply.server_time - at
         self.clock_ahead_s = self.server_now() - time.time()
         if reply.message:
-            log.info("The server says: %s", reply.message)
+            log.info("Message of the server: %s", reply.message)
         if reply.token_due:
             self.token_due.set()
         self._client.speak(reply.contract)
@@ -142,43 +142,44 @@ class Greeter:
         if reply.public_keys and reply.public_keys != self._keeper.enrolment.public_keys:
             self.public_keys = read_keys(reply.public_keys)
             self._keeper.change(public_keys=reply.public_keys)
-            self._greeted_at = -EVERY_S  # the server signs with a new key once it was told that it is trusted
+            self._registered_at = (
+                -EVERY_S
+            )  # register soon: the server signs with a new key once it knows that the host trusts it
             log.warning("The server's keys are now %s.", ", ".join(self.public_keys))
 
     def _run(self) -> None:
-        while not self._stopping.wait(LOOK_EVERY_S):
+        while not self._stopping.wait(POLL_S):
             if self.token_due.is_set():
                 self.renew_token()
-            due = time.monotonic() - self._greeted_at >= EVERY_S or self._policy_state() != self._policy_seen
+            due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
             if due and time.monotonic() - self._worked_at >= IDLE_S:
-                self.greet_if_possible()
+                self.register_if_idle()
 
-    def greet_if_possible(self) -> None:
-        """Greet unless an order is being worked on; trouble goes to the log, once for each kind.
+    def register_if_idle(self) -> None:
+        """Register unless an order is being carried out. Each kind of trouble is logged once.
 
-        The greeter is in the way of orders while looking only: a server that does not answer keeps none waiting.
+        Orders wait only while the inventory is taken, not for a server that does not answer.
         """
-        if not self._quiet.acquire(blocking=False):
+        if not self._idle.acquire(blocking=False):
             return
         try:
             try:
-                message = self._look()
+                message = self._collect()
             finally:
-                self._quiet.release()
+                self._idle.release()
             self._deliver(message)
             self._trouble = ""
         except (Unreachable, Refused) as error:
             if str(error) != self._trouble:
-                log.warning("No hello to the server: %s", error)
+                log.warning("The registration was not delivered: %s", error)
             self._trouble = str(error)
         except Exception:
-            log.exception("Looking at this host failed.")
+            log.exception("The inventory of this host failed.")
 
     def renew_token(self) -> None:
-        """Fetch a new host token and broker password, keep them, use them: in this order, so that those on our disk
-        always open.
+        """Fetch a new host token and broker password, save them, then use them: those on disk are always valid.
 
-        Done while a trial runs, too: it takes no look at the hardware. What fails is tried again.
+        This is done during trials too. After a failure it is tried again.
         """
         try:
             reply = self._client.new_token()
@@ -186,22 +187,22 @@ class Greeter:
             check_broker_url(reply.broker_url)
             self._keeper.change(host_token=reply.host_token, broker_url=reply.broker_url)
         except Refused as error:
-            self.token_due.clear()  # an answer that was late: the token is new already
+            self.token_due.clear()  # the answer to an earlier request was late: the token is new already
             log.info("No new token: %s", error)
         except (Unreachable, ConfigError, OSError) as error:
-            log.warning("The new host token could not be fetched or kept, the old one still opens: %s", error)
+            log.warning("The new host token could not be fetched or saved; the old one is still valid: %s", error)
         else:
             self._client.use_token(reply.host_token)
             self.token_due.clear()
-            self._greeted_at = -EVERY_S  # say so soon: the first use ends the old one
+            self._registered_at = -EVERY_S  # register soon: the first use of the new token revokes the old one
             log.info("This host has a new token.")
 
     def _policy_state(self) -> object:
         return _modified(self._paths.policy)
 
 
-class Seldom(Generic[T]):
-    """What takes programs to find out, asked seldom: drives are woken from light sleep, controllers answer slowly."""
+class Cached(Generic[T]):
+    """The answer of programs, kept for `EVERY_S`: asking wakes drives, and controllers answer slowly."""
 
     EVERY_S = 600.0
 
@@ -217,8 +218,8 @@ class Seldom(Generic[T]):
         return self._found
 
 
-class Purges:
-    """How each drive that may be destroyed can be purged, asked as seldom as its health."""
+class PurgeOffers:
+    """The purge methods of each drive that may be destroyed, asked as rarely as its health."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[float, tuple[PurgeOffer, ...]]] = {}
@@ -231,7 +232,7 @@ class Purges:
         if not target.destroy or not target.present or not whole:
             return ()
         key, now = (target.device, target.serial), time.monotonic()
-        if afresh or key not in self._known or now - self._known[key][0] >= Seldom.EVERY_S:
+        if afresh or key not in self._known or now - self._known[key][0] >= Cached.EVERY_S:
             self._known[key] = (now, purge.offers(target.device))
         return self._known[key][1]
 

@@ -26,7 +26,7 @@ from worker.settings import session
 KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
 
 
-class Assembly:
+class LayoutStage:
     """One trial's. `enter` tells of a phase and its detail; it raises to break off, also between two commands.
 
     `before_writing` is given the kernel names of drives that are about to be built on.
@@ -54,7 +54,7 @@ class Assembly:
         """Take down whatever stands, so that its drives can be purged: also the layout that is wished for."""
         self._clear(None, ())
 
-    def put_together(self, allowed: Policy) -> Built | None:
+    def build(self, allowed: Policy) -> Built | None:
         """What the order wishes, and nothing of any other layout; without a wish, none.
 
         Raises GuardRefused, LayoutFailed, and what `enter` raises.
@@ -66,7 +66,7 @@ class Assembly:
         self._clear(found, drives)
         if wish is None:
             return None
-        built = found or self._build(wish, drives)
+        built = found or self._build_new(wish, drives)
         members = guard.recheck_drives(drives, self._armed_serials)
         self._record(wish, built, took_s=None if found else time.monotonic() - began)
         return msgspec.structs.replace(built, members=members or built.members)
@@ -85,8 +85,8 @@ class Assembly:
         kept = keep.record.key if keep else ""
         records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
         for run in dict.fromkeys(record.run for record in records):
-            self._tell(session.restore_run(run, self._journal))
-        self._tell(layouts.put_back(records, state=self._state, journal=self._journal))
+            self._emit_all(session.restore_run(run, self._journal))
+        self._emit_all(layouts.put_back(records, state=self._state, journal=self._journal))
         for record in self._journal.layouts():
             if record.key != kept and layouts.overlaps(record, drives):
                 raise LayoutFailed(
@@ -95,11 +95,11 @@ class Assembly:
                     f"“{layouts.removal_command(record)}” on the host takes it down, or says why it cannot.",
                 )
 
-    def _tell(self, items: Iterable[SettingRestored]) -> None:
+    def _emit_all(self, items: Iterable[SettingRestored]) -> None:
         for item in items:
             self._emit(item)
 
-    def _build(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
+    def _build_new(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
         words = f"building {write(wish.layout)}"
         self._before_writing(guard.recheck_drives(drives, self._armed_serials))
         return layouts.build(
@@ -123,7 +123,7 @@ class Assembly:
             raise LayoutFailed("layout_clamped", f"{asked} came out otherwise: {'; '.join(found.wrong)}.")
 
 
-def placed(stream: Stream, built: Built) -> Stream:
+def on_layout(stream: Stream, built: Built) -> Stream:
     """The stream at what was built: a directory where there is a file system, else a block device."""
     kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
     target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)

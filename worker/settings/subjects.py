@@ -27,7 +27,7 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
 
 
 def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Every subject that a wish about this open_target is about: under a layout most settings are of each of its drives.
+    """Every subject that a wish concerns: under a layout most settings are of each of its drives.
 
     Raises SettingError.
     """

@@ -4,4 +4,4 @@ from worker.telemetry.kernel_log import KernelWatch
 from worker.telemetry.kernel_names import kernel_names
 from worker.telemetry.sources import Telemetry, every_source
 
-__all__ = ["Telemetry", "KernelWatch", "every_source", "kernel_names"]
+__all__ = ["KernelWatch", "Telemetry", "every_source", "kernel_names"]

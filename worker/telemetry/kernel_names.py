@@ -35,7 +35,7 @@ class KernelNames:
 
 
 def kernel_names(open_targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
-    """As this host is now, for trials at these open_targets."""
+    """The names as the host is now, for a trial at these targets."""
     devices = _closure(
         [name for open_target in open_targets for name in (*open_target.devices, *open_target.members)], sys
     )

@@ -21,7 +21,7 @@ from worker.telemetry.temperatures import CpuTemperatures
 def every_source(
     open_targets: Iterable[OpenTarget], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV
 ) -> tuple[Source, ...]:
-    """Whatever this host has for targets at these open_targets, opened."""
+    """Open every source that this host has for these targets."""
     each = list(open_targets)
     targets = [
         name

@@ -441,12 +441,18 @@ HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2
 WORKER_LOG = WorkerLog(
     session="5f0c3b7a91d2e604",
     lines=(
-        LogLine(number=41, at=AT, level=LogLevel.INFO, text="worker.orders.executor: Begun.", attempt=ATTEMPT),
+        LogLine(
+            number=41,
+            at=AT,
+            level=LogLevel.INFO,
+            text="worker.orders.executor: Started trial 12 of run 3.",
+            attempt=ATTEMPT,
+        ),
         LogLine(
             number=42,
             at=AT + 2,
             level=LogLevel.WARNING,
-            text="worker.link.registration: No hello to the server: timed out",
+            text="worker.link.registration: The registration was not delivered: timed out",
         ),
     ),
 )

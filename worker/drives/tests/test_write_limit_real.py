@@ -15,7 +15,8 @@ from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.orders.trial import Bench, Trial
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
 from worker.policy import Policy
 from worker.settings import session
 from worker.tests.service import until
@@ -33,7 +34,7 @@ class Drive:
         self.counting = Path(f"/sys/block/{Path(path).name}/queue/iostats")
         self.items: list[Item] = []
         self.journal = Journal(folder / "journal.db")
-        self._bench = Bench(folder, self.policy.path, self.journal, CompleteFiles(folder / "files.db"))
+        self._host = HostContext(folder, self.policy.path, self.journal, CompleteFiles(folder / "files.db"))
 
     def run(self, pattern: Pattern, iostats: str, *, runtime_s: int = 1) -> Finished:
         target = rig.stream(self.policy).target
@@ -45,7 +46,8 @@ class Drive:
             settings=(SettingWish(name="iostats", value=iostats),),
             arming=Arming(serials=(target.stable_id,), by="tester", until=now + 60),
         )  # fmt: skip
-        return Trial(order, self._bench, self.items.append, Control(order.attempt)).run()
+        context = OrderContext(host=self._host, emit=self.items.append, control=Control(order.attempt))
+        return Trial(order, context).run()
 
     def runs(self) -> bool:
         return any(isinstance(item, Phase) and item.name == "run" for item in self.items)

@@ -25,7 +25,7 @@ from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts import Built, LayoutFailed, virtual_drives
 from worker.link.targets import report_targets
-from worker.orders.trial import Bench as TrialBench
+from worker.orders.context import HostContext, OrderContext
 from worker.orders.trial import Trial
 from worker.recipes.layouts import parse
 
@@ -209,8 +209,9 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
             arming=Arming(serials=armed, by="tester", until=now + 60),
         )  # fmt: skip
         files = CompleteFiles(bench.state / "files.db")
-        place = TrialBench(bench.state, bench.folder / "policy.toml", bench.journal, files)
-        end = Trial(order, place, items.append, Control(order.attempt)).run()
+        host = HostContext(bench.state, bench.folder / "policy.toml", bench.journal, files)
+        context = OrderContext(host=host, emit=items.append, control=Control(order.attempt))
+        end = Trial(order, context).run()
         files.close()
         return end.outcome, end.message, items
 

@@ -31,7 +31,8 @@ from worker.guard.tests import rig
 from worker.journal import BY_HAND
 from worker.layouts.tests.rack import Rack, racked
 from worker.link.targets import report_targets
-from worker.orders.trial import Bench, Trial
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
 from worker.recipes.layouts import parse
 
 pytestmark = rig.needs_root
@@ -69,8 +70,8 @@ def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tu
 def run(rack: Rack, asked: TrialOrder) -> tuple[Finished, list[Item]]:
     items: list[Item] = []
     files = CompleteFiles(rack.state / "files.db")
-    bench = Bench(rack.state, rack.folder / "policy.toml", rack.journal, files)
-    end = Trial(asked, bench, items.append, Control(asked.attempt)).run()
+    host = HostContext(rack.state, rack.folder / "policy.toml", rack.journal, files)
+    end = Trial(asked, OrderContext(host=host, emit=items.append, control=Control(asked.attempt))).run()
     files.close()
     return end, items
 

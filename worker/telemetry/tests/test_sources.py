@@ -22,7 +22,7 @@ from worker.telemetry.energy import Energy
 from worker.telemetry.memory import WaitingMemory
 from worker.telemetry.proc_stat import ProcStat
 from worker.telemetry.slow import SlowSensors, read_dcmi
-from worker.telemetry.source import FIRST_BYTES, OpenFile, Source
+from worker.telemetry.source import BUFFER_BYTES, OpenFile, Source
 from worker.telemetry.temperatures import CpuTemperatures, drive_inputs
 
 
@@ -308,9 +308,9 @@ def test_sensors_that_are_missing_are_missing(host: Host) -> None:
 
 
 def test_a_file_longer_than_the_room_for_it_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "long").write_bytes(b"x" * (3 * FIRST_BYTES))
+    (tmp_path / "long").write_bytes(b"x" * (3 * BUFFER_BYTES))
     file = OpenFile(tmp_path / "long")
-    assert len(file.read()) == 3 * FIRST_BYTES
+    assert len(file.read()) == 3 * BUFFER_BYTES
     file.close()
 
 

@@ -19,7 +19,8 @@ from worker.control import Control
 from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.orders.trial import Bench, Trial
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
 from worker.settings import REGISTRY
 from worker.settings.subjects import subject_of
 from worker.tests.lab.drives import allow, by_serial
@@ -49,8 +50,9 @@ class Lab:
 
     def trial(self, runtime_s: int, emit: Callable[[Item], None] | None = None) -> Finished:
         journal = Journal(self.state / "journal.db")
-        bench = Bench(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
-        return Trial(self.order(runtime_s), bench, emit or self.items.append, Control("a1")).run()
+        host = HostContext(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
+        context = OrderContext(host=host, emit=emit or self.items.append, control=Control("a1"))
+        return Trial(self.order(runtime_s), context).run()
 
 
 @pytest.fixture
@@ -98,13 +100,13 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
 def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     assert lab.trial(runtime_s=2).outcome is Outcome.DONE
     started = next(item for item in lab.items if isinstance(item, StreamStarted))
-    open_targets = [
+    indexes = [
         open_target for open_target, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")
     ]
-    assert len(open_targets) == 1
+    assert len(indexes) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
     assert all(len(sample.telemetry) == len(started.sensors) for sample in samples)
-    assert sum(sample.telemetry[open_targets[0]] or 0 for sample in samples) > 0
+    assert sum(sample.telemetry[indexes[0]] or 0 for sample in samples) > 0
 
 
 def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:

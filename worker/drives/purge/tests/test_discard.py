@@ -13,9 +13,11 @@ from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetRef
 from worker.control import Control
 from worker.drives import purge
-from worker.drives.records import Drives
 from worker.drives.state import DriveState
+from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
+from worker.journal import Journal
+from worker.orders.context import HostContext, OrderContext
 from worker.orders.purge import carry_out
 from worker.policy import Policy
 
@@ -29,7 +31,9 @@ class Lab:
     def __init__(self, folder: Path, device: str, file: Path) -> None:
         self.device, self.name, self.file = device, Path(device).name, file
         self.allowed: Policy = rig.load(folder, rig.block(device, file, destroy=True))
-        self.drives = Drives(folder / "drives")
+        journal, files = Journal(folder / "journal.db"), CompleteFiles(folder / "files.db")
+        self.host = HostContext(folder, self.allowed.path, journal, files)
+        self.drives = self.host.drives
         self.items: list[Item] = []
         self.target = TargetRef(**{n: getattr(rig.stream(self.allowed).target, n) for n in TargetRef.__struct_fields__})
 
@@ -39,10 +43,10 @@ class Lab:
         return PurgeOrder(host="h", attempt="a", issued_at=NOW, expires_at=NOW + 300, **fields)  # type: ignore[arg-type]
 
     def carry_out(self, order: PurgeOrder, control: Control | None = None) -> Finished:
-        return carry_out(
-            order, drives=self.drives, policy_path=self.allowed.path, emit=self.items.append,
-            control=control or Control("a"), now=lambda: NOW,
-        )  # fmt: skip
+        context = OrderContext(
+            host=self.host, emit=self.items.append, control=control or Control("a"), server_now=lambda: NOW
+        )
+        return carry_out(order, context)
 
 
 @pytest.fixture
