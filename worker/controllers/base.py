@@ -56,7 +56,7 @@ class Adapter(ABC):
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
 
-    def settle(self, controller: str, number: str, layout: Layout, name: str) -> None:
+    def finish_creation(self, controller: str, number: str, layout: Layout, name: str) -> None:
         """What is set once it is made."""
         for command in virtual_drives.settle(self.name, controller, number, layout, name):
             self.do(*command)

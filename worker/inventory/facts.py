@@ -21,7 +21,7 @@ LONGEST = 2000
 
 
 def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
-    """Facts about the host, the device under `open_target` and, for files, the file system. Keys of streams do not clash."""
+    """Facts about the host, the device under the target and, for files, the file system."""
     facts = host_facts()
     for name in (*open_target.devices, *open_target.members):
         facts |= device_facts(name)

@@ -112,7 +112,7 @@ def _run(
         except LayoutFailed as error:
             _refuse_taken(step, error, made)
             raise
-        steps.settle(state=state)
+        steps.wait_for_udev(state=state)
         if step.makes:
             steps.await_node(step.makes)
     return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))

@@ -8,7 +8,7 @@ from worker.process import ToolError, ToolMissing, ask, find
 from worker.recipes.layouts import Step
 
 LIMIT_S = 1800.0  # mkfs of a large array of slow drives
-SETTLE_LIMIT_S = 10.0
+UDEV_LIMIT_S = 10.0
 _END = 500  # characters of each end of a program's words
 
 
@@ -40,15 +40,15 @@ def _shortened(words: str) -> str:
     return words if len(words) <= 2 * _END else f"{words[:_END]}\n…\n{words[-_END:]}"
 
 
-def settle(*, state: Path) -> None:
+def wait_for_udev(*, state: Path) -> None:
     """Let udev finish with what was made or removed; without udev there is nothing to wait for."""
     if find(("udevadm",)) and Path("/run/udev/control").exists():
-        run(Step("wait for udev", ("udevadm", "settle", f"--timeout={SETTLE_LIMIT_S:.0f}")), state=state)
+        run(Step("wait for udev", ("udevadm", "settle", f"--timeout={UDEV_LIMIT_S:.0f}")), state=state)
 
 
 def await_node(path: str) -> str:
     """The node behind a path that was just made, without links. Raises LayoutFailed if it does not come."""
-    until = time.monotonic() + SETTLE_LIMIT_S
+    until = time.monotonic() + UDEV_LIMIT_S
     while not Path(path).exists():
         if time.monotonic() > until:
             raise LayoutFailed("layout_refused", f"{path} was made, but its node did not appear.")

@@ -153,7 +153,7 @@ class _Demolition:
     def _do(self, step: Removal) -> None:
         log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
         steps.run(step, state=self._state)
-        steps.settle(state=self._state)
+        steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:
         """Blank, and held by nobody: what a drive must be before it is forgotten."""

@@ -69,7 +69,7 @@ def make(
         with _tools_words():
             adapter.create(bays[0].controller, places, layout, name)
             made = _over(adapter, bays[0].controller, places)
-            adapter.settle(bays[0].controller, made.number, layout, name)
+            adapter.finish_creation(bays[0].controller, made.number, layout, name)
         before = record.virtual_drives
         record = _noted(record, (*before, MadeDrive(name, made.wwn)), journal)
         disk = _await_disk(made, adapter, record.drives[number * layout.drives_per_array].path, name)

@@ -98,7 +98,7 @@ class Trial:
         if writes:
             self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
         self._enter("settings")
-        self._settle(allowed, open_targets)
+        self._apply_settings(allowed, open_targets)
         if writes:  # settings of an earlier trial that are back now may have kept the kernel from counting
             self._wear.begin(
                 name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)
@@ -160,9 +160,11 @@ class Trial:
             return guard.admit_layout(stream, device=built.device, mount_point=built.mount_point, members=built.members)
         return guard.admit(stream, allowed, armed)
 
-    def _settle(self, allowed: policy.Policy, open_targets: Mapping[int, OpenTarget]) -> None:
+    def _apply_settings(self, allowed: policy.Policy, open_targets: Mapping[int, OpenTarget]) -> None:
         try:
-            records = session.settle(self._order.settings, self._order.run, open_targets, allowed, self._host.journal)
+            records = session.apply_settings(
+                self._order.settings, self._order.run, open_targets, allowed, self._host.journal
+            )
         except session.SettingFailed as error:
             for record in error.records:
                 self._emit(record)

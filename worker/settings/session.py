@@ -26,7 +26,7 @@ from worker.settings.restore import LONGEST, restore_all, restore_others, restor
 from worker.settings.subjects import in_order, subjects_of
 from worker.settings.writer import Bench, is_ours, rank
 
-__all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "settle"]
+__all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "apply_settings"]
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ class Wish(msgspec.Struct, frozen=True):
 Wishes = Mapping[str, Wish]  # by the setting's key
 
 
-def settle(
+def apply_settings(
     wishes: Sequence[SettingWish], run: str, open_targets: Mapping[int, OpenTarget], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
     """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
@@ -50,7 +50,7 @@ def settle(
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
-            _settle_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
+            _apply_to_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
         for subject in subjects:
             for wish in wanted.get(subject, {}).values():
                 refuse_undone(subject, wish.setting, wish.value)
@@ -105,7 +105,7 @@ def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[S
 # ---- one subject
 
 
-def _settle_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) -> None:
+def _apply_to_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) -> None:
     if _must_start_afresh(bench.baselines(), wanted):
         _put_back(bench, tuple(bench.baselines()), records)
     else:

@@ -56,8 +56,15 @@ class Bench:
     def prefill(self, stream: Stream) -> list[float]:
         said: list[float] = []
         with open_scope(self.state, "prefill") as scope:
-            prefill(stream, self.open_target, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=20,
-                    on_progress=said.append)  # fmt: skip
+            prefill(
+                stream,
+                self.open_target,
+                scope=scope,
+                cancelled=self.cancelled,
+                silence_limit_s=10,
+                total_limit_s=20,
+                on_progress=said.append,
+            )
         return said
 
 

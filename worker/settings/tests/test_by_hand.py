@@ -37,9 +37,9 @@ class Host:
     def put_back(self, name: str) -> list[SettingRestored]:
         return by_hand.put_back(name, self.open_target, self.journal)
 
-    def settle(self, **values: str) -> list[SettingRecord]:
+    def apply_settings(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        return session.settle(wishes, "run", {0: self.open_target}, self.allowed, self.journal)
+        return session.apply_settings(wishes, "run", {0: self.open_target}, self.allowed, self.journal)
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_it_stays_through_starts_and_runs_and_is_put_back_when_asked(host: Host)
     assert (told.before, told.asked, told.observed) == ("256", "64", "64")
     assert session.restore_all(host.journal) == []
     assert host.now("read_ahead_kb") == "64"
-    host.settle(read_ahead_kb="512", nr_requests="32")
+    host.apply_settings(read_ahead_kb="512", nr_requests="32")
     assert host.now("read_ahead_kb") == "512"
     restore_run("run", host.journal)
     assert (host.now("read_ahead_kb"), host.now("nr_requests")) == ("64", "100")
@@ -108,7 +108,7 @@ def test_it_is_refused_in_the_words_of_runs(host: Host) -> None:
 
 
 def test_a_run_that_holds_settings_is_not_disturbed(host: Host) -> None:
-    host.settle(nr_requests="32")
+    host.apply_settings(nr_requests="32")
     refused(host, "read_ahead_kb", "64", "setting_conflict")
     restore_run("run", host.journal)
     assert host.change("read_ahead_kb", "64")
@@ -118,7 +118,7 @@ def test_a_setting_of_an_absent_device_is_in_nobodys_way(host: Host, tmp_path: P
     with rig.loop(rig.sparse(tmp_path / "other.img")) as other:
         allowed = rig.load(tmp_path, rig.block(other, tmp_path / "other.img", settings=["*"]))
         open_target = {0: OpenTarget(path=other, device=Path(other).name, target="disk")}
-        session.settle([SettingWish(name="nomerges", value="2")], "run", open_target, allowed, host.journal)
+        session.apply_settings([SettingWish(name="nomerges", value="2")], "run", open_target, allowed, host.journal)
         with pytest.raises(SettingFailed, match="A run has changed settings"):
             host.change("read_ahead_kb", "64")
     try:

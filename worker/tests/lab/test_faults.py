@@ -142,7 +142,7 @@ KILLED = """
     type(setting).apply = apply_and_die
     wishes = [SettingWish(name=name, value=os.environ["VALUE"], stream=0)]
     open_targets = {0: OpenTarget(path="/dev/" + device, device=device, target="LABSAM0003")}
-    session.settle(wishes, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
+    session.apply_settings(wishes, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
 """
 
 
