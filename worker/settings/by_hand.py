@@ -17,7 +17,7 @@ from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import BY_HAND, obstacle, restored
 from worker.settings.session import apply, known, record, refuse_undone
 from worker.settings.subjects import subject_of
-from worker.settings.writer import Bench
+from worker.settings.writer import SettingWriter
 
 
 def read(name: str, open_target: OpenTarget) -> SettingRecord:
@@ -40,9 +40,9 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
         wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
         refuse_unallowed(wish, open_target, policy)
         _refuse_while_a_run_holds_settings(journal)
-        bench = Bench(BY_HAND, subject_of(wish, open_target.device), journal)
-        apply(bench, wish, value, records)
-        refuse_undone(bench.subject, wish, value)
+        writer = SettingWriter(BY_HAND, subject_of(wish, open_target.device), journal)
+        apply(writer, wish, value, records)
+        refuse_undone(writer.subject, wish, value)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
@@ -56,8 +56,8 @@ def put_back(name: str, open_target: OpenTarget, journal: Journal) -> list[Setti
         subject = subject_of(setting, open_target.device)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, ()) from error
-    bench = Bench(BY_HAND, subject, journal)
-    kept = bench.baselines()
+    writer = SettingWriter(BY_HAND, subject, journal)
+    kept = writer.baselines()
     if setting.key not in kept:
         words = f"{name} of {named(subject)} was not changed by hand, or was put back before."
         raise SettingFailed("setting_not_changed", words, ())

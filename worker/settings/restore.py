@@ -13,7 +13,7 @@ from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
-from worker.settings.writer import Bench, is_ours, rank
+from worker.settings.writer import SettingWriter, is_ours, rank
 
 AGAIN = "it is tried again when the worker starts and when a run ends"
 ABSENT = f"the device is absent, or another one has its name; {AGAIN}"
@@ -70,7 +70,7 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
         return _told(kept, "", why)
     now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
-        return _put_back(now, Bench(kept.run, now.device, journal))
+        return _put_back(now, SettingWriter(kept.run, now.device, journal))
     except SettingError as error:
         return _told(kept, "", error.message)
 
@@ -82,22 +82,22 @@ def obstacle(kept: Baseline) -> str:
     return ABSENT if find(kept.stable_id, kept.device) is None else ""
 
 
-def _put_back(kept: Baseline, bench: Bench) -> SettingRestored | None:
+def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
     setting = BY_KEY[kept.name]
     if not setting.discover(kept.device) and setting.vanishes:
-        bench.drop(kept)
+        writer.drop(kept)
         return None
     found = setting.capture(kept.device)
     if not is_ours(kept, found):
-        bench.drop(kept)
+        writer.drop(kept)
         return _told(kept, found, CHANGED)
     if setting.same(found, kept.before):
-        bench.drop(kept)
+        writer.drop(kept)
         return _told(kept, found) if kept.wished else None
-    observed = bench.restore(setting, kept.before)
+    observed = writer.restore(setting, kept.before)
     if not setting.same(observed, kept.before):
         return _told(kept, observed, f"{setting.taken_by} made {setting.shown(observed)} of it")
-    bench.drop(kept)
+    writer.drop(kept)
     return _told(kept, observed)
 
 

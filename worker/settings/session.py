@@ -24,7 +24,7 @@ from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
-from worker.settings.writer import Bench, is_ours, rank
+from worker.settings.writer import SettingWriter, is_ours, rank
 
 __all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "apply_settings"]
 
@@ -50,7 +50,7 @@ def apply_settings(
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
-            _apply_to_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
+            _apply_to_subject(SettingWriter(run, subject, journal), wanted.get(subject, {}), records)
         for subject in subjects:
             for wish in wanted.get(subject, {}).values():
                 refuse_undone(subject, wish.setting, wish.value)
@@ -105,13 +105,13 @@ def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[S
 # ---- one subject
 
 
-def _apply_to_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) -> None:
-    if _must_start_afresh(bench.baselines(), wanted):
-        _put_back(bench, tuple(bench.baselines()), records)
+def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[SettingRecord]) -> None:
+    if _must_start_afresh(writer.baselines(), wanted):
+        _put_back(writer, tuple(writer.baselines()), records)
     else:
-        _put_back(bench, tuple(key for key in bench.baselines() if key not in wanted), records, keep_effects=wanted)
+        _put_back(writer, tuple(key for key in writer.baselines() if key not in wanted), records, keep_effects=wanted)
     for key in sorted(wanted, key=rank):
-        apply(bench, wanted[key].setting, wanted[key].value, records)
+        apply(writer, wanted[key].setting, wanted[key].value, records)
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
@@ -124,38 +124,38 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
 
 
 def _put_back(
-    bench: Bench, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
+    writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
     """Back to the baseline, except what is only the effect of a setting that stays."""
     effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
     for key in keys:
-        kept = bench.baselines().get(key)
+        kept = writer.baselines().get(key)
         if kept is None or key not in BY_KEY or (key in effects and not kept.wished):
             continue
         setting = BY_KEY[key]
-        if not (setting.vanishes and not setting.discover(bench.subject)):
-            _put_back_one(bench, setting, kept, records)
-        bench.drop(kept)
+        if not (setting.vanishes and not setting.discover(writer.subject)):
+            _put_back_one(writer, setting, kept, records)
+        writer.drop(kept)
 
 
-def _put_back_one(bench: Bench, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
-    found = setting.capture(bench.subject)
+def _put_back_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
+    found = setting.capture(writer.subject)
     if setting.same(found, kept.before) or not is_ours(kept, found):
         return
-    observed = bench.restore(setting, kept.before)
+    observed = writer.restore(setting, kept.before)
     before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))
-    records.append(record(bench.subject, setting, before, asked, now))
-    _refuse_clamped(bench, setting, asked, now, same=setting.same(observed, kept.before))
+    records.append(record(writer.subject, setting, before, asked, now))
+    _refuse_clamped(writer, setting, asked, now, same=setting.same(observed, kept.before))
 
 
-def apply(bench: Bench, setting: Setting, value: str, records: list[SettingRecord]) -> None:
+def apply(writer: SettingWriter, setting: Setting, value: str, records: list[SettingRecord]) -> None:
     """Write one setting and read it back. Raises SettingError where it is not there or not as asked."""
-    if not setting.discover(bench.subject):
-        raise SettingError("setting_refused", setting.missing(bench.subject))
-    before = setting.read(bench.subject)
-    observed = before if before == value else bench.write(setting, value)
-    records.append(record(bench.subject, setting, before, value, observed))
-    _refuse_clamped(bench, setting, value, observed, same=setting.verify(bench.subject, value, observed))
+    if not setting.discover(writer.subject):
+        raise SettingError("setting_refused", setting.missing(writer.subject))
+    before = setting.read(writer.subject)
+    observed = before if before == value else writer.write(setting, value)
+    records.append(record(writer.subject, setting, before, value, observed))
+    _refuse_clamped(writer, setting, value, observed, same=setting.verify(writer.subject, value, observed))
 
 
 def refuse_undone(subject: str, setting: Setting, value: str) -> None:
@@ -169,12 +169,12 @@ def refuse_undone(subject: str, setting: Setting, value: str) -> None:
         )
 
 
-def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
+def _refuse_clamped(writer: SettingWriter, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
     if not same:
         raise SettingError(
             "setting_clamped",
-            f"{setting.name} of {named(bench.subject)} was to be {asked}; {setting.taken_by} took it and made "
-            f"{observed} of it.{setting.because(bench.subject)}",
+            f"{setting.name} of {named(writer.subject)} was to be {asked}; {setting.taken_by} took it and made "
+            f"{observed} of it.{setting.because(writer.subject)}",
         )
 
 

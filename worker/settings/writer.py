@@ -1,6 +1,6 @@
 """Writing settings of one subject so that a worker killed at any point knows what to put back.
 
-    announce in the journal (pending) ─► write ─► read back ─► settle in the journal
+    announce in the journal (pending) ─► write ─► read back ─► confirm in the journal
 
 A write may make the kernel change other settings (`disturbs`); they are kept and announced
 together with the one that is written. The journal knows settings by their `key`.
@@ -14,7 +14,7 @@ from worker.settings.base import Setting, SettingError
 from worker.settings.subjects import identity
 
 
-class Bench:
+class SettingWriter:
     """One subject under one run."""
 
     def __init__(self, run: str, subject: str, journal: Journal) -> None:
@@ -34,7 +34,7 @@ class Bench:
         try:
             setting.apply(self.subject, value)
         finally:
-            self._settle(kept)
+            self._confirm(kept)
         return setting.read(self.subject)
 
     def restore(self, setting: Setting, state: str) -> str:
@@ -43,7 +43,7 @@ class Bench:
         try:
             setting.restore(self.subject, state)
         finally:
-            self._settle(kept)
+            self._confirm(kept)
         return setting.capture(self.subject)
 
     def drop(self, baseline: Baseline) -> None:
@@ -74,10 +74,10 @@ class Bench:
             wished=wished,
         )
 
-    def _settle(self, kept: list[Baseline]) -> None:
-        self._journal.save_baselines(map(self._settled, kept))
+    def _confirm(self, kept: list[Baseline]) -> None:
+        self._journal.save_baselines(map(self._confirmed, kept))
 
-    def _settled(self, baseline: Baseline) -> Baseline:
+    def _confirmed(self, baseline: Baseline) -> Baseline:
         """A setting that cannot be read just now counts as written: it stays pending, and is put back later."""
         try:
             written = BY_KEY[baseline.name].capture(self.subject)
