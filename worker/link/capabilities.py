@@ -33,7 +33,7 @@ def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
 def _settings_here() -> tuple[str, ...]:
     """All that devices and controllers may have, and what this host itself has."""
     registered = settings.REGISTRY.values()
-    return tuple(s.name for s in registered if s.scope is not settings.Scope.HOST or s.discover(""))
+    return tuple(s.name for s in registered if s.scope is not settings.SettingScope.HOST or s.discover(""))
 
 
 def _read(path: Path) -> _Known | None:

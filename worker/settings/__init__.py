@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from worker.policy import SettingNames
-from worker.settings.base import Scope, Setting
+from worker.settings.base import Setting, SettingScope
 from worker.settings.controller_policies import CONTROLLER_POLICIES
 from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR
 from worker.settings.cpu_idle import DEEPEST_IDLE_STATE
@@ -30,7 +30,7 @@ from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
 from worker.settings.vm import TRANSPARENT_HUGEPAGE, VM_SETTINGS
 from worker.settings.writeback_throttling import WRITEBACK_THROTTLING
 
-__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "Scope", "Setting"]
+__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "SettingScope", "Setting"]
 
 _DEVICE: tuple[Setting, ...] = (
     SCHEDULER,

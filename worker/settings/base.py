@@ -13,7 +13,7 @@ from enum import StrEnum
 from worker.contract.items import SettingRecord
 
 
-class Scope(StrEnum):
+class SettingScope(StrEnum):
     """What a setting is of, and so what a change of it may touch beside the target."""
 
     DEVICE = "device"
@@ -51,7 +51,7 @@ class Setting(ABC):
     """A tunable. The first six are the interface; the rest has an answer that fits most settings."""
 
     name: str
-    scope: Scope = Scope.DEVICE
+    scope: SettingScope = SettingScope.DEVICE
     survives_reboot: bool = False
     rank: int = 2  # lower ones are written first, when applying and when restoring
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written

@@ -7,14 +7,14 @@ from pathlib import Path
 
 from worker.inventory.sysfs import SYS
 from worker.settings import cpus
-from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.settings.base import Setting, SettingError, SettingScope, refused
 from worker.settings.files import read_file, write_file
 
 
 class CpuFile(Setting):
     """One value for all processors. What is kept is the value of each."""
 
-    scope = Scope.HOST
+    scope = SettingScope.HOST
 
     def __init__(self, name: str, file: str, listing: str, description: str, *, sys: Path = SYS) -> None:
         self.name = name

@@ -17,7 +17,7 @@ from pathlib import Path
 from worker.inventory import pci
 from worker.inventory.sysfs import SYS, text
 from worker.settings import cpus
-from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.settings.base import Setting, SettingError, SettingScope, refused
 from worker.settings.files import read_file, write_file
 from worker.settings.irqbalance import IRQBALANCE
 
@@ -27,7 +27,7 @@ _FORM = re.compile(r"^(cpu\d{1,4}|node\d{1,3}|local|spread|all)$")
 
 class IrqAffinity(Setting):
     name = "irq_affinity"
-    scope = Scope.CONTROLLER
+    scope = SettingScope.CONTROLLER
     by_name_only = True
 
     def __init__(self, sys: Path = SYS, proc: Path = PROC) -> None:

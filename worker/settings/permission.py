@@ -2,12 +2,12 @@
 
 from worker.open_target import OpenTarget
 from worker.policy import Policy
-from worker.settings.base import Scope, Setting, SettingError
+from worker.settings.base import Setting, SettingError, SettingScope
 
 
 def refuse_unallowed(setting: Setting, open_target: OpenTarget, policy: Policy) -> None:
     """Raises SettingError, saying where in the policy it would have to be allowed."""
-    if setting.scope is Scope.HOST:
+    if setting.scope is SettingScope.HOST:
         if setting.name not in policy.host_settings:
             raise SettingError(
                 "setting_not_allowed",

@@ -4,21 +4,21 @@ from pathlib import Path
 
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
-from worker.settings.base import Scope, Setting, refused
+from worker.settings.base import Setting, SettingScope, refused
 
 HOST = ""  # the subject of what is kernel-wide
 HOST_ID = "host"
 # The host's own come first and go back last: irqbalance must be off while interrupts are moved.
-_ORDER = {Scope.HOST: 0, Scope.CONTROLLER: 1, Scope.DEVICE: 2}
+_ORDER = {SettingScope.HOST: 0, SettingScope.CONTROLLER: 1, SettingScope.DEVICE: 2}
 
 
 def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
     """The subject that a wish about this block device is about. Raises SettingError."""
-    if setting.scope is Scope.HOST:
+    if setting.scope is SettingScope.HOST:
         return HOST
     if not device:
         raise refused(f"{setting.name}: no single block device lies under the target.")
-    if setting.scope is Scope.DEVICE:
+    if setting.scope is SettingScope.DEVICE:
         return device
     address = sysfs.controller(device, sys)
     if not address:
@@ -31,7 +31,7 @@ def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS
 
     Raises SettingError.
     """
-    whole_layout = setting.scope is Scope.HOST or (setting.stacked and open_target.device)
+    whole_layout = setting.scope is SettingScope.HOST or (setting.stacked and open_target.device)
     devices = (open_target.device,) if whole_layout or not open_target.members else open_target.members
     return tuple(dict.fromkeys(subject_of(setting, device, sys) for device in devices))
 
@@ -61,5 +61,11 @@ def is_controller(subject: str) -> bool:
 
 def in_order(subject: str) -> tuple[int, str]:
     """To sort by when applying; the other way round when putting back."""
-    scope = Scope.HOST if subject == HOST else Scope.CONTROLLER if is_controller(subject) else Scope.DEVICE
+    scope = (
+        SettingScope.HOST
+        if subject == HOST
+        else SettingScope.CONTROLLER
+        if is_controller(subject)
+        else SettingScope.DEVICE
+    )
     return _ORDER[scope], subject

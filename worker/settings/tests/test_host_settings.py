@@ -14,10 +14,10 @@ from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
 from worker.open_target import OpenTarget
-from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, Scope, session
+from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, SettingScope, session
 from worker.settings.base import SettingFailed
 
-HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is Scope.HOST}
+HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST}
 # A little beside what kernels come with.
 HARMLESS = {
     "vm.dirty_ratio": "21", "vm.dirty_bytes": "2147483648", "vm.dirty_background_ratio": "11",
@@ -42,7 +42,7 @@ class Machine:
 
 
 def states() -> dict[str, str]:
-    return {key: s.capture("") for key, s in BY_KEY.items() if s.scope is Scope.HOST and s.discover("")}
+    return {key: s.capture("") for key, s in BY_KEY.items() if s.scope is SettingScope.HOST and s.discover("")}
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.journal import Journal
 from worker.open_target import OpenTarget
-from worker.settings import REGISTRY, Scope, session
+from worker.settings import REGISTRY, SettingScope, session
 from worker.settings.base import SettingFailed
 from worker.settings.subjects import subject_of
 
@@ -28,10 +28,10 @@ class Drive:
     """A drive, a policy that allows everything, and a journal."""
 
     def __init__(self, directory: Path, device: str) -> None:
-        names = [name for name, setting in REGISTRY.items() if setting.scope is not Scope.HOST]
+        names = [name for name, setting in REGISTRY.items() if setting.scope is not SettingScope.HOST]
         entry = {"id": "drive", "kind": "block", "path": f"/dev/{device}", "stable_id": sysfs.stable_id(device)}
         allowed = rig.load(directory, {**entry, "settings": names})
-        host = tuple(name for name, setting in REGISTRY.items() if setting.scope is Scope.HOST)
+        host = tuple(name for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST)
         self.policy = policy.Policy(allowed.path, allowed.targets, host)
         self.device = device
         self.journal = Journal(directory / "journal.db")

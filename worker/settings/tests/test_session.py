@@ -14,7 +14,7 @@ from worker.journal import Journal
 from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
-from worker.settings.base import Scope, SettingError, SettingFailed
+from worker.settings.base import SettingError, SettingFailed, SettingScope
 from worker.settings.kernel_file import KernelFile
 
 pytestmark = rig.needs_root
@@ -38,7 +38,7 @@ class Host:
 
     def state(self) -> dict[str, str]:
         """Of everything that a loop device has."""
-        own = {key: s for key, s in BY_KEY.items() if s.scope is Scope.DEVICE and s.discover(self.device)}
+        own = {key: s for key, s in BY_KEY.items() if s.scope is SettingScope.DEVICE and s.discover(self.device)}
         return {name: setting.read(self.device) for name, setting in own.items()}
 
     def write(self, name: str, value: str) -> None:
