@@ -10,13 +10,13 @@ import msgspec
 
 from worker.contract.controllers import Controller
 from worker.controllers.areca import ARECA
-from worker.controllers.base import Adapter, Policy
+from worker.controllers.base import Adapter, CachePolicy
 from worker.controllers.megacli import MEGACLI
 from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
 from worker.process import ToolError
 
-__all__ = ["ADAPTERS", "Adapter", "Policy", "Told", "ToolError", "look", "speaks"]
+__all__ = ["ADAPTERS", "Adapter", "CachePolicy", "Told", "ToolError", "look", "speaks"]
 
 # In the order in which they are asked: of a controller that two know, the first one's word is taken.
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)

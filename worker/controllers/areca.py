@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.process import ToolError
 
 Fields = dict[str, str]
@@ -36,10 +36,10 @@ class Areca(Adapter):
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         return find_drive(self, (volume(number, fields(self._say("vsf", "info", f"vol={number}"))),), number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
-        return tuple(_SPELT) if policy is Policy.WRITE_CACHE else ()
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
+        return tuple(_SPELT) if policy is CachePolicy.WRITE_CACHE else ()
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         self._say("vsf", "modify", f"vol={number}", f"cache={_SPELT[value]}")
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:

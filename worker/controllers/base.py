@@ -18,7 +18,7 @@ LOOK_LIMIT_S = 20.0
 LONGEST_WORDS = 500
 
 
-class Policy(StrEnum):
+class CachePolicy(StrEnum):
     """The field of `VirtualDrive` that says how it is set."""
 
     WRITE_CACHE = "write_cache"
@@ -44,11 +44,11 @@ class Adapter(ABC):
         """One virtual drive as it is now."""
 
     @abstractmethod
-    def values(self, policy: Policy) -> tuple[str, ...]:
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
         """What can be set; () for a policy that the tool cannot set for one virtual drive alone."""
 
     @abstractmethod
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         """Set one of `values`. What came of it is to be read back."""
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:

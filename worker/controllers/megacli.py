@@ -2,8 +2,8 @@
 
 Formats: LSI, MegaRAID SAS Software User Guide (MegaCli 2 to 8). Sizes are in units of 1024. Older versions say
 `Virtual Disk` and `Stripe Size: 64kB`, newer ones `Virtual Drive` and `Strip Size : 64 KB`; all print lines of
-`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache Policy` is how a
-drive is set, `Current Cache Policy` how it works now.
+`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache CachePolicy` is how a
+drive is set, `Current Cache CachePolicy` how it works now.
 """
 
 import re
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
 from worker.process import Said
 
@@ -29,16 +29,16 @@ _IO = {"direct": "direct", "cached": "cached"}
 _BAD_BATTERY = {"writecacheokifbadbbu": "cached", "nowritecacheifbadbbu": "not cached"}
 _DISK = {"enabled": "enabled", "disabled": "disabled", "disk'sdefault": "unchanged"}
 _MEDIA = {"hard disk device": "HDD", "solid state device": "SSD"}
-_SETS: dict[Policy, dict[str, tuple[str, ...]]] = {
-    Policy.WRITE_CACHE: {
+_SETS: dict[CachePolicy, dict[str, tuple[str, ...]]] = {
+    CachePolicy.WRITE_CACHE: {
         "write back": ("NoCachedBadBBU", "WB"),
         "write through": ("WT",),
         "always write back": ("CachedBadBBU", "WB"),
     },
-    Policy.BAD_BATTERY: {"cached": ("CachedBadBBU",), "not cached": ("NoCachedBadBBU",)},
-    Policy.READ_AHEAD: {"none": ("NORA",), "read ahead": ("RA",), "adaptive": ("ADRA",)},
-    Policy.IO: {"direct": ("Direct",), "cached": ("Cached",)},
-    Policy.DISK_CACHE: {"enabled": ("EnDskCache",), "disabled": ("DisDskCache",)},
+    CachePolicy.BAD_BATTERY: {"cached": ("CachedBadBBU",), "not cached": ("NoCachedBadBBU",)},
+    CachePolicy.READ_AHEAD: {"none": ("NORA",), "read ahead": ("RA",), "adaptive": ("ADRA",)},
+    CachePolicy.IO: {"direct": ("Direct",), "cached": ("Cached",)},
+    CachePolicy.DISK_CACHE: {"enabled": ("EnDskCache",), "disabled": ("DisDskCache",)},
 }
 
 
@@ -65,10 +65,10 @@ class MegaCli(Adapter):
         told = by_adapter(self._say("-LDInfo", f"-L{number}", f"-a{controller}"))
         return find_drive(self, tuple(virtual_drives(told.get(controller, []))), number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
         return tuple(_SETS[policy])
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         for word in _SETS[policy][value]:
             self._say("-LDSetProp", word, f"-L{number}", f"-a{controller}")
 

@@ -11,7 +11,7 @@ import msgspec
 
 from worker import controllers
 from worker.contract.controllers import Battery, VirtualDrive
-from worker.controllers import Adapter, Policy, ToolError
+from worker.controllers import Adapter, CachePolicy, ToolError
 from worker.inventory import sysfs
 from worker.inventory.controllers import drivers_with_a_tool, is_shown_as, placed
 from worker.inventory.sysfs import SYS
@@ -56,7 +56,7 @@ class ControllerDrives:
         self.read(device)
         return self._behind[sysfs.stable_id(device, self.sys)].adapter
 
-    def set(self, device: str, policy: Policy, value: str) -> None:
+    def set(self, device: str, policy: CachePolicy, value: str) -> None:
         """Raises SettingError with the tool's words. What came of it is to be read."""
         self._answers.pop(device, None)
         self.read(device)  # it is still the drive that we mean

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker import controllers
-from worker.controllers import ADAPTERS, Adapter, Policy, ToolError
+from worker.controllers import ADAPTERS, Adapter, CachePolicy, ToolError
 from worker.controllers.base import Adapter as Base
 from worker.controllers.tests.tools import DOCUMENTED, install
 from worker.process import tools
@@ -93,7 +93,7 @@ def test_it_gives_the_reason_that_storcli_gives(tmp_path: Path, monkeypatch: pyt
     )
     install(tmp_path, monkeypatch, "storcli64", f"import sys\nprint({failed!r})\nsys.exit(1)")
     with pytest.raises(ToolError, match=r"storcli: Property not supported \(code 255\)"):
-        TOOLS["storcli"].set("0", "0", Policy.READ_AHEAD, "none")
+        TOOLS["storcli"].set("0", "0", CachePolicy.READ_AHEAD, "none")
 
 
 def test_it_says_that_no_controller_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

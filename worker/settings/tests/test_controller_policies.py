@@ -11,7 +11,7 @@ import pytest
 
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
-from worker.controllers import Policy as ControllerPolicyKind
+from worker.controllers import CachePolicy
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig
 from worker.inventory import sysfs
@@ -238,7 +238,7 @@ def test_a_killed_worker_puts_it_back_even_after_a_restart_of_the_host(
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
 
-    def set_and_die(device: str, policy: ControllerPolicyKind, value: str) -> None:
+    def set_and_die(device: str, policy: CachePolicy, value: str) -> None:
         ControllerDrives.set(DRIVES, device, policy, value)
         raise KeyboardInterrupt
 
