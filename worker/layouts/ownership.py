@@ -29,7 +29,7 @@ class Content(msgspec.Struct, frozen=True):
         return f"{name} {self.label}".strip()
 
 
-def look(path: str) -> Content:
+def read_content(path: str) -> Content:
     """Raises LayoutFailed where it cannot be said what is on the device."""
     try:
         said = ask("blkid", "--probe", "--output", "export", path)
@@ -45,7 +45,7 @@ def look(path: str) -> Content:
     )
 
 
-def is_ours(content: Content, names: Names, path: str) -> bool:
+def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
     """A blank device counts as ours: a killed worker may not have come to it."""
     if content.kind == "linux_raid_member":
         return content.label.rpartition(":")[2].startswith(f"sweetspot-{names.key}-")

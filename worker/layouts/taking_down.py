@@ -119,8 +119,8 @@ class _Demolition:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        content = ownership.look(step.of)
-        if not ownership.is_ours(content, self._names, step.of):
+        content = ownership.read_content(step.of)
+        if not ownership.belongs_to_layout(content, self._names, step.of):
             raise LayoutFailed(
                 "layout_foreign",
                 f"{step.of} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
@@ -162,7 +162,7 @@ class _Demolition:
             return
         for drive in self._drives:
             name = drive.path.rpartition("/")[2]
-            content = ownership.look(drive.path)
+            content = ownership.read_content(drive.path)
             if not content.blank:
                 raise LayoutFailed("layout_refused", f"{drive.path} still holds {content} after it was wiped.")
             if partitions := sysfs.partitions(name):

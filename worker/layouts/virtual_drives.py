@@ -130,7 +130,7 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     adapter, controller = places[0].adapter, places[0].controller
     own = tuple(place.drive.slot for place in places)
     drive = next((each for each in controller.virtual_drives if set(each.drives) & set(own)), None)
-    if drive is not None and not _is_ours(drive, own, record, number):
+    if drive is not None and not _belongs_to_layout(drive, own, record, number):
         raise LayoutFailed(
             "layout_foreign",
             f"Virtual drive {drive.number} ({drive.name or 'without a name'}) lies on {', '.join(drive.drives)} of "
@@ -143,7 +143,7 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     return Array(adapter, controller, own, drive, disk)
 
 
-def _is_ours(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
+def _belongs_to_layout(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
     noted = record.virtual_drives[number].wwn if number < len(record.virtual_drives) else ""
     same_name = drive.name == Names(record.key).drive_name(number)
     return same_name and set(drive.drives) == set(own) and (not noted or drive.wwn == noted)

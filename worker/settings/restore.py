@@ -13,7 +13,7 @@ from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
-from worker.settings.writer import SettingWriter, is_ours, rank
+from worker.settings.writer import SettingWriter, is_own_value, rank
 
 AGAIN = "it is tried again when the worker starts and when a run ends"
 ABSENT = f"the device is absent, or another one has its name; {AGAIN}"
@@ -88,7 +88,7 @@ def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
         writer.drop(kept)
         return None
     found = setting.capture(kept.device)
-    if not is_ours(kept, found):
+    if not is_own_value(kept, found):
         writer.drop(kept)
         return _told(kept, found, CHANGED)
     if setting.same(found, kept.before):

@@ -24,7 +24,7 @@ from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
-from worker.settings.writer import SettingWriter, is_ours, rank
+from worker.settings.writer import SettingWriter, is_own_value, rank
 
 __all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "apply_settings"]
 
@@ -140,7 +140,7 @@ def _put_back(
 
 def _put_back_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
     found = setting.capture(writer.subject)
-    if setting.same(found, kept.before) or not is_ours(kept, found):
+    if setting.same(found, kept.before) or not is_own_value(kept, found):
         return
     observed = writer.restore(setting, kept.before)
     before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))

@@ -59,7 +59,7 @@ class SettingWriter:
     def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
         """First touch keeps what is there. So does a touch after somebody else's change: that is the new baseline."""
         now = setting.capture(self.subject)
-        if known is not None and is_ours(known, now):
+        if known is not None and is_own_value(known, now):
             return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
         return Baseline(
             run=self.run,
@@ -86,7 +86,7 @@ class SettingWriter:
         return msgspec.structs.replace(baseline, pending=False, written=written)
 
 
-def is_ours(baseline: Baseline, now: str) -> bool:
+def is_own_value(baseline: Baseline, now: str) -> bool:
     """What is there is what we wrote, or what was there before us, or a write was cut short or not read back."""
     same = BY_KEY[baseline.name].same
     return baseline.pending or same(now, baseline.written) or same(now, baseline.before)

@@ -50,7 +50,9 @@ class Rack:
         layouts.take_down(built.record, state=self.state, journal=self.journal)
 
     def assert_blank(self) -> None:
-        assert [str(ownership.look(device)) for device in self.devices if not ownership.look(device).blank] == []
+        assert [
+            str(ownership.read_content(device)) for device in self.devices if not ownership.read_content(device).blank
+        ] == []
         assert self.journal.layouts() == ()
         assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
 

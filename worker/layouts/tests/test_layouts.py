@@ -136,7 +136,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     with pytest.raises(LayoutFailed, match="holds ext4 precious") as failure:
         rack.take_down(built)
     assert failure.value.code == "layout_foreign"
-    assert ownership.look(rack.devices[0]).label == "precious"
+    assert ownership.read_content(rack.devices[0]).label == "precious"
     assert rack.journal.layouts() == (built.record,)
 
 
@@ -158,7 +158,7 @@ def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: P
         assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
     finally:
         rig.run("umount", str(point))
-    assert (ownership.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
+    assert (ownership.read_content(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
     rack.take_down(rack.build(line))
     rack.assert_blank()
 

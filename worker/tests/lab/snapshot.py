@@ -24,7 +24,7 @@ def take() -> dict[str, str]:
     facts: dict[str, str] = {}
     _flatten("inventory", _lasting(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
-        content = ownership.look(f"/dev/{device}")
+        content = ownership.read_content(f"/dev/{device}")
         facts[f"content.{serial}"] = "blank" if content.blank else str(content)
         for name, setting in REGISTRY.items():
             if setting.scope is not Scope.HOST:
