@@ -16,7 +16,7 @@ from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
 from worker.process import ToolError
 
-__all__ = ["ADAPTERS", "Adapter", "CachePolicy", "Told", "ToolError", "look", "speaks"]
+__all__ = ["ADAPTERS", "Adapter", "CachePolicy", "ToolAnswers", "ToolError", "adapter_named", "read_controllers"]
 
 # In the order in which they are asked: of a controller that two know, the first one's word is taken.
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
@@ -25,14 +25,14 @@ ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
 TOTAL_LIMIT_S = 15.0  # after which no further tool is asked
 
 
-class Told(msgspec.Struct, frozen=True):
+class ToolAnswers(msgspec.Struct, frozen=True):
     """What the tools said. `problems` are by the kernel's driver, in words."""
 
     controllers: tuple[tuple[str, Controller], ...] = ()  # with the name of the adapter
     problems: dict[str, str] = {}
 
 
-def look(drivers: Iterable[str]) -> Told:
+def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
     """Ask every tool that may know controllers of these drivers. Takes seconds; never raises."""
     found: list[tuple[str, Controller]] = []
     problems: dict[str, list[str]] = {}
@@ -40,25 +40,25 @@ def look(drivers: Iterable[str]) -> Told:
     for adapter in ADAPTERS:
         its_own = sorted(present & set(adapter.drivers))
         try:
-            told = _look(adapter, give_up_at) if its_own else ()
+            told = _read(adapter, give_up_at) if its_own else ()
         except ToolError as error:
             for driver in its_own:
                 problems.setdefault(driver, []).append(str(error))
         else:
             found += [(adapter.name, each) for each in told if not _known(each, found)]
-    return Told(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
+    return ToolAnswers(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
 
 
-def _look(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
+def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
     """Whoever asks keeps others waiting, so tools that hang are not waited for one after the other."""
     if time.monotonic() > give_up_at:
         raise ToolError(f"{adapter.name} was not asked: others took more than {TOTAL_LIMIT_S:g} s.")
-    return adapter.look()
+    return adapter.read_controllers()
 
 
 def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> bool:
     return bool(controller.address) and any(each.address == controller.address for _, each in found)
 
 
-def speaks(name: str) -> Adapter:
+def adapter_named(name: str) -> Adapter:
     return next(adapter for adapter in ADAPTERS if adapter.name == name)

@@ -27,7 +27,7 @@ class Areca(Adapter):
     programs = ("cli64", "areca_cli64", "cli32", "areca_cli32")
     drivers = ("arcmsr",)
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         system = fields(self._say("sys", "info"))
         volumes = tuple(self.virtual_drive(FIRST, number) for number in numbers(self._say("vsf", "info")))
         drives = tuple(self._drives())

@@ -14,7 +14,7 @@ from worker.process import Said, ToolError, ask, find
 from worker.recipes.layouts import virtual_drives
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.
-LOOK_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 20.0
 LONGEST_WORDS = 500
 
 
@@ -36,7 +36,7 @@ class Adapter(ABC):
     drivers: tuple[str, ...]  # of the kernel, for controllers that it may know
 
     @abstractmethod
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         """Every controller, with its virtual and physical drives."""
 
     @abstractmethod
@@ -93,7 +93,7 @@ class Adapter(ABC):
         program = find(self.programs)
         if not program:
             raise ToolError(f"{self.name} is not installed on this host.")
-        return ask(program, *arguments, limit_s=LOOK_LIMIT_S)
+        return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
 
     def refused(self, words: str) -> ToolError:
         return ToolError(f"{self.name}: {' '.join(words.split())[:LONGEST_WORDS] or 'it failed without a word'}")

@@ -48,7 +48,7 @@ class MegaCli(Adapter):
     drivers = ("megaraid_sas",)
     is_at = STORCLI.is_at  # the same controllers
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         told = by_adapter(self._say("-AdpAllInfo", "-aAll"))
         if not told:
             raise self.refused("it sees no controller")

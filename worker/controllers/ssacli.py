@@ -29,7 +29,7 @@ class Ssacli(Adapter):
     programs = ("ssacli", "hpssacli", "hpacucli")
     drivers = ("hpsa", "smartpqi", "cciss")
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         found = tuple(controllers(self._say("ctrl", "all", "show", "config", "detail")))
         if not found:
             raise self.refused("it tells of no controller in a slot")

@@ -37,7 +37,7 @@ class Storcli(Adapter):
         self.name = name
         self.programs = programs
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         return tuple(self._controller(number, told) for number, told in self._show("/call"))
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:

@@ -8,7 +8,7 @@ import msgspec
 
 from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Stream, TargetKind, Workload
-from worker.drives.state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
 from worker.open_target import OpenTarget
@@ -26,21 +26,21 @@ class Drives:
     def state(self, name: str) -> DriveState:
         """Of a whole device, by its kernel name."""
         record = self._read(name)
-        return state_now(record, self._look_again(name, record))
+        return state_now(record, self._count_again(name, record))
 
     def begin_writing(self, name: str) -> "Writing":
         """Before the first write: where this worker dies, the drive is unknown."""
         record = self._read(name)
-        writing = Writing(self, name, record, self._look_again(name, record))
+        writing = Writing(self, name, record, self._count_again(name, record))
         self.write(name, broken_off(writing.begun))
         return writing
 
-    def _look_again(self, name: str, record: Record | None) -> Look:
+    def _count_again(self, name: str, record: Record | None) -> DriveCounters:
         """The drive itself is asked, which takes a program, only where the kernel's counters have begun anew."""
-        return look(name, ask_drive=record is not None and record.look.boot_id != current_boot_id())
+        return read_drive_counters(name, ask_drive=record is not None and record.counters.boot_id != current_boot_id())
 
     def purged(self, name: str) -> None:
-        self.write(name, purged(look(name, ask_drive=True)))
+        self.write(name, purged(read_drive_counters(name, ask_drive=True)))
 
     def _read(self, name: str) -> Record | None:
         try:
@@ -59,7 +59,7 @@ class Drives:
 class Writing:
     """A trial that writes to a drive, from before its first write to after the device was closed."""
 
-    def __init__(self, drives: Drives, name: str, before: Record | None, begun: Look) -> None:
+    def __init__(self, drives: Drives, name: str, before: Record | None, begun: DriveCounters) -> None:
         self._drives = drives
         self.name = name
         self.before = before
@@ -74,7 +74,7 @@ class Writing:
         """Call when everything has been written back, so that nothing is counted later. `told`: the drive, since."""
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size)
-        ended = look(self.name, ask_drive=told is None, told=told)
+        ended = read_drive_counters(self.name, ask_drive=told is None, told=told)
         record = after_writes(self.before, self.begun, ended, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
 
@@ -127,7 +127,7 @@ class Watch:
             writing.end((stream.workload for stream in streams), told.get(writing.name))
 
 
-def look(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> Look:
+def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:
     """`told` is the drive's answer where it was asked already."""
     counts = sysfs.attribute(name, "queue/iostats") != "0"
     fields = sysfs.attribute(name, "stat").split() if counts else []
@@ -135,4 +135,4 @@ def look(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> Look
     asks = ask_drive and sysfs.transport(name) in health.ASKED
     told = health.of(name) if asks else told
     host_bytes = told.host_written_bytes if told else None
-    return Look(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)
+    return DriveCounters(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)

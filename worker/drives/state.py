@@ -40,7 +40,7 @@ class Manner(StrEnum):
 _FILLED = {Manner.SEQUENTIAL: DriveState.SEQUENTIAL, Manner.RANDOM: DriveState.RANDOM}
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class DriveCounters(msgspec.Struct, frozen=True, kw_only=True):
     """A drive's counters at one moment."""
 
     boot_id: str
@@ -52,17 +52,17 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     """What we knew of a drive when we let go of it."""
 
     state: DriveState
-    look: Look
+    counters: DriveCounters
     manner: Manner = Manner.OTHER  # of the last writes
     written_bytes: int = 0  # in that manner, without anything else in between
 
 
-def state_now(record: Record | None, now: Look) -> DriveState:
+def state_now(record: Record | None, now: DriveCounters) -> DriveState:
     """The state of a drive that is looked at again."""
-    return record.state if record is not None and _untouched(record.look, now) else DriveState.UNKNOWN
+    return record.state if record is not None and _untouched(record.counters, now) else DriveState.UNKNOWN
 
 
-def _untouched(before: Look, now: Look) -> bool:
+def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
     if now.sectors is None or before.sectors is None:
         return False
     if now.boot_id == before.boot_id:
@@ -71,27 +71,29 @@ def _untouched(before: Look, now: Look) -> bool:
     return told is not None and told == before.host_written_bytes
 
 
-def broken_off(now: Look) -> Record:
+def broken_off(now: DriveCounters) -> Record:
     """What is written down before anything is changed: it stands where the worker does not live to say more."""
-    return Record(state=DriveState.UNKNOWN, look=now)
+    return Record(state=DriveState.UNKNOWN, counters=now)
 
 
-def purged(now: Look) -> Record:
-    return Record(state=DriveState.PURGED, look=now)
+def purged(now: DriveCounters) -> Record:
+    return Record(state=DriveState.PURGED, counters=now)
 
 
-def after_writes(before: Record | None, begun: Look, ended: Look, *, manner: Manner, size_bytes: int) -> Record:
+def after_writes(
+    before: Record | None, begun: DriveCounters, ended: DriveCounters, *, manner: Manner, size_bytes: int
+) -> Record:
     """A trial wrote in this manner between two looks, alone; `before` is what was known when it began."""
     known = state_now(before, begun)
     if begun.sectors is None or ended.sectors is None or ended.sectors < begun.sectors:
         return broken_off(ended)
     wrote = (ended.sectors - begun.sectors) * SECTOR_BYTES
     if wrote == 0 and before is not None and known is before.state:
-        return msgspec.structs.replace(before, look=ended)
+        return msgspec.structs.replace(before, counters=ended)
     goes_on = before is not None and known is before.state and before.manner is manner
     in_a_row = wrote + (before.written_bytes if goes_on and before is not None else 0)
     state = _after(known, manner, in_a_row, size_bytes)
-    return Record(state=state, look=ended, manner=manner, written_bytes=in_a_row)
+    return Record(state=state, counters=ended, manner=manner, written_bytes=in_a_row)
 
 
 def _after(known: DriveState, manner: Manner, in_a_row: int, size_bytes: int) -> DriveState:

@@ -186,7 +186,7 @@ def _signature(name: str) -> str:
 def refuse_if_used(name: str, path: str) -> None:
     """Mounts, swap, holders and the host's own disk, for the device, all above it and all below it."""
     try:
-        now = usage.look()
+        now = usage.read_usage()
     except (OSError, ValueError) as error:
         raise GuardRefused("guard_mounted", f"What is mounted on this host cannot be read: {error}.") from error
     related = (name, *sysfs.above(name), *sysfs.below(name))

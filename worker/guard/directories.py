@@ -187,7 +187,7 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
 
 def _refuse_file_in_use(path: str, facts: os.stat_result) -> None:
     """Swap files, and files under loop devices."""
-    now = usage.look()
+    now = usage.read_usage()
     in_use = [(name, sysfs.backing_file(name)) for name in sysfs.names()] + [("swap", swap) for swap in now.swap_files]
     for user, file in in_use:
         if file and _same(file, facts):

@@ -15,7 +15,7 @@ from worker.controllers import Adapter
 from worker.guard.blocks import Claim
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs
-from worker.inventory.controllers import drivers_with_a_tool, placed
+from worker.inventory.controllers import by_address, drivers_with_a_tool
 from worker.policy import PolicyEntry
 from worker.recipes.layouts.virtual_drives import Bay
 
@@ -46,8 +46,8 @@ class Slot(msgspec.Struct, frozen=True):
 def controllers_now() -> tuple[Controller, ...]:
     """Every RAID controller of this host, asked afresh, by its PCI address; with a problem where no tool tells."""
     drivers = drivers_with_a_tool(SYS)
-    told = controllers.look(drivers.values())
-    found = placed(told, drivers)
+    told = controllers.read_controllers(drivers.values())
+    found = by_address(told, drivers)
     return tuple(
         msgspec.structs.replace(found[address][1], address=address)
         if address in found
@@ -69,7 +69,7 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
     if drive is None:
         there = ", ".join(each.slot for each in controller.physical_drives) or "none"
         raise GuardRefused("guard_path", f"{path}: no drive sits there; its controller tells of {there}.")
-    return Slot(controllers.speaks(tool), controller, drive)
+    return Slot(controllers.adapter_named(tool), controller, drive)
 
 
 def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:

@@ -38,7 +38,7 @@ class Usage(msgspec.Struct, frozen=True):
         return frozenset(direct.union(*(sysfs.below(device, sys) for device in direct)))
 
 
-def look(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
+def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
     """Raises OSError if the mounts of this process cannot be read; those of process 1 are added where they can.
 
     A worker with a mount namespace of its own does not see the host's mounts, process 1 does.

@@ -169,7 +169,7 @@ class _Demolition:
                 raise LayoutFailed("layout_held", f"{drive.path} still has {', '.join(partitions)}.")
             if holders := sysfs.holders(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
-            if usage.look().mounts_of(name):
+            if usage.read_usage().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
             if is_busy(drive.path):
                 raise LayoutFailed("layout_held", f"{drive.path} is still in use by something.")

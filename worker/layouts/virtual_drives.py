@@ -15,7 +15,7 @@ import msgspec
 
 from worker.contract.controllers import Controller, VirtualDrive
 from worker.contract.layouts import DrivePolicy, Layout, Maker, Raid
-from worker.controllers import Adapter, ToolError, speaks
+from worker.controllers import Adapter, ToolError, adapter_named
 from worker.guard import GuardRefused, slots
 from worker.inventory import sysfs
 from worker.inventory.controllers import is_shown_as
@@ -64,7 +64,7 @@ def make(
         go_on()
         if len({(bay.tool, bay.controller) for bay in bays}) > 1:
             raise LayoutFailed("layout_refused", f"Array {number + 1} has drives of different controllers.")
-        name, adapter = Names(record.key).drive_name(number), speaks(bays[0].tool)
+        name, adapter = Names(record.key).drive_name(number), adapter_named(bays[0].tool)
         places = tuple(bay.slot for bay in bays)
         with _tools_words():
             adapter.create(bays[0].controller, places, layout, name)
@@ -80,7 +80,7 @@ def make(
 
 def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> VirtualDrive:
     """The one that lies on exactly these drives."""
-    told = next((each for each in adapter.look() if each.number == controller), None)
+    told = next((each for each in adapter.read_controllers() if each.number == controller), None)
     found = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
     if len(found) != 1:
         raise LayoutFailed("layout_refused", f"{adapter.name} made {len(found)} virtual drives of {', '.join(places)}.")

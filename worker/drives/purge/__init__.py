@@ -48,7 +48,7 @@ def purge(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> 
     began = time.monotonic()
     sent = family.send(drive, method, say, stopped)
     seconds = time.monotonic() - began
-    found = zeros.look(drive)
+    found = zeros.sample(drive)
     promised = family.promises_zeros(drive.name, method)
     if promised and not found.all_zeros:
         words = f"{drive.path} promises zeros after {method}, and {found.other} of {found.samples} samples are others."

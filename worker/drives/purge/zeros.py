@@ -21,7 +21,7 @@ class Zeros(msgspec.Struct, frozen=True):
         return self.other == 0
 
 
-def look(drive: HeldDrive) -> Zeros:
+def sample(drive: HeldDrive) -> Zeros:
     """What the kernel holds of the drive is forgotten first. Raises PurgeFailed where it cannot be read."""
     length = min(SAMPLE_BYTES, drive.size_bytes)
     last = drive.size_bytes - length

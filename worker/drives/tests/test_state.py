@@ -5,22 +5,22 @@ from msgspec.structs import replace
 
 from worker.contract.workload import Pattern, Workload
 from worker.drives.records import manner_of
-from worker.drives.state import DriveState, Look, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
 
 S = DriveState
 SIZE = 1000 * 512
 
 
-def look(sectors: int | None, *, boot: str = "b1", told: int | None = None) -> Look:
-    return Look(boot_id=boot, sectors=sectors, host_written_bytes=told)
+def counters(sectors: int | None, *, boot: str = "b1", told: int | None = None) -> DriveCounters:
+    return DriveCounters(boot_id=boot, sectors=sectors, host_written_bytes=told)
 
 
 def known(state: DriveState, *, manner: Manner = Manner.OTHER, written: int = 0) -> Record:
-    return Record(state=state, look=look(5000), manner=manner, written_bytes=written)
+    return Record(state=state, counters=counters(5000), manner=manner, written_bytes=written)
 
 
 def written(before: Record | None, sectors: int, manner: Manner) -> Record:
-    return after_writes(before, look(5000), look(5000 + sectors), manner=manner, size_bytes=SIZE)
+    return after_writes(before, counters(5000), counters(5000 + sectors), manner=manner, size_bytes=SIZE)
 
 
 @pytest.mark.parametrize(
@@ -48,41 +48,41 @@ def test_a_write_leads_to(before: DriveState, manner: Manner, sectors: int, afte
 def test_a_pass_may_take_several_trials_of_one_manner() -> None:
     half = written(known(S.PURGED), 600, Manner.RANDOM)
     assert (half.state, half.written_bytes) == (S.USED, 600 * 512)
-    whole = after_writes(half, half.look, look(6000), manner=Manner.RANDOM, size_bytes=SIZE)
+    whole = after_writes(half, half.counters, counters(6000), manner=Manner.RANDOM, size_bytes=SIZE)
     assert whole.state is S.RANDOM
-    other = after_writes(half, half.look, look(6000), manner=Manner.SEQUENTIAL, size_bytes=SIZE)
+    other = after_writes(half, half.counters, counters(6000), manner=Manner.SEQUENTIAL, size_bytes=SIZE)
     assert (other.state, other.written_bytes) == (S.USED, 400 * 512)
 
 
 def test_writes_of_others_in_between_begin_the_count_anew() -> None:
     half = written(known(S.PURGED), 600, Manner.RANDOM)
-    begun = replace(half.look, sectors=5601)
-    assert after_writes(half, begun, look(6100), manner=Manner.RANDOM, size_bytes=SIZE).state is S.UNKNOWN
+    begun = replace(half.counters, sectors=5601)
+    assert after_writes(half, begun, counters(6100), manner=Manner.RANDOM, size_bytes=SIZE).state is S.UNKNOWN
 
 
 @pytest.mark.parametrize(
     ("now", "state"),
     [
-        (look(5000), S.PURGED),
-        (look(5001), S.UNKNOWN),
-        (look(4999), S.UNKNOWN),  # plugged anew
-        (look(None), S.UNKNOWN),  # its statistics are off
-        (look(5000, boot="b2"), S.UNKNOWN),
-        (look(0, boot="b2", told=77), S.PURGED),
-        (look(0, boot="b2", told=78), S.UNKNOWN),
+        (counters(5000), S.PURGED),
+        (counters(5001), S.UNKNOWN),
+        (counters(4999), S.UNKNOWN),  # plugged anew
+        (counters(None), S.UNKNOWN),  # its statistics are off
+        (counters(5000, boot="b2"), S.UNKNOWN),
+        (counters(0, boot="b2", told=77), S.PURGED),
+        (counters(0, boot="b2", told=78), S.UNKNOWN),
     ],
 )
-def test_it_is_known_only_while_nobody_else_wrote(now: Look, state: DriveState) -> None:
-    assert state_now(purged(look(5000, told=77)), now) is state
+def test_it_is_known_only_while_nobody_else_wrote(now: DriveCounters, state: DriveState) -> None:
+    assert state_now(purged(counters(5000, told=77)), now) is state
 
 
 def test_a_drive_that_does_not_count_is_unknown_after_a_restart() -> None:
-    assert state_now(purged(look(5000)), look(0, boot="b2")) is S.UNKNOWN
+    assert state_now(purged(counters(5000)), counters(0, boot="b2")) is S.UNKNOWN
 
 
 def test_what_was_never_seen_or_broken_off_is_unknown() -> None:
-    assert state_now(None, look(1)) is S.UNKNOWN
-    assert state_now(broken_off(look(1)), look(1)) is S.UNKNOWN
+    assert state_now(None, counters(1)) is S.UNKNOWN
+    assert state_now(broken_off(counters(1)), counters(1)) is S.UNKNOWN
 
 
 def test_a_trial_that_wrote_nothing_changes_nothing() -> None:
@@ -91,7 +91,7 @@ def test_a_trial_that_wrote_nothing_changes_nothing() -> None:
 
 
 def test_a_drive_whose_statistics_are_off_is_unknown_afterwards() -> None:
-    made = after_writes(known(S.PURGED), look(5000), look(None), manner=Manner.RANDOM, size_bytes=SIZE)
+    made = after_writes(known(S.PURGED), counters(5000), counters(None), manner=Manner.RANDOM, size_bytes=SIZE)
     assert made.state is S.UNKNOWN
 
 

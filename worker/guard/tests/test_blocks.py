@@ -194,7 +194,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
 def test_it_refuses_the_disk_that_the_host_runs_from(tmp_path: Path) -> None:
     from worker.inventory import sysfs, usage
 
-    disk = min(usage.look().root_disks(), default="")
+    disk = min(usage.read_usage().root_disks(), default="")
     if not disk or not Path(sysfs.device_path(disk)).exists():
         pytest.skip("the root file system lies on no device with a node")
     target = {"id": "root", "kind": "block", "path": f"/dev/{disk}", "stable_id": sysfs.stable_id(disk)}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker.contract.controllers import Controller, PhysicalDrive
-from worker.controllers import Told
+from worker.controllers import ToolAnswers
 from worker.controllers.tests.tools import printing
 from worker.inventory import controllers, devices, pci
 from worker.inventory.usage import Usage
@@ -60,7 +60,7 @@ def sys(tmp_path: Path) -> Path:
     return root
 
 
-def take(sys: Path, told: Told) -> dict[str, Controller]:
+def take(sys: Path, told: ToolAnswers) -> dict[str, Controller]:
     found = devices.block_devices(UNUSED, sys, open_devices=False)
     return {each.address: each for each in controllers.take(pci.functions(sys), found, told, sys)}
 
@@ -108,7 +108,7 @@ def test_it_says_why_a_raid_controller_tells_nothing(
 
 
 def test_it_reads_a_host_bus_adapter_from_sysfs(sys: Path) -> None:
-    found = take(sys, Told())[HBA]
+    found = take(sys, ToolAnswers())[HBA]
     assert (found.tool, found.firmware, found.bios) == ("sysfs", "16.00.10.00", "08.37.00.00")
     assert (found.driver, found.problem) == ("mpt3sas", "")
     assert found.physical_drives == (

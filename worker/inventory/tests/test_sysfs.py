@@ -118,7 +118,7 @@ def test_it_finds_the_hosts_own_disks_under_raid_and_lvm(tree: Tree, tmp_path: P
     (proc / "swaps").write_text(
         "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/dm-9 partition 1 0 -2\n"
     )
-    seen = usage.look(tree.sys, proc)
+    seen = usage.read_usage(tree.sys, proc)
     assert seen.root_disks(tree.sys) == {"dm-0", "md0", "nvme0n1p1", "nvme0n1"}
     assert seen.swap_files == ("/swap file",)
     assert seen.swaps == ("dm-9",)

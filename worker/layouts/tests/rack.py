@@ -54,7 +54,7 @@ class Rack:
             str(ownership.read_content(device)) for device in self.devices if not ownership.read_content(device).blank
         ] == []
         assert self.journal.layouts() == ()
-        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
+        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.read_usage().mounts)
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
     built = rack.build(line)
     if built.mount_point:
         assert Path(built.mount_point, "file").write_bytes(b"x" * rig.MIB) == rig.MIB
-        kinds = {mount.kind for _device, mount in usage.look().mounts if mount.point == built.mount_point}
+        kinds = {mount.kind for _device, mount in usage.read_usage().mounts if mount.point == built.mount_point}
         assert kinds == {parse(line).file_system.value}
     else:
         rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
