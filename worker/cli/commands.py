@@ -87,12 +87,12 @@ def run_restore(options: argparse.Namespace, paths: Paths) -> int:
     with sole_use(paths.state):
         journal = Journal(paths.journal)
         if options.layout:
-            restored = list(layouts.put_back(_named(options.layout, journal), state=paths.state, journal=journal))
+            restored = list(layouts.restore(_named(options.layout, journal), state=paths.state, journal=journal))
             kept: list[str] = []
         else:
             restored = [
                 *session.restore_all(journal, by_hand=True),
-                *layouts.put_back(layouts.of_runs(journal), state=paths.state, journal=journal),
+                *layouts.restore(layouts.of_runs(journal), state=paths.state, journal=journal),
             ]
             kept = list(map(_kept_line, journal.layouts(BY_HAND)))
     if options.json:

@@ -67,7 +67,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
         end = Trial(order, OrderContext(host=host, emit=show, control=control)).run()
     finally:
         restored = session.restore_run(order.run, journal)
-        restored += layouts.put_back(journal.layouts(order.run), state=paths.state, journal=journal)
+        restored += layouts.restore(journal.layouts(order.run), state=paths.state, journal=journal)
         for item in restored:
             show(item)
         Wear(paths.state, order.run, show).close()

@@ -9,7 +9,7 @@ name, volume group, label, partition table's id); what does not bear it is not o
 """
 
 from worker.layouts.building import Built, build
-from worker.layouts.existing import NAME, built_on, existing_layout, of_runs, overlaps, put_back, removal_command
+from worker.layouts.existing import NAME, built_on, existing_layout, of_runs, overlaps, removal_command, restore
 from worker.layouts.read_back import read_back
 from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import take_down
@@ -23,7 +23,7 @@ __all__ = [
     "existing_layout",
     "of_runs",
     "overlaps",
-    "put_back",
+    "restore",
     "read_back",
     "removal_command",
     "take_down",

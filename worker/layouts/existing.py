@@ -50,7 +50,7 @@ def removal_command(record: LayoutRecord) -> str:
     return f"sweetspot-worker restore --layout {record.key}" if record.run == BY_HAND else "sweetspot-worker restore"
 
 
-def put_back(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
+def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
     """Take them down, each as one thing to report; what cannot be taken down stays in the journal."""
     for record in records:
         note = ""

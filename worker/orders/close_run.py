@@ -13,7 +13,7 @@ def carry_out(order: CloseRunOrder, context: OrderContext) -> Finished:
     restored = restore(context.host, order.run)
     for item in restored:
         context.emit(item)
-    session.put_back_other_runs(order.run, context.host.journal)
+    session.restore_other_runs(order.run, context.host.journal)
     Wear(context.host.state, order.run, context.emit).close()
     if left := not_restored(restored):
         return finished(Outcome.FAILED, "settings_not_restored", f"Not put back: {left}")

@@ -86,7 +86,7 @@ class LayoutStage:
         records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
         for run in dict.fromkeys(record.run for record in records):
             self._emit_all(session.restore_run(run, self._journal))
-        self._emit_all(layouts.put_back(records, state=self._state, journal=self._journal))
+        self._emit_all(layouts.restore(records, state=self._state, journal=self._journal))
         for record in self._journal.layouts():
             if record.key != kept and layouts.overlaps(record, drives):
                 raise LayoutFailed(

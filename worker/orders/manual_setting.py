@@ -31,7 +31,7 @@ def _carry_out(order: SettingOrder, context: OrderContext) -> Finished:
         for record in by_hand.change(order.name, order.value, open_target, allowed, journal):
             context.emit(record)
         return finished(Outcome.DONE)
-    restored = by_hand.put_back(order.name, open_target, journal)
+    restored = by_hand.restore(order.name, open_target, journal)
     for item in restored:
         context.emit(item)
     if left := not_restored(restored):

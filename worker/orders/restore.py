@@ -12,7 +12,7 @@ def restore(host: HostContext, run: str | None = None) -> list[SettingRestored]:
     """Settings first, then layouts, of one run or of all: an array's own settings vanish with it."""
     journal = host.journal
     settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
-    return [*settings, *layouts.put_back(layouts.of_runs(journal, run), state=host.state, journal=journal)]
+    return [*settings, *layouts.restore(layouts.of_runs(journal, run), state=host.state, journal=journal)]
 
 
 def not_restored(items: Iterable[SettingRestored]) -> str:

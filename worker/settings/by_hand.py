@@ -48,7 +48,7 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
     return records
 
 
-def put_back(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
+def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
     """Put it back, with what the kernel changed along with it. Raises SettingFailed where it was not set by hand."""
     try:
         setting, _ = known(SettingWish(name=name, value=""), {0: open_target})

@@ -26,7 +26,7 @@ from worker.settings.restore import LONGEST, restore_all, restore_others, restor
 from worker.settings.subjects import in_order, subjects_of
 from worker.settings.writer import SettingWriter, is_own_value, rank
 
-__all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "apply_settings"]
+__all__ = ["SettingFailed", "restore_other_runs", "restore_all", "restore_run", "apply_settings"]
 
 log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ def apply_settings(
     records: list[SettingRecord] = []
     try:
         wanted = _by_subject(wishes, open_targets, policy)
-        put_back_other_runs(run, journal)
+        restore_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
@@ -59,7 +59,7 @@ def apply_settings(
     return records
 
 
-def put_back_other_runs(run: str, journal: Journal) -> None:
+def restore_other_runs(run: str, journal: Journal) -> None:
     for told in restore_others(run, journal):
         words = f"put back to {told.observed}" if told.restored else f"not put back: {told.note}"
         log.info("Left by another run: %s of %s %s", told.name, named(told.device), words)
@@ -107,9 +107,9 @@ def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[S
 
 def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[SettingRecord]) -> None:
     if _must_start_afresh(writer.baselines(), wanted):
-        _put_back(writer, tuple(writer.baselines()), records)
+        _restore(writer, tuple(writer.baselines()), records)
     else:
-        _put_back(writer, tuple(key for key in writer.baselines() if key not in wanted), records, keep_effects=wanted)
+        _restore(writer, tuple(key for key in writer.baselines() if key not in wanted), records, keep_effects=wanted)
     for key in sorted(wanted, key=rank):
         apply(writer, wanted[key].setting, wanted[key].value, records)
 
@@ -123,7 +123,7 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
     return any(kept[key].wished and key not in wanted for key in disturbed if key in kept)
 
 
-def _put_back(
+def _restore(
     writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
     """Back to the baseline, except what is only the effect of a setting that stays."""
@@ -134,11 +134,11 @@ def _put_back(
             continue
         setting = BY_KEY[key]
         if not (setting.vanishes and not setting.discover(writer.subject)):
-            _put_back_one(writer, setting, kept, records)
+            _restore_one(writer, setting, kept, records)
         writer.drop(kept)
 
 
-def _put_back_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
+def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
     found = setting.capture(writer.subject)
     if setting.same(found, kept.before) or not is_own_value(kept, found):
         return

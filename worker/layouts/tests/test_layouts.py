@@ -72,7 +72,7 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
 def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     journal.save_layout(LayoutRecord(key="t1", run="r1", line="raid9 x2", drives=(), mount_point=""))
-    (told,) = layouts.put_back(journal.layouts(), state=tmp_path, journal=journal)
+    (told,) = layouts.restore(journal.layouts(), state=tmp_path, journal=journal)
     assert (told.restored, "does not understand layout t1 (`raid9 x2`)" in told.note) == (False, True)
     assert len(journal.layouts()) == 1
 
@@ -115,7 +115,7 @@ def test_it_takes_down_what_a_killed_worker_left(rack: Rack) -> None:
     rack.build("single / ext4")
     again = Journal(rack.state / "journal.db")
     assert [record.line for record in again.layouts("r1")] == ["single / ext4"]
-    assert all(item.restored for item in layouts.put_back(again.layouts(), state=rack.state, journal=again))
+    assert all(item.restored for item in layouts.restore(again.layouts(), state=rack.state, journal=again))
     rack.assert_blank()
 
 

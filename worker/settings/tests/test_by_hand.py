@@ -35,7 +35,7 @@ class Host:
         return by_hand.change(name, value, self.open_target, self.allowed, self.journal)
 
     def put_back(self, name: str) -> list[SettingRestored]:
-        return by_hand.put_back(name, self.open_target, self.journal)
+        return by_hand.restore(name, self.open_target, self.journal)
 
     def apply_settings(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
