@@ -15,7 +15,7 @@ from worker.layouts import built_on
 from worker.link.celery_app import consume, make_app
 from worker.link.client import Client
 from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
-from worker.link.keys import Keeper
+from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.reporter import Reporter
 from worker.link.spool import Spool
@@ -41,10 +41,10 @@ class Service:
         self._spool = Spool(paths.spool)
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
-        self._keeper = Keeper(paths, enrolment)
+        self._store = EnrolmentStore(paths, enrolment)
         self._registration = Registration(
             paths,
-            self._keeper,
+            self._store,
             self._client,
             unfinished=self._unfinished,
             built_on=lambda: built_on(self._journal),
@@ -88,7 +88,7 @@ class Service:
 
     def _consume(self) -> None:
         """Celery ends at the first message that is not Celery's. The trial thread is not Celery's: it goes on."""
-        code = consume(make_app(lambda: self._keeper.enrolment, self._executor.take), self._enrolment)
+        code = consume(make_app(lambda: self._store.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
             log.error("The order queue held something that is no order, or broke (Celery ended, %d). Again.", code)
             time.sleep(CONSUME_AGAIN_S)

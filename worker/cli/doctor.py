@@ -16,7 +16,7 @@ from worker.journal import Journal, JournalError
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
-from worker.link.keys import Keeper
+from worker.link.keys import EnrolmentStore
 from worker.link.registration import Registration
 from worker.link.spool import RESERVE_BYTES, Spool
 from worker.link.targets import report_targets
@@ -171,7 +171,7 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
     """A real hello: proves address, certificate, token and contract in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
-    registration = Registration(paths, Keeper(paths, enrolment), client, unfinished=spool.unconfirmed)
+    registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=spool.unconfirmed)
     try:
         registration.register()
     except Refused as error:

@@ -94,7 +94,7 @@ def _manner(work: Workload, size_bytes: int) -> Manner:
     return Manner.OTHER if work.pattern.mixed or work.threads > 1 else Manner.SEQUENTIAL
 
 
-class Watch:
+class TrialDrives:
     """The drives of one trial: what they held before, and what they hold after it."""
 
     def __init__(self, drives: Drives) -> None:

@@ -10,7 +10,7 @@ from worker.contract.layouts import Layout
 from worker.journal import BY_HAND, Journal, LayoutRecord
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
-from worker.layouts.taking_down import ground_of, take_down
+from worker.layouts.taking_down import drives_now, take_down
 from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
@@ -31,13 +31,13 @@ def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str,
 
 def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
     try:
-        ground = ground_of(layout, record)
+        now = drives_now(layout, record)
     except LayoutFailed:
         return None
-    top = Path(layouts.top_path(layout, ground.drives, Names(record.key, ground.made)))
+    top = Path(layouts.top_path(layout, now.drives, Names(record.key, now.made)))
     if not top.exists() or (record.mount_point and not os.path.ismount(record.mount_point)):
         return None
-    return Built(record, os.path.realpath(top), record.mount_point, ground.members)
+    return Built(record, os.path.realpath(top), record.mount_point, now.members)
 
 
 def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:

@@ -39,9 +39,9 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     except layouts.LayoutError as error:
         words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
         raise LayoutFailed("layout_not_understood", words) from error
-    ground = ground_of(layout, record)
-    demolition = _Demolition(layout, ground.drives, Names(record.key, ground.made), record, state)
-    demolition.run()
+    now = drives_now(layout, record)
+    take_down_of = _TakeDown(layout, now.drives, Names(record.key, now.made), record, state)
+    take_down_of.run()
     if record.mount_point:
         with contextlib.suppress(OSError):
             Path(record.mount_point).rmdir()
@@ -49,7 +49,7 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     log.info("Layout %s is taken down; its drives are blank.", record.key)
 
 
-class Ground(msgspec.Struct, frozen=True):
+class DrivesNow(msgspec.Struct, frozen=True):
     """What a layout stands on now."""
 
     drives: tuple[Drive, ...]
@@ -57,17 +57,17 @@ class Ground(msgspec.Struct, frozen=True):
     made: tuple[str, ...] = ()  # nodes of its virtual drives
 
 
-def ground_of(layout: Layout, record: LayoutRecord) -> Ground:
+def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
     """Raises LayoutFailed layout_gone; layout_foreign where a controller's drives were taken into use."""
     if not virtual_drives.is_made(layout):
         drives = tuple(_drive(known) for known in record.drives)
-        return Ground(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
+        return DrivesNow(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
     arrays = virtual_drives.arrays(layout, record)
     bays = tuple(
         Drive(f"/{array.adapter.name}/{array.controller.number}/{slot}", 0) for array in arrays for slot in array.slots
     )
     disks = tuple(array.disk for array in arrays)
-    return Ground(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
+    return DrivesNow(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
 
 
 def _drive(known: LayoutDrive) -> Drive:
@@ -79,7 +79,7 @@ def _drive(known: LayoutDrive) -> Drive:
     return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
 
 
-class _Demolition:
+class _TakeDown:
     """One pass from the top to the drives."""
 
     def __init__(

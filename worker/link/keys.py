@@ -25,7 +25,7 @@ def read_keys(texts: Mapping[str, str]) -> dict[str, bytes]:
     return keys
 
 
-class Keeper:
+class EnrolmentStore:
     """The enrolment in memory and on disk. Changed whole or not at all, from any thread."""
 
     def __init__(self, paths: Paths, enrolment: Enrolment) -> None:

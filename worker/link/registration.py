@@ -25,7 +25,7 @@ from worker.inventory import controllers, health, sysfs
 from worker.link.capabilities import known_capabilities
 from worker.link.client import Client, Refused, Unreachable
 from worker.link.enrolment import ConfigError, Paths, check_broker_url
-from worker.link.keys import Keeper, read_keys
+from worker.link.keys import EnrolmentStore, read_keys
 from worker.link.targets import read_policy, report_targets
 from worker.log import hide_access
 from worker.policy import Policy
@@ -44,7 +44,7 @@ class Registration:
     def __init__(
         self,
         paths: Paths,
-        keeper: Keeper,
+        store: EnrolmentStore,
         client: Client,
         *,
         unfinished: Callable[[], tuple[str, ...]],
@@ -54,10 +54,10 @@ class Registration:
         self._worked_at = -IDLE_S
         self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
         self._server_zero = time.time() - time.monotonic()  # the server's clock when the host's monotonic clock was 0
-        self.public_keys = read_keys(keeper.enrolment.public_keys)
+        self.public_keys = read_keys(store.enrolment.public_keys)
         self.token_due = threading.Event()  # the server asks this host to fetch a new token
         self._paths = paths
-        self._keeper = keeper
+        self._store = store
         self._client = client
         self._unfinished = unfinished
         self._built_on = built_on
@@ -137,11 +137,11 @@ class Registration:
         if reply.token_due:
             self.token_due.set()
         self._client.speak(reply.contract)
-        if reply.contract != self._keeper.enrolment.contract:
-            self._keeper.change(contract=reply.contract)
-        if reply.public_keys and reply.public_keys != self._keeper.enrolment.public_keys:
+        if reply.contract != self._store.enrolment.contract:
+            self._store.change(contract=reply.contract)
+        if reply.public_keys and reply.public_keys != self._store.enrolment.public_keys:
             self.public_keys = read_keys(reply.public_keys)
-            self._keeper.change(public_keys=reply.public_keys)
+            self._store.change(public_keys=reply.public_keys)
             self._registered_at = (
                 -EVERY_S
             )  # register soon: the server signs with a new key once it knows that the host trusts it
@@ -185,7 +185,7 @@ class Registration:
             reply = self._client.new_token()
             hide_access(host_token=reply.host_token, broker_url=reply.broker_url)
             check_broker_url(reply.broker_url)
-            self._keeper.change(host_token=reply.host_token, broker_url=reply.broker_url)
+            self._store.change(host_token=reply.host_token, broker_url=reply.broker_url)
         except Refused as error:
             self.token_due.clear()  # the answer to an earlier request was late: the token is new already
             log.info("No new token: %s", error)

@@ -87,7 +87,7 @@ class Reporter:
     def stop(self, *, limit_s: float) -> None:
         """Send what there is for up to `limit_s`; the rest stays on disk for the next start."""
         self._stop_at = time.monotonic() + limit_s
-        self._hurry()
+        self._send_soon()
         self._thread.join(limit_s + 20)
         with self._lock:
             self._seal_all()
@@ -109,7 +109,7 @@ class Reporter:
                 self._seal(attempt)
             followed = attempt in self._followed
         if isinstance(item, Accepted):
-            self._hurry()
+            self._send_soon()
         elif not followed:
             self._wake.set()  # nobody else keeps the thread in its rhythm
 
@@ -118,14 +118,14 @@ class Reporter:
         until = time.monotonic() + SPACE_WAIT_S
         while not self._finish(attempt, item, give_up=time.monotonic() > until):
             time.sleep(0.5)
-        self._hurry()
+        self._send_soon()
 
     def _finish(self, attempt: str, item: Finished, *, give_up: bool) -> bool:
         """What is still open, the result mostly, goes with the last word: that may use the reserve."""
         with self._lock:
             opened = self._open.get(attempt)
             try:
-                last = encode_item(self._honest(attempt, item))
+                last = encode_item(self._failed_if_lost(attempt, item))
                 self.spool.append(attempt, [*(opened.items if opened else ()), last], last=True)
             except SpoolFull:
                 if give_up:
@@ -136,7 +136,7 @@ class Reporter:
             self._followed.pop(attempt, None)
             return True
 
-    def _honest(self, attempt: str, item: Finished) -> Finished:
+    def _failed_if_lost(self, attempt: str, item: Finished) -> Finished:
         """An attempt of which something was lost here is not done, however well it went."""
         if attempt not in self._lost or item.outcome is not Outcome.DONE:
             return item
@@ -156,7 +156,7 @@ class Reporter:
             if control := self._followed.get(attempt):
                 control.fail(error.code, f"{error} The trial was stopped; what was spooled before is kept.")
 
-    def _hurry(self) -> None:
+    def _send_soon(self) -> None:
         self._urgent = True
         self._wake.set()
 
@@ -210,22 +210,22 @@ class Reporter:
         self._next_at = time.monotonic() + EXCHANGE_EVERY_S
         try:
             body = encode_report(
-                batches, active, spool_bytes=self._beyond(batches), log=lines, version=self._client.contract
+                batches, active, spool_bytes=self._waiting_bytes(batches), log=lines, version=self._client.contract
             )
             reply = self._client.report(body)
         except Unreachable as error:
-            self._say_trouble(str(error))
+            self._log_trouble(str(error))
             self._back_off()
         except Refused as error:
             self._take_refusal(error, batches)
         else:
             if self._shipping and lines:
                 self._shipping.confirm(lines)
-            self._say_recovered()
-            self._obey(reply)
+            self._log_recovered()
+            self._apply_reply(reply)
             self._after(batches)
 
-    def _beyond(self, batches: Sequence[Spooled]) -> int:
+    def _waiting_bytes(self, batches: Sequence[Spooled]) -> int:
         """Bytes that wait on disk and are not in this report."""
         return max(0, self.spool.backlog()[1] - sum(len(batch.body) for batch in batches))
 
@@ -241,7 +241,7 @@ class Reporter:
         else:
             self._singly = False
 
-    def _obey(self, reply: ReportReply) -> None:
+    def _apply_reply(self, reply: ReportReply) -> None:
         if reply.token_due:
             self.token_due.set()
         if reply.attempts:
@@ -274,7 +274,7 @@ class Reporter:
 
     def _take_refusal(self, error: Refused, batches: Sequence[Spooled]) -> None:
         if error.status not in BAD_BODY or error.code == "version_mismatch" or not batches:
-            self._say_trouble(str(error))
+            self._log_trouble(str(error))
             self._back_off()
         elif len(batches) == 1:
             self._set_aside(batches[0].attempt, error.code, str(error))
@@ -289,11 +289,11 @@ class Reporter:
             pause = BACKOFF_S[0] / 2
         self._next_at = time.monotonic() + pause * random.uniform(0.8, 1.2)  # noqa: S311 - spread, not secrecy
 
-    def _say_trouble(self, words: str) -> None:
+    def _log_trouble(self, words: str) -> None:
         if self._failures == 0:
             log.warning("Reports are kept on disk until the server takes them: %s", words)
 
-    def _say_recovered(self) -> None:
+    def _log_recovered(self) -> None:
         if self._failures:
             log.info("The server takes reports again; %d batches wait.", self.spool.backlog()[0])
         self._failures = 0

@@ -22,7 +22,7 @@ from worker.contract.orders import TrialOrder
 from worker.contract.workload import Stream
 from worker.drives.purge import PurgeFailed
 from worker.drives.purge.target import purge_target
-from worker.drives.records import Watch
+from worker.drives.records import TrialDrives
 from worker.drives.wear import Wear
 from worker.drives.write_limit import WriteLimit
 from worker.layouts import Built
@@ -52,7 +52,7 @@ class Trial:
         self._emit = context.emit
         self._control = context.control
         self._kernel = KernelWatch()
-        self._watch = Watch(host.drives)
+        self._watch = TrialDrives(host.drives)
         self._wear = Wear(host.state, order.run, context.emit)
         self._limit = WriteLimit(self._wear)
         self._streams = order.streams  # at what was built, once there is a layout
