@@ -2,8 +2,8 @@
 
 Formats: LSI, MegaRAID SAS Software User Guide (MegaCli 2 to 8). Sizes are in units of 1024. Older versions say
 `Virtual Disk` and `Stripe Size: 64kB`, newer ones `Virtual Drive` and `Strip Size : 64 KB`; all print lines of
-`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache CachePolicy` is how a
-drive is set, `Current Cache CachePolicy` how it works now.
+`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache Policy` is how a
+drive is set, `Current Cache Policy` how it works now.
 """
 
 import re

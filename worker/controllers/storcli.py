@@ -206,7 +206,7 @@ def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fi
         write_cache_now=now,
         read_ahead=_READ.get(read, ""),
         io_policy=_IO.get(io, ""),
-        disk_cache=_DISK.get(str(properties.get("Disk Cache CachePolicy", "")).lower(), ""),
+        disk_cache=_DISK.get(str(properties.get("Disk Cache Policy", "")).lower(), ""),
         drives=tuple(_slot(drive) for drive in drives),
     )
 

@@ -23,8 +23,8 @@ __all__ = [
     "existing_layout",
     "of_runs",
     "overlaps",
-    "restore",
     "read_back",
     "removal_command",
+    "restore",
     "take_down",
 ]

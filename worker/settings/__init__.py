@@ -30,7 +30,7 @@ from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
 from worker.settings.vm import TRANSPARENT_HUGEPAGE, VM_SETTINGS
 from worker.settings.writeback_throttling import WRITEBACK_THROTTLING
 
-__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "SettingScope", "Setting"]
+__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "Setting", "SettingScope"]
 
 _DEVICE: tuple[Setting, ...] = (
     SCHEDULER,

@@ -26,7 +26,7 @@ from worker.settings.restore import LONGEST, restore_all, restore_others, restor
 from worker.settings.subjects import in_order, subjects_of
 from worker.settings.writer import SettingWriter, is_own_value, rank
 
-__all__ = ["SettingFailed", "restore_other_runs", "restore_all", "restore_run", "apply_settings"]
+__all__ = ["SettingFailed", "apply_settings", "restore_all", "restore_other_runs", "restore_run"]
 
 log = logging.getLogger(__name__)
 

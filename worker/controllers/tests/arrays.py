@@ -91,7 +91,7 @@ def vd(number):
     disk = {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[found["disk_cache"]]
     return {f"/c0/v{number}": [row], f"PDs for VD {number}": [{"EID:Slt": slot} for slot in found["drives"]],
             f"VD{number} Properties": {"Strip Size": f"{found['strip']} KB", "Span Depth": found["spans"],
-                "Disk Cache CachePolicy": disk, "SCSI NAA Id": found["naa"]}}
+                "Disk Cache Policy": disk, "SCSI NAA Id": found["naa"]}}
 if words[0] == "/call":
     say({"Basics": {"Controller": 0, "Model": "AVAGO MegaRAID SAS 9361-8i", "PCI Address": "00:03:00:00"}})
 if words[0] == "/c0/vall":
@@ -128,8 +128,8 @@ def shown(number):
     return (f"Virtual Drive: {number} (Target Id: {number})", f"Name                :{found['name']}",
         f"RAID Level          : Primary-{primary}, Secondary-{secondary}, RAID Level Qualifier-0",
         f"Strip Size          : {found['strip']} KB", f"Span Depth          : {found['spans']}",
-        f"Default Cache CachePolicy: {policy}", f"Current Cache CachePolicy: {policy}",
-        "Disk Cache CachePolicy   : " + found["disk_cache"],
+        f"Default Cache Policy: {policy}", f"Current Cache Policy: {policy}",
+        "Disk Cache Policy   : " + found["disk_cache"],
         *(row for slot in found["drives"] for row in
           ("Enclosure Device ID: {}".format(slot.split(":")[0]), "Slot Number: {}".format(slot.split(":")[1]))))
 if words[0] in ("-CfgLdAdd", "-CfgSpanAdd"):
@@ -154,7 +154,7 @@ if words[:2] == ["-LDSetProp", "-Name"]:
 if words[0] == "-LDSetProp":
     state["vds"][number]["disk_cache"] = {"EnDskCache": "Enabled", "DisDskCache": "Disabled"}[words[1]]
     save()
-    say("Set Disk Cache CachePolicy success")
+    say("Set Disk Cache Policy success")
 if words[:2] == ["-LDBI", "-Dsbl"]:
     state["vds"][number]["bgi"] = "off"
     save()

@@ -52,7 +52,7 @@ cache = {"ra": "R", "nora": "NR"}[state["read"]] + now + {"direct": "D", "cached
 row = {"DG/VD": "0/0", "TYPE": "RAID5", "State": "Optl", "Access": "RW", "Cache": cache, "Size": "3.490 TB", "Name": ""}
 properties = {
     "Strip Size": "256 KB", "Write Cache(initial setting)": "WriteThrough" if write == "wt" else "WriteBack",
-    "Disk Cache CachePolicy": {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[state["disk"]],
+    "Disk Cache Policy": {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[state["disk"]],
     "SCSI NAA Id": state.get("naa", NAA),
 }
 if words[0] == "/call":
@@ -91,9 +91,9 @@ now = state["write"] if good or state["bad"] == "yes" else "wt"
 drive = (
     "Virtual Drive: 0 (Target Id: 0)", "Name                :",
     "RAID Level          : Primary-5, Secondary-0, RAID Level Qualifier-3", "State               : Optimal",
-    "Strip Size          : 64 KB", "Span Depth          : 1", f"Default Cache CachePolicy: {policy(state['write'])}",
-    f"Current Cache CachePolicy: {policy(now)}",
-    "Disk Cache CachePolicy   : " + {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[state["disk"]],
+    "Strip Size          : 64 KB", "Span Depth          : 1", f"Default Cache Policy: {policy(state['write'])}",
+    f"Current Cache Policy: {policy(now)}",
+    "Disk Cache Policy   : " + {"on": "Enabled", "off": "Disabled", "default": "Disk's Default"}[state["disk"]],
 )
 if words[0] == "-AdpAllInfo":
     say("Product Name    : LSI MegaRAID SAS 9266-8i", "BBU              : Present")
