@@ -9,12 +9,11 @@ import msgspec
 from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Stream, TargetKind, Workload
 from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.engines.fio.device import read_counters
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
 from worker.open_target import OpenTarget
 from worker.whole_file import write_whole
-
-_WRITTEN, _DISCARDED = 6, 13  # fields of /sys/block/<name>/stat (Documentation/block/stat.rst)
 
 
 class Drives:
@@ -128,11 +127,10 @@ class TrialDrives:
 
 
 def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:
-    """`told` is the drive's answer where it was asked already."""
-    counts = sysfs.attribute(name, "queue/iostats") != "0"
-    fields = sysfs.attribute(name, "stat").split() if counts else []
-    sectors = sum(int(fields[at]) for at in (_WRITTEN, _DISCARDED) if at < len(fields)) if fields else None
-    asks = ask_drive and sysfs.transport(name) in health.ASKED
-    told = health.of(name) if asks else told
+    """`told` is the drive's health, if it was asked already."""
+    counters = read_counters(name)
+    sectors = counters.write_sectors + counters.discard_sectors if counters else None
+    if ask_drive and sysfs.transport(name) in health.ASKED:
+        told = health.of(name)
     host_bytes = told.host_written_bytes if told else None
     return DriveCounters(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)

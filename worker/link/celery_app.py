@@ -1,4 +1,4 @@
-"""The worker's Celery app: one queue, one task, JSON only, nothing that listens to anybody else."""
+"""The worker's Celery app: one queue, one task, JSON only, no remote control."""
 
 import warnings
 from collections.abc import Callable
@@ -10,20 +10,19 @@ from celery.exceptions import CPendingDeprecationWarning
 from celery.signals import setup_logging
 from redis.credentials import CredentialProvider
 
-from worker.contract.orders import queue_name
+from worker.contract.orders import ORDER_TASK, queue_name
 from worker.link.enrolment import Enrolment
-from worker.link.tasks import register_order_task
 
 
 class _Conf:
-    """Celery's options, each by reason; a class, so that no celeryconfig.py of the working directory is read."""
+    """Celery's options. A class, so that no celeryconfig.py of the working directory is read."""
 
     accept_content = ("json",)
     task_serializer = "json"
     result_accept_content = ("json",)
     task_ignore_result = True
     task_store_errors_even_if_ignored = False
-    # The task returns in milliseconds and its effect is idempotent, so it is acknowledged when it is done.
+    # The task returns in milliseconds and is safe to run twice, so it is acknowledged when it is done.
     task_acks_late = True
     worker_prefetch_multiplier = 1
     worker_enable_remote_control = False  # a remote `shutdown` needs no signature
@@ -34,7 +33,7 @@ class _Conf:
     worker_concurrency = 1
     broker_connection_retry = True
     broker_connection_retry_on_startup = True
-    broker_connection_max_retries = None  # for ever; the default of 100 gives up after some time
+    broker_connection_max_retries = None  # for ever; the default gives up after 100 tries
     broker_heartbeat = 0
     worker_cancel_long_running_tasks_on_connection_loss = False
     task_create_missing_queues = False
@@ -42,7 +41,7 @@ class _Conf:
 
 
 class Credentials(CredentialProvider):
-    """User and password in the broker as the enrolment has them now: asked at every log-in."""
+    """User and password of the broker, read from the current enrolment at every log-in."""
 
     def __init__(self, enrolment: Callable[[], Enrolment]) -> None:
         self._enrolment = enrolment
@@ -53,7 +52,7 @@ class Credentials(CredentialProvider):
 
 
 class _App(Celery):  # type: ignore[misc]
-    """Comes back with the new password where the old one ended while it was connected or waited for the broker."""
+    """Log in with the current password after the old one was revoked during a connection or a wait."""
 
     credentials: Credentials
 
@@ -64,9 +63,10 @@ class _App(Celery):  # type: ignore[misc]
 
 
 def make_app(enrolled: Callable[[], Enrolment], take_order: Callable[[str], None]) -> Celery:
-    """The app that consumes this host's queue and hands every order's text to `take_order`.
+    """Make the app that consumes this host's queue and passes every order's text to `take_order`.
 
-    `enrolled` gives the enrolment as it is at that moment: the password in it may change.
+    `enrolled` returns the current enrolment: the password in it may change. `take_order` may get an order several
+    times; it verifies the order and writes it to the journal, no more.
     """
     enrolment = enrolled()
     queue = queue_name(enrolment.host)
@@ -78,12 +78,16 @@ def make_app(enrolled: Callable[[], Enrolment], take_order: Callable[[str], None
     app.conf.task_queues = {queue: {"exchange": queue, "exchange_type": "direct", "routing_key": queue}}
     app.conf.broker_use_ssl = enrolment.broker_tls
     app.conf.broker_transport_options = transport_options(queue)
-    register_order_task(app, take_order)
+
+    @app.task(name=ORDER_TASK)
+    def order(envelope: str) -> None:
+        take_order(envelope)
+
     return app
 
 
 def transport_options(queue: str) -> dict[str, object]:
-    """Keys below the queue's own name only, so that a Redis user can be confined to them."""
+    """Use only keys below the queue's own name, so that a Redis user can be confined to them."""
     return {
         "priority_steps": [0],  # one list a queue instead of four
         "unacked_key": f"{queue}:unacked",
@@ -120,4 +124,4 @@ def consume(app: Celery, enrolment: Enrolment) -> int:
 
 
 def _leave_logging_alone(**_: object) -> None:
-    """Connected to Celery's `setup_logging`: whoever connects here has set up logging already."""
+    """A receiver of `setup_logging` tells Celery that logging is set up already."""
