@@ -1,4 +1,4 @@
-"""The drives of this host that we have written: `drive_state` on disk, and where its figures come from."""
+"""Records of the drives that this worker has written, on disk."""
 
 import hashlib
 from collections.abc import Iterable, Mapping
@@ -17,25 +17,25 @@ from worker.whole_file import write_whole
 
 
 class Drives:
-    """Records by stable id and serial, one small file each, replaced whole. Used by one thread."""
+    """Records by stable id and serial, one file each. For one thread."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def state(self, name: str) -> DriveState:
-        """Of a whole device, by its kernel name."""
+        """The state of a whole device, by its kernel name."""
         record = self._read(name)
         return state_now(record, self._count_again(name, record))
 
     def begin_writing(self, name: str) -> "Writing":
-        """Before the first write: where this worker dies, the drive is unknown."""
+        """Call before the first write: if the worker dies, the drive is unknown."""
         record = self._read(name)
         writing = Writing(self, name, record, self._count_again(name, record))
         self.write(name, broken_off(writing.begun))
         return writing
 
     def _count_again(self, name: str, record: Record | None) -> DriveCounters:
-        """The drive itself is asked, which takes a program, only where the kernel's counters have begun anew."""
+        """Ask the drive itself, which takes a program, only after a restart of the host."""
         return read_drive_counters(name, ask_drive=record is not None and record.counters.boot_id != current_boot_id())
 
     def purged(self, name: str) -> None:
@@ -45,7 +45,7 @@ class Drives:
         try:
             return msgspec.json.decode(self._path(name).read_bytes(), type=Record)
         except (OSError, msgspec.DecodeError):
-            return None  # unknown, which is what a damaged record is worth
+            return None  # a damaged record means an unknown drive
 
     def write(self, name: str, record: Record) -> None:
         write_whole(self._path(name), msgspec.json.encode(record))
@@ -56,7 +56,7 @@ class Drives:
 
 
 class Writing:
-    """A trial that writes to a drive, from before its first write to after the device was closed."""
+    """The writes of a trial to one drive, from before the first write until the device is closed."""
 
     def __init__(self, drives: Drives, name: str, before: Record | None, begun: DriveCounters) -> None:
         self._drives = drives
@@ -66,11 +66,11 @@ class Writing:
 
     @property
     def state(self) -> DriveState:
-        """Before the first write."""
+        """The drive's state before the first write."""
         return state_now(self.before, self.begun)
 
     def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
-        """Call when everything has been written back, so that nothing is counted later. `told`: the drive, since."""
+        """Call after the kernel has written everything back. `told`: the drive's health since then."""
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size)
         ended = read_drive_counters(self.name, ask_drive=told is None, told=told)
@@ -79,7 +79,7 @@ class Writing:
 
 
 def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
-    """Of all streams at one drive together."""
+    """The manner of all streams to one drive together."""
     manners = {_manner(work, size_bytes) for work in workloads if work.pattern.writes}
     return manners.pop() if len(manners) == 1 else Manner.OTHER
 
@@ -94,14 +94,14 @@ def _manner(work: Workload, size_bytes: int) -> Manner:
 
 
 class TrialDrives:
-    """The drives of one trial: what they held before, and what they hold after it."""
+    """The drives of one trial: their state before it, and after it."""
 
     def __init__(self, drives: Drives) -> None:
         self._drives = drives
         self._written: list[tuple[Writing, list[Stream]]] = []
 
     def begin(self, streams: Iterable[Stream], open_targets: Mapping[int, OpenTarget]) -> dict[str, str]:
-        """Facts for the trial's configuration; drives that are written are followed from here on."""
+        """Return facts for the trial's configuration, and record from now on what is written."""
         streams_on: dict[str, list[Stream]] = {}
         for stream in streams:
             if stream.target.kind is TargetKind.BLOCK and open_targets[stream.number].device:
@@ -121,7 +121,7 @@ class TrialDrives:
         return writing.state
 
     def end(self, told: Mapping[str, DriveHealth]) -> None:
-        """After the devices were closed, which writes back what the kernel still held. `told` by drives since then."""
+        """Call after the devices were closed, which flushes the kernel's caches. `told`: the drives' health since."""
         for writing, streams in self._written:
             writing.end((stream.workload for stream in streams), told.get(writing.name))
 

@@ -1,17 +1,17 @@
-"""What a drive holds as far as we know, from what we did to it. Pure.
+"""The state of a drive, derived from what the worker did to it. Pure functions.
 
     unknown ──► purged ──► used ──► sequentially filled ──► used ──► random filled ─► …
        ▲          (a purge or a whole pass leads there from every state)
-       └── somebody else wrote, the host was restarted and the drive cannot say otherwise, a write was broken off
+       └── another program wrote, the host restarted and the drive has no counter of its own, a write was stopped
 
-A pass is as many bytes as the drive has, written in one manner over the whole of it without anything else in between.
-Less of the manner that filled it leaves it as it is; less of anything else makes it used; an unknown drive stays
-unknown until it was purged or filled. "Random filled" says that a drive's capacity was written at random places, not
-that every block was.
+A pass writes as many bytes as the drive has, in one manner over the whole drive, with no other writes in between. A
+shorter write in the manner that filled the drive keeps its state; any other write makes it used. An unknown drive stays
+unknown until it is purged or filled. "Random filled" means that the drive's capacity was written at random offsets, not
+that every block was written.
 
-Somebody else wrote where the kernel's counters of written and discarded sectors are not as we left them. After a
-restart they begin anew: then the host bytes of the drive's own SMART must be unchanged. Neither sees what another host
-does to a shared drive, nor commands that bypass the block layer (nvme format by hand).
+Another program wrote if the kernel's counters of written and discarded sectors have changed. They start at 0 after a
+restart: then the host bytes in the drive's SMART data must be unchanged. Neither shows writes of another host to a
+shared drive, or commands that bypass the block layer (a manual nvme format).
 """
 
 from enum import StrEnum
@@ -34,7 +34,7 @@ class Manner(StrEnum):
 
     SEQUENTIAL = "sequential"
     RANDOM = "random"
-    OTHER = "other"  # in part of it, in several manners at once, or with reads in between: never a pass
+    OTHER = "other"  # a part of the drive, several manners at once, or a mix with reads: never a pass
 
 
 _FILLED = {Manner.SEQUENTIAL: DriveState.SEQUENTIAL, Manner.RANDOM: DriveState.RANDOM}
@@ -44,12 +44,12 @@ class DriveCounters(msgspec.Struct, frozen=True, kw_only=True):
     """A drive's counters at one moment."""
 
     boot_id: str
-    sectors: int | None  # written and discarded since the drive appeared; None: the kernel does not count
-    host_written_bytes: int | None = None  # the drive's own figure; None: it does not tell
+    sectors: int | None  # written and discarded since the drive appeared; None: not counted
+    host_written_bytes: int | None = None  # the drive's own counter; None: it has none
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
-    """What we knew of a drive when we let go of it."""
+    """The last known state of a drive."""
 
     state: DriveState
     counters: DriveCounters
@@ -58,7 +58,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def state_now(record: Record | None, now: DriveCounters) -> DriveState:
-    """The state of a drive that is looked at again."""
+    """The state of a drive now, from its last record and its counters."""
     return record.state if record is not None and _untouched(record.counters, now) else DriveState.UNKNOWN
 
 
@@ -72,7 +72,7 @@ def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
 
 
 def broken_off(now: DriveCounters) -> Record:
-    """What is written down before anything is changed: it stands where the worker does not live to say more."""
+    """The record before a write: it remains if the worker dies during the write."""
     return Record(state=DriveState.UNKNOWN, counters=now)
 
 
@@ -83,7 +83,7 @@ def purged(now: DriveCounters) -> Record:
 def after_writes(
     before: Record | None, begun: DriveCounters, ended: DriveCounters, *, manner: Manner, size_bytes: int
 ) -> Record:
-    """A trial wrote in this manner between two looks, alone; `before` is what was known when it began."""
+    """The record after a trial that wrote in this manner, alone. `before`: the last record before it."""
     known = state_now(before, begun)
     if begun.sectors is None or ended.sectors is None or ended.sectors < begun.sectors:
         return broken_off(ended)

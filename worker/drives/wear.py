@@ -1,11 +1,11 @@
-"""What a run writes to drives: readings of the kernel's and of the drives' own counters around attempts that write.
+"""What a run writes to drives: readings of the kernel's and the drives' counters before and after writing attempts.
 
     begin ─► (a reading, unless nothing was written since the last one) ─► writes ─► end ─► a reading
                                                           the run is closed ─► a reading, where more was written
 
-A drive answers in milliseconds to seconds, so it is asked only where its kernel counter has moved. The last reading of
-each drive of a run is kept on disk: it is the one before the next attempt, also for a worker that was started anew.
-A drive under an array, a volume or a file system is read itself.
+A drive answers in milliseconds to seconds, so it is asked only if its kernel counter has changed. The last reading of
+each drive is kept on disk and precedes the next attempt, also after a restart of the worker. For an array, a volume or
+a file system the drives under it are read.
 """
 
 import logging
@@ -38,14 +38,14 @@ def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """Of one drive, on disk."""
+    """The last reading of one drive, on disk."""
 
     last: DriveReading
     written_bytes: int = 0  # by the kernel, between the run's first reading and the last one
 
 
 class Wear:
-    """Of one run. Nothing here raises: a trial is not broken off for want of a reading."""
+    """The readings of one run. No method raises: a missing reading does not stop a trial."""
 
     def __init__(self, state: Path, run: str, emit: Callable[[DriveReading], None], sys: Path = SYS) -> None:
         self._path = state / FOLDER / f"{run}.json"
@@ -57,22 +57,22 @@ class Wear:
         return drives_under(names, self._sys)
 
     def begin(self, names: Iterable[str]) -> None:
-        """Before the first write of an attempt; may be called again for more devices."""
+        """Call before the first write of an attempt, again for further devices."""
         with _survived():
             fresh = [name for name in self.drives_under(names) if name not in self._begun]
             self._begun += fresh
             self._read(fresh, ReadingMoment.BEFORE)
 
     def end(self) -> dict[str, DriveHealth]:
-        """After the last one, when everything was written back; what the drives told that were written to, by name."""
+        """Call after the last write, when everything is flushed. Returns the health of the written drives, by name."""
         with _survived():
             return {each.device: each.told for each in self._read(self._begun, ReadingMoment.AFTER) if each.told}
         return {}
 
     def written_bytes(self, names: Iterable[str]) -> Mapping[str, int]:
-        """What the kernel wrote to each of these drives since the run's first reading; not of those it does not count.
+        """Bytes written to each of these drives since the run's first reading; drives without counters are left out.
 
-        After a restart of the host what was written between the last reading and the restart is missing.
+        After a restart of the host, the writes between the last reading and the restart are missing.
         """
         kept, found = self._kept(), {}
         for name in names:
@@ -83,7 +83,7 @@ class Wear:
         return found
 
     def why_uncounted(self, name: str) -> str:
-        """Why `written_bytes` does not tell of this drive, in words."""
+        """Why `written_bytes` leaves this drive out."""
         if not sysfs.exists(name, self._sys):
             return "the drive is gone"
         if self._written(name) is None:
@@ -91,7 +91,7 @@ class Wear:
         return f"{self._path} does not have the reading from before the run's first write"
 
     def close(self) -> None:
-        """When the run is closed on this host: nothing of it is kept any more."""
+        """Take the last readings and delete the run's record."""
         with _survived():
             kept = self._kept().values()
             still = [each.last.device for each in kept if self._is(each.last.device, each.last.drive)]
@@ -109,7 +109,7 @@ class Wear:
         return fresh
 
     def _reading(self, name: str, moment: ReadingMoment, kept: Mapping[str, Kept]) -> DriveReading | None:
-        """None where nothing was written since the last one, or the drive is gone."""
+        """A reading; None if nothing was written since the last one, or the drive is absent."""
         if not sysfs.exists(name, self._sys):
             return None
         drive, boot, written = sysfs.stable_id(name, self._sys), current_boot_id(), self._written(name)
@@ -153,7 +153,7 @@ def _following(before: Kept | None, now: DriveReading) -> Kept:
 
 
 def _moved(before: DriveReading, boot_id: str, written_bytes: int) -> int:
-    """How far the kernel's counter went; after a restart it began at 0."""
+    """Increase of the kernel's counter, which starts at 0 after a restart."""
     start = before.kernel_written_bytes if before.boot_id == boot_id else 0
     return max(0, written_bytes - (start or 0))
 
@@ -163,4 +163,4 @@ def _survived() -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError):
-        log.warning("What the drives were written to could not be read or kept.", exc_info=True)
+        log.warning("The drives' write counters could not be read or saved.", exc_info=True)

@@ -1,9 +1,8 @@
-"""What one run may write to a target's drives: `max_write_bytes` of the policy, whatever an order says.
+"""The limit on what one run may write to a target's drives: `max_write_bytes` of the policy.
 
-The kernel's counter of each drive is held against it before a trial writes, and every second while it does: a second's
-writes may come on top. Everything that the host writes to the drive since the run's
-first trial counts, whoever writes it. A counter that stands still is not taken for a drive that nobody writes to: a
-trial with a limit may not switch the counting off, and is stopped where it ends.
+The kernel's counter of each drive is compared with the limit before a trial writes, and every second while it writes,
+so the writes of one second may exceed the limit. All writes of the host since the run's first trial count, whoever
+makes them. A trial with a limit may not disable the counters, and is stopped if they are disabled.
 """
 
 import re
@@ -25,12 +24,12 @@ EVERY_S = 1.0
 
 
 class WriteLimit:
-    """Of one trial. Without a limit in the policy it looks at nothing."""
+    """The write limits of one trial. Without limits in the policy it does nothing."""
 
     def __init__(self, wear: Wear) -> None:
         self._wear = wear
         self._limits: dict[str, PolicyEntry] = {}  # by kernel name of a drive
-        self._coming: dict[str, int] = {}  # bytes that are sure to be written, by kernel name of a drive
+        self._coming: dict[str, int] = {}  # bytes that will certainly be written, by kernel name of a drive
 
     def begin(
         self,
@@ -40,7 +39,7 @@ class WriteLimit:
         wish: LayoutWish | None,
         settings: Iterable[SettingWish] = (),
     ) -> None:
-        """Before settings are made. Raises GuardRefused where one of them would stop the counting."""
+        """Call before settings are applied. Raises GuardRefused for a setting that would disable the counters."""
         for stream in streams:
             open_target = open_targets[stream.number]
             if wish is None:
@@ -54,7 +53,7 @@ class WriteLimit:
                 self._will_write(stream, open_targets[stream.number])
 
     def _will_write(self, stream: Stream, open_target: OpenTarget) -> None:
-        """All streams at a drive count together, those of other entries of the policy too."""
+        """Add up all streams to a drive, also those of other entries of the policy."""
         for name in self._wear.drives_under(open_target.devices):
             self._coming[name] = self._coming.get(name, 0) + _sure(stream)
 
@@ -69,14 +68,12 @@ class WriteLimit:
                 )  # fmt: skip
 
     def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
-        """Of several entries at one drive the least limit counts. Raises GuardRefused."""
+        """Add an entry's limit; of several entries on one drive the lowest limit counts. Raises GuardRefused."""
         if entry is None or entry.max_write_bytes is None:
             return
         drives = self._wear.drives_under(devices)
         if not drives:
-            raise GuardRefused(
-                CODE, f"{entry.id} may be written to within limits, and on which drive it lies is not known."
-            )
+            raise GuardRefused(CODE, f"{entry.id} has a write limit, but its drive is not known.")
         for name in drives:
             known = self._limits.get(name)
             if known is None or _limit(entry) < _limit(known):
@@ -84,7 +81,7 @@ class WriteLimit:
 
     @contextmanager
     def watching(self, control: Control) -> Iterator[None]:
-        """Stops the trial once it has written too much; looks every `EVERY_S`, in a thread of its own."""
+        """Stop the trial when it has written too much; checks every `EVERY_S`, in a thread of its own."""
         over = threading.Event()
         thread = threading.Thread(target=self._watch, args=(control, over), name="write limit", daemon=True)
         if self._limits:
@@ -106,7 +103,7 @@ class WriteLimit:
                 control.fail(CODE, f"The write counter of {', '.join(self._limits)} cannot be read: {error}")
 
     def check(self) -> None:
-        """Before the first write. Raises GuardRefused where the trial is known to write more than is left."""
+        """Call before the first write. Raises GuardRefused if the trial would exceed the limit."""
         self._refuse(self._coming)
 
     def _refuse(self, coming: Mapping[str, int]) -> None:
@@ -123,7 +120,7 @@ class WriteLimit:
 
 
 def _sure(stream: Stream) -> int:
-    """Bytes that the stream is known to write."""
+    """Bytes that the stream will certainly write."""
     work = stream.workload
     if not work.pattern.writes or work.amount_bytes is None:
         return 0

@@ -1,4 +1,4 @@
-"""What may be touched on this host: the part that must never be wrong.
+"""Decide which targets may be used on this host, and hold them open. This part must never be wrong.
 
     order's target ─► policy's entry (id, path, kind, stable id, serial all alike)
         block      ─► the very drive? free? destroyable and armed? ─► held with O_EXCL
@@ -6,9 +6,9 @@
         slot       ─► its controller's word: the very serial? unconfigured and good? destroyable and armed?
         file       ─► no links, one name, destroyable and armed   ─► its directory, held open
 
-What is not understood is refused. A write to a device or file needs `destroy = true` in the
-policy and the serial among those a person typed for this run, in time; in a directory the worker
-writes only files of its own.
+Everything that is not understood is refused. A write to a device or file needs `destroy = true`
+in the policy and a valid arming: the serial that a person typed for this run. In a directory the
+worker writes only its own files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -51,7 +51,7 @@ __all__ = [
 
 @contextmanager
 def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """Where the stream may work; the claim holds while inside. Raises GuardRefused."""
+    """Open the stream's target and hold it while inside. Raises GuardRefused."""
     with _held(_entry(stream.target, policy), stream, armed_serials) as open_target:
         yield open_target
 
@@ -68,7 +68,7 @@ def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
 
 @contextmanager
 def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
-    """A whole drive for something that destroys everything on it. Raises GuardRefused."""
+    """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices are purged.")
@@ -79,7 +79,7 @@ def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]
 def claim_drives(
     entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
 ) -> tuple[Claim, ...]:
-    """Drives that a layout may be built on, in the order given, each once; `virtual`: slots, for virtual drives.
+    """Check that a layout may be built on these drives, in this order; `virtual`: slots, for virtual drives.
 
     Raises GuardRefused.
     """
@@ -98,9 +98,9 @@ def claim_drives(
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:
-    """Where settings of a target are changed outside a run: the policy's entry, there and as it says.
+    """The target of a setting that is changed outside a run, if the policy lists it and it is present.
 
-    Nothing is held, and nothing on the target is touched. Raises GuardRefused.
+    The target is neither held nor touched. Raises GuardRefused.
     """
     entry = _entry(target, policy)
     found = survey(entry)
@@ -110,7 +110,7 @@ def listed(target: TargetRef, policy: Policy) -> OpenTarget:
 
 
 def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
-    """The policy's entries for the drives that a layout is to be built on: the first ones of the pool, in its order.
+    """The policy's entries for the drives of a layout: the first drives of the pool, in its order.
 
     Raises GuardRefused.
     """
@@ -154,9 +154,9 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
 
 
 def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...]) -> tuple[str, ...]:
-    """Kernel names of drives under a layout of ours: still the very ones, destroyable, and armed for this order.
+    """Check that the drives under an existing layout are the same, destroyable, and armed for this order.
 
-    Slots have none. Raises GuardRefused.
+    Returns their kernel names; slots have none. Raises GuardRefused.
     """
     names = []
     known = controllers_now() if any(entry.kind is TargetKind.SLOT for entry in entries) else ()
@@ -172,7 +172,7 @@ def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...
 
 
 def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collection[Controller] = ()) -> Survey:
-    """Is what the entry means there and usable? Changes nothing, holds nothing.
+    """Check whether the entry's target is present and usable. Changes and holds nothing.
 
     `own_layout`: a layout of this worker lies on it, so it may be in use. `controllers`: where slots are.
     """
@@ -199,7 +199,7 @@ def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
 
 
 def _entry(target: TargetRef, policy: Policy) -> PolicyEntry:
-    """The policy's own entry; only this is used from here on, nothing of what the order said about the target."""
+    """The policy's entry for an order's target. From here on only the entry is used, nothing of the order."""
     entry = policy.entry(target.id)
     if entry is None:
         listed = ", ".join(each.id for each in policy.targets) or "nothing"

@@ -1,8 +1,8 @@
-"""Block devices: is it the one, is anything using it, may it be overwritten; then hold it.
+"""Check and hold block devices: is it the right one, is it free, may it be overwritten?
 
-The device is opened with O_EXCL first and looked at afterwards, so what was found stays
-true: while it is held nobody can mount it, put swap on it, build on it or open it
-exclusively, and a hot-plugged drive cannot get its name.
+The device is opened with O_EXCL first and checked afterwards, so the result stays true:
+while it is held nobody can mount it, use it for swap, build on it or open it exclusively,
+and a hot-plugged drive cannot get its name.
 """
 
 import errno
@@ -45,7 +45,7 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A whole drive that was found free to be built on."""
+    """A whole drive that is free to be built on."""
 
     name: str  # kernel name; "" for a drive that only its controller sees
     path: str  # node without links; such a drive's bay
@@ -63,7 +63,7 @@ class HeldDrive(msgspec.Struct, frozen=True):
 
 @contextmanager
 def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
-    """The very drive, destroyable, armed, free and whole; its serial is looked at once more when it is held."""
+    """Hold a drive that is the right one, destroyable, armed, free and whole. Its serial is checked again once held."""
     name, path = resolve(entry)
     identify(entry, name)
     refuse_unless_destroyable(entry, name, armed_serials)
@@ -79,10 +79,10 @@ def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: s
 
 
 def claim(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> Claim:
-    """A drive that a layout may be built on: the very one, destroyable, armed, free and whole.
+    """Check that a layout may be built on a drive: the right one, destroyable, armed, free and whole.
 
-    It cannot be held while it is built on: what builds opens it for itself alone, and fails if somebody else was
-    faster.
+    The drive cannot be held during building: the building program opens it exclusively, and fails if another program
+    was faster.
     """
     with hold_whole(entry, armed_serials, purpose="layouts are built on") as held:
         return Claim(held.name, held.path, held.size_bytes)
@@ -107,7 +107,7 @@ def _found(name: str, path: str, *, problem: str = "") -> Survey:
 
 
 def resolve(entry: PolicyEntry) -> tuple[str, str]:
-    """Kernel name and /dev path of what the policy's path leads to now."""
+    """Kernel name and /dev path of the device that the policy's path leads to now."""
     try:
         path = os.path.realpath(entry.path, strict=True)
         facts = Path(path).stat()
@@ -122,7 +122,7 @@ def resolve(entry: PolicyEntry) -> tuple[str, str]:
 
 
 def identify(entry: PolicyEntry, name: str) -> None:
-    """The drive that is there now is the one the policy means."""
+    """Refuse a drive that is not the one in the policy."""
     found, own = sysfs.stable_id(name), sysfs.serial(name)
     if found != entry.stable_id:
         raise GuardRefused(
@@ -141,7 +141,7 @@ def identify(entry: PolicyEntry, name: str) -> None:
 
 
 def _refuse_unsafe_loop(name: str) -> None:
-    """A loop device is known by its file alone, so the file must be one, be there, and be used by nobody else."""
+    """Refuse a loop device whose file is missing or is not a regular file: only the file identifies it."""
     file = sysfs.backing_file(name)
     if not file:
         return
@@ -154,7 +154,7 @@ def _refuse_unsafe_loop(name: str) -> None:
 
 
 def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
-    """A write needs the policy's leave and a person's word, both for this very drive."""
+    """A write needs the policy's permission and a person's arming, both for this drive."""
     if not entry.destroy:
         found = _signature(name)
         holds = f" and it holds {found}" if found else ""
@@ -167,12 +167,12 @@ def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tupl
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+            f"{entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
         )
 
 
 def _signature(name: str) -> str:
-    """A drive that cannot be read counts as one that holds something."""
+    """The signature on a drive. A drive that cannot be read counts as one that holds data."""
     try:
         fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -184,7 +184,7 @@ def _signature(name: str) -> str:
 
 
 def refuse_if_used(name: str, path: str) -> None:
-    """Mounts, swap, holders and the host's own disk, for the device, all above it and all below it."""
+    """Refuse a device if it, or anything above or below it, is mounted, swap, held or the host's own disk."""
     try:
         now = usage.read_usage()
     except (OSError, ValueError) as error:
@@ -211,7 +211,7 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
 
 
 def _refuse_shared_file(name: str, now: usage.Usage) -> None:
-    """Exclusive opening protects a device, not the file under a loop device: look who else uses that."""
+    """Refuse a loop device whose file is in use elsewhere: opening exclusively protects only the device."""
     file = sysfs.backing_file(name)
     if not file:
         return
@@ -246,7 +246,7 @@ def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
 
 
 def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: bool) -> None:
-    """Now that the device is held, what was found before cannot change any more: look once again."""
+    """Repeat the checks now that the device is held and cannot change any more."""
     facts = os.fstat(fd)
     if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:
         raise GuardRefused("guard_path", f"{path} became another device while it was being checked.")
@@ -257,7 +257,7 @@ def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: b
 
 
 def _check_loop_file(name: str, fd: int) -> None:
-    """The file that is open under a loop device is the one that has the path: it may have been exchanged."""
+    """Refuse a loop device whose file was replaced by another one at the same path."""
     file = sysfs.backing_file(name)
     if not file or sysfs.is_partition(name):
         return

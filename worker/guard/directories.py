@@ -1,4 +1,4 @@
-"""Directory and file targets: opened without following links, checked through the open descriptor, and held."""
+"""Open directory and file targets without following links, check them through the descriptor, and hold them."""
 
 import fcntl
 import os
@@ -31,7 +31,7 @@ def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenT
 
 @contextmanager
 def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[OpenTarget]:
-    """A private directory in the target, ours alone; trials in it exclude each other."""
+    """Hold the worker's private directory in the target; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
         _lock(inner, shown)
@@ -61,7 +61,9 @@ def _private(outer: int, path: str) -> Iterator[int]:
     try:
         fd = os.open(PRIVATE, _DIRECTORY, dir_fd=outer)
     except OSError as error:
-        raise GuardRefused("guard_path", f"{path}/{PRIVATE} is no directory of ours: {error.strerror}.") from error
+        raise GuardRefused(
+            "guard_path", f"{path}/{PRIVATE} is not the worker's directory: {error.strerror}."
+        ) from error
     try:
         _refuse_not_private(f"{path}/{PRIVATE}", os.fstat(fd), os.fstat(outer))
         yield fd
@@ -88,7 +90,7 @@ def _lock(fd: int, shown: str) -> None:
 
 
 def _refuse_odd_content(fd: int, shown: str) -> None:
-    """fio would follow a link in here and write what is behind it."""
+    """Refuse links in the private directory: fio would follow them."""
     for name in os.listdir(fd):
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
         paths.refuse_odd_file(f"{shown}/{name}", facts)
@@ -125,7 +127,7 @@ def _allocated(fd: int, name: str) -> int:
 
 
 def _free(fd: int) -> tuple[int, int]:
-    """Bytes free for us and in all."""
+    """Free and total bytes."""
     space = os.fstatvfs(fd)
     return space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize
 
@@ -135,7 +137,7 @@ def _free(fd: int) -> tuple[int, int]:
 
 @contextmanager
 def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """An existing file, by its name in its directory, which nobody else can change."""
+    """Hold an existing file by its name in its directory, which nobody else can change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
@@ -181,7 +183,7 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+            f"{entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
         )
 
 

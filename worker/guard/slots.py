@@ -1,8 +1,8 @@
-"""Drives that only their RAID controller sees: the very one, good, and in nobody's use.
+"""Check drives that only their RAID controller sees.
 
-What is believed is the controller's own word, asked again right before anything is built. A drive whose serial
-differs, or that is anything but unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed
-through to the host), is refused.
+The controller's answer counts, and is requested again right before building. A drive is refused if its serial
+differs, or if it is not unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed through to
+the host).
 """
 
 from collections.abc import Collection, Iterable
@@ -44,7 +44,7 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 def controllers_now() -> tuple[Controller, ...]:
-    """Every RAID controller of this host, asked afresh, by its PCI address; with a problem where no tool tells."""
+    """Every RAID controller of this host, asked now; with a problem if no tool shows it."""
     drivers = drivers_with_a_tool(SYS)
     told = controllers.read_controllers(drivers.values())
     found = by_address(told, drivers)
@@ -57,7 +57,7 @@ def controllers_now() -> tuple[Controller, ...]:
 
 
 def at(path: str, known: Iterable[Controller]) -> Slot:
-    """What sits at `/<PCI address>/<slot>`. Raises GuardRefused."""
+    """The drive at `/<PCI address>/<slot>`. Raises GuardRefused."""
     address, _, slot = path.removeprefix("/").partition("/")
     controller = next((each for each in known if each.address == address), None)
     if controller is None:
@@ -73,7 +73,7 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
 
 
 def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
-    """The very drive that the policy means. Raises GuardRefused."""
+    """The drive that the policy lists. Raises GuardRefused if another one is in its slot."""
     found = at(entry.path, known)
     if found.drive.serial != entry.serial:
         raise GuardRefused(
@@ -91,7 +91,7 @@ def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
 
 
 def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
-    """A drive that a virtual drive may be made of. Raises GuardRefused."""
+    """Check that a virtual drive may be made of a drive. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
         raise GuardRefused(
@@ -101,14 +101,14 @@ def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[
 
 
 def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
-    """Still the very one, destroyable and armed. Raises GuardRefused."""
+    """Check that a drive is the right one, destroyable and armed. Raises GuardRefused."""
     found = find(entry, known)
     if not entry.destroy:
         raise GuardRefused("guard_not_destroyable", f"The policy does not say destroy = true for {entry.id!r}.")
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"The drive in {entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+            f"The drive in {entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What this host can run, remembered: trying every engine starts fio several times and takes seconds."""
+"""What this host can run, cached on disk: trying every engine starts fio several times and takes seconds."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ from worker.whole_file import write_whole
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What was found, and for what: another fio, kernel, boot, user or worker is tried afresh."""
+    """Cached capabilities. Another fio, kernel, boot, user or worker invalidates them."""
 
     key: str
     found: Capabilities
 
 
 def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
-    """From the file at `path` if it was found under the same circumstances, else by trying."""
+    """Read the file at `path` if it is valid, else try every engine. `afresh` ignores the file."""
     key = _circumstances()
     known = None if afresh else _read(path)
     if known is not None and known.key == key:
@@ -31,7 +31,7 @@ def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
 
 
 def _settings_here() -> tuple[str, ...]:
-    """All that devices and controllers may have, and what this host itself has."""
+    """All settings of devices and controllers, and the host settings that this host has."""
     registered = settings.REGISTRY.values()
     return tuple(s.name for s in registered if s.scope is not settings.SettingScope.HOST or s.discover(""))
 

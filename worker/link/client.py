@@ -1,7 +1,7 @@
-"""The server's worker interface over HTTP: enrol, hello, report.
+"""The HTTP client for the server's worker interface: enrol, hello, report.
 
-Three outcomes: the reply; `Unreachable` (nothing was decided, try again later); or
-`Refused` (the server understood and said no, in a Problem).
+An exchange ends in one of three ways: a reply; `Unreachable` (try again later); or `Refused` (the server
+understood the request and answers with a Problem).
 """
 
 from typing import TypeVar
@@ -23,13 +23,13 @@ M = TypeVar("M", bound=Message)
 
 
 class Unreachable(Exception):
-    """No answer, or none that means anything: the network, a restart, an overloaded or broken server."""
+    """No usable answer: network trouble, a restart, or an overloaded or broken server."""
 
     code = "server_unreachable"
 
 
 class Refused(Exception):
-    """The server's answer is no."""
+    """The server refused the request."""
 
     def __init__(self, status: int, problem: Problem) -> None:
         super().__init__(f"{problem.message} ({problem.code}, HTTP {status})")
@@ -38,12 +38,12 @@ class Refused(Exception):
 
     @property
     def about_token(self) -> bool:
-        """It is the host that is refused, not what it said."""
+        """True if the host itself is refused, not the message."""
         return self.status in (401, 403)
 
 
 class Client:
-    """One keep-alive connection a thread; every exchange has a limit."""
+    """One keep-alive connection for each thread; every exchange has a time limit."""
 
     def __init__(
         self, server: str, token: str = "", *, ca_file: str = "", answer_limit_s: float = ANSWER_LIMIT_S
@@ -65,11 +65,11 @@ class Client:
         return f"Client({self._base!r})"
 
     def use_token(self, token: str) -> None:
-        """From the next exchange on. One that is under way with the old token is repeated if that was too late."""
+        """Use this token from the next exchange on. A running exchange is repeated if the old token is refused."""
         self._headers = {**self._headers, "Authorization": f"Bearer {token}"}
 
     def speak(self, version: int) -> None:
-        """The contract version that the server agreed to, from the next exchange on; the nearest that we know."""
+        """Use the contract version that the server chose, or the nearest known one, from the next exchange on."""
         self.contract = min(max(version, OLDEST_UNDERSTOOD), CONTRACT_VERSION)
 
     def new_token(self) -> TokenReply:
@@ -118,11 +118,11 @@ class Client:
         try:
             return decode(answer, kind, limit=MAX_REPLY_BYTES)
         except ContractError as error:
-            raise Unreachable(f"{self._base} gave an answer that is none of ours: {error}") from error
+            raise Unreachable(f"{self._base} gave an answer that is not a Sweetspot message: {error}") from error
 
     @staticmethod
     def _problem(answer: bytes) -> Problem | None:
-        """The Problem in the answer; where there is none, something other than our server is there."""
+        """The Problem in the answer; None if something other than a Sweetspot server answered."""
         try:
             return msgspec.json.decode(answer, type=Problem)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -130,7 +130,7 @@ class Client:
 
 
 def _cause(error: Exception) -> str:
-    """urllib3 wraps errors in errors; people want the innermost."""
+    """The innermost error: urllib3 wraps errors in errors."""
     innermost: BaseException = error
     while (inner := getattr(innermost, "reason", None) or innermost.__cause__) and isinstance(inner, BaseException):
         innermost = inner

@@ -1,4 +1,4 @@
-"""Reports as JSON text, made of parts that are JSON text already."""
+"""Encode reports as JSON, from batches that are JSON already."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _checker = msgspec.json.Decoder(Item)
 
 
 def encode_item(item: Item) -> bytes:
-    """An item as JSON; raises msgspec.ValidationError where it breaks the contract's own limits."""
+    """Encode an item as JSON; raises msgspec.ValidationError if it exceeds the contract's limits."""
     text = _encoder.encode(item)
     _checker.decode(text)
     return text
@@ -28,7 +28,7 @@ def encode_report(
     log: WorkerLog | None = None,
     version: int = CONTRACT_VERSION,
 ) -> bytes:
-    """A contract Report around batches that are JSON text already, in the version that the server speaks."""
+    """Encode a Report around batches that are JSON already, in the server's contract version."""
     body = {
         "batches": [msgspec.Raw(batch.body) for batch in batches],
         "active": list(active),

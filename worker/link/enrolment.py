@@ -1,8 +1,8 @@
-"""Where the worker keeps its state, and what it learnt when it was enrolled.
+"""The state directory, and the enrolment in it.
 
 The state directory holds worker.json (the enrolment, 0600), journal.db, spool.db and
-files.db. It is the worker's alone: a directory that others may read is refused,
-because worker.json holds the host's token.
+files.db. A directory that others may read is refused, because worker.json holds the
+host's token.
 """
 
 import fcntl
@@ -22,7 +22,7 @@ SYSTEM_POLICY = Path("/etc/sweetspot-worker/policy.toml")
 
 
 class ConfigError(Exception):
-    """Something in the worker's own set-up is wrong; the text says what, where and what to do."""
+    """The worker's set-up is wrong; the message says what, where and what to do."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -30,7 +30,7 @@ class ConfigError(Exception):
 
 
 class Enrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Content of worker.json. Never printed whole: it holds the host's token and the broker's password."""
+    """Content of worker.json. It holds the host's token and the broker's password, so it is never printed whole."""
 
     host: str
     host_name: str
@@ -46,7 +46,7 @@ class Enrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
     @property
     def broker_tls(self) -> dict[str, object]:
-        """redis-py's options for a rediss:// broker: certificate and name must be right. {} for redis://."""
+        """redis-py's options for a rediss:// broker: verify certificate and name. {} for redis://."""
         if urlsplit(self.broker_url).scheme == "redis":
             return {}
         trust: dict[str, object] = {"ssl_ca_certs": self.ca_file} if self.ca_file else {}
@@ -86,7 +86,7 @@ class Paths(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_paths(*, state: str | None = None, policy: str | None = None) -> Paths:
-    """The paths given by option, else by environment, else the system's (root) or the user's own."""
+    """Paths from the options, else from the environment, else the system's (root) or the user's defaults."""
     chosen = state or os.environ.get(STATE_VARIABLE) or ""
     directory = Path(chosen).absolute() if chosen else _default_state()
     return Paths(state=directory, policy=_find_policy(policy or os.environ.get(POLICY_VARIABLE) or "", directory))
@@ -104,7 +104,7 @@ def _find_policy(chosen: str, state: Path) -> Path:
 
 
 def prepare_state(state: Path) -> None:
-    """Make the state directory, or refuse one that is not ours alone."""
+    """Make the state directory, or refuse one that others can use."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = state.stat()
@@ -126,7 +126,7 @@ def prepare_state(state: Path) -> None:
 
 @contextmanager
 def sole_use(state: Path) -> Iterator[None]:
-    """Hold the state directory: two worker processes on one journal would both change settings."""
+    """Lock the state directory: two workers on one journal would both change settings."""
     fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:
@@ -142,7 +142,7 @@ def sole_use(state: Path) -> Iterator[None]:
 
 
 def load_enrolment(paths: Paths) -> Enrolment:
-    """Read worker.json; raises ConfigError where it is missing, damaged or open to others."""
+    """Read worker.json; raises ConfigError if it is missing, damaged or open to others."""
     prepare_state(paths.state)
     path = paths.enrolment
     try:
@@ -158,7 +158,7 @@ def load_enrolment(paths: Paths) -> Enrolment:
         ) from error
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(
-            "enrolment_damaged", f"{path} cannot be read: {error}. Enrol again with --repaths."
+            "enrolment_damaged", f"{path} cannot be read: {error}. Enrol again with --replace."
         ) from error
     check_server_url(enrolment.server)
     check_broker_url(enrolment.broker_url)
@@ -166,7 +166,7 @@ def load_enrolment(paths: Paths) -> Enrolment:
 
 
 def save_enrolment(paths: Paths, enrolment: Enrolment) -> None:
-    """Write worker.json whole or not at all."""
+    """Write worker.json atomically."""
     prepare_state(paths.state)
     temporary = paths.enrolment.with_suffix(".new")
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -179,28 +179,30 @@ def save_enrolment(paths: Paths, enrolment: Enrolment) -> None:
 
 
 def check_server_url(url: str) -> str:
-    """The URL without a trailing slash; refuses one over which the token would travel in the clear."""
+    """Return the URL without a trailing slash; refuse one that would send the token unencrypted."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise ConfigError("server_url", f"{url!r} is not a server address. Give one like https://sweetspot.example.org")
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ConfigError(
             "server_url_plain",
-            f"{url} is plain HTTP to another machine: the host's token would travel in the clear. Use https://",
+            f"{url} is plain HTTP to another machine: the host's token would be sent unencrypted. Use https://",
         )
     return url.rstrip("/")
 
 
 def check_broker_url(url: str) -> None:
-    """Refuse a broker to which this host's password would travel in the clear."""
+    """Refuse a broker to which this host's password would be sent unencrypted."""
     parts = urlsplit(url)
     if parts.scheme not in ("redis", "rediss") or not parts.hostname:
-        raise ConfigError("broker_url", f"The server names {without_password(url)!r} as its broker, which is no Redis.")
+        raise ConfigError(
+            "broker_url", f"The server names {without_password(url)!r} as its broker, which is not a Redis URL."
+        )
     if parts.scheme == "redis" and not is_loopback(parts.hostname):
         raise ConfigError(
             "broker_url_plain",
-            f"The server's broker {without_password(url)} is not encrypted: this host's password would travel in the "
-            "clear. At the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
+            f"The server's broker {without_password(url)} is not encrypted: this host's password would be sent "
+            "unencrypted. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
         )
 
 
@@ -214,7 +216,7 @@ def is_loopback(hostname: str) -> bool:
 
 
 def without_password(url: str) -> str:
-    """A URL that may be shown: scheme, address and path only."""
+    """Keep only scheme, address and path of a URL, so that it may be shown."""
     parts = urlsplit(url)
     address = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, address, parts.path, "", ""))

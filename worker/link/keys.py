@@ -1,4 +1,4 @@
-"""What this host knows of its server: the public keys as they come over the wire, and the enrolment that keeps them."""
+"""The server's public keys, and the enrolment in which they are stored."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from worker.link.enrolment import ConfigError, Enrolment, Paths, save_enrolment
 
 
 def read_keys(texts: Mapping[str, str]) -> dict[str, bytes]:
-    """Raw keys by id; raises ConfigError where a key is not what its id says."""
+    """Decode keys, by id; raises ConfigError if a key does not match its id."""
     keys: dict[str, bytes] = {}
     for name, text in texts.items():
         try:
@@ -26,7 +26,7 @@ def read_keys(texts: Mapping[str, str]) -> dict[str, bytes]:
 
 
 class EnrolmentStore:
-    """The enrolment in memory and on disk. Changed whole or not at all, from any thread."""
+    """The enrolment in memory and on disk. A change is atomic; any thread may make one."""
 
     def __init__(self, paths: Paths, enrolment: Enrolment) -> None:
         self._paths = paths
@@ -34,7 +34,7 @@ class EnrolmentStore:
         self.enrolment = enrolment
 
     def change(self, **changes: object) -> None:
-        """Raises OSError where it cannot be written; then nothing has changed."""
+        """Raises OSError if it cannot be written; then nothing has changed."""
         with self._lock:
             changed: Enrolment = msgspec.structs.replace(self.enrolment, **changes)
             save_enrolment(self._paths, changed)

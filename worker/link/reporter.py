@@ -1,13 +1,12 @@
-"""Tells the server what happens: items become numbered batches on disk, batches become reports.
+"""Report to the server: items become numbered batches on disk, batches become reports.
 
-    emit ──► open batch (memory, at most 1 s) ──► spool (disk) ──► report ──► confirmed: gone from disk
+    emit ──► open batch (memory, at most 1 s) ──► spool (disk) ──► report ──► confirmed: deleted from disk
                                                     ▲                 │
                                                     └── no answer ────┘ again after 1 to 5 s
 
-One report is under way at a time and each carries the oldest unconfirmed batches, so after
-a lost answer everything not confirmed is simply sent again. While an attempt is active there
-is an exchange a second even when there is nothing to say: it renews the lease and brings
-back a cancellation.
+One report is sent at a time, with the oldest unconfirmed batches, so after a lost answer
+everything unconfirmed is sent again. While an attempt is active there is an exchange every
+second, also without news: it renews the lease and returns a cancellation.
 """
 
 import logging
@@ -32,16 +31,16 @@ REPORT_BYTES = 4 * 1024 * 1024
 BATCH_BYTES = 1024 * 1024
 BATCH_ITEMS = 1000
 SPACE_WAIT_S = 30.0
-# Statuses with which a server says that this very body is bad; everything else is no fault of a batch.
+# Statuses that mean a bad body; other errors are not caused by a batch.
 BAD_BODY = frozenset({400, 413, 422})
 
 
 class _Open:
-    """Items of one attempt that are not on disk yet, encoded."""
+    """Encoded items of one attempt that are not on disk yet."""
 
     def __init__(self) -> None:
         self.items: list[bytes] = []
-        self.matters = False  # holds more than what was going on
+        self.matters = False  # holds more than accepted and phase items
         self.bytes = 0
         self.since = time.monotonic()
 
@@ -56,28 +55,28 @@ class _Open:
 
 
 class Reporter:
-    """`emit` and `finish` may be called from any thread; one thread of its own talks to the server."""
+    """`emit` and `finish` may be called from any thread; the reporter's own thread talks to the server."""
 
     def __init__(self, spool: Spool, client: Client, *, shipping: Shipping | None = None) -> None:
         self.spool = spool
-        self.token_due = threading.Event()  # the server said that a new host token is to be fetched
+        self.token_due = threading.Event()  # the server asks for a new host token to be fetched
         self._shipping = shipping
         self.heard_at = time.monotonic()  # last answer about an attempt
         self.lease_until = 0.0  # Unix time, by the server's clock, of the latest lease
         self._client = client
         self._lock = threading.RLock()
         self._open: dict[str, _Open] = {}
-        self._lost: set[str] = set()  # attempts of which items found no room on disk
+        self._lost: set[str] = set()  # attempts with items that did not fit on disk
         self._followed: dict[str, Control] = {}
         self._wake = threading.Event()
         self._urgent = False
         self._stop_at: float | None = None
         self._next_at = 0.0
         self._failures = 0
-        self._singly = False  # a report was refused as a whole: find the batch
+        self._singly = False  # a report was refused as a whole: send single batches to find the bad one
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
-    # ---- what the trial thread calls
+    # ---- called from the thread of orders
 
     def start(self) -> None:
         if self._shipping:
@@ -85,7 +84,7 @@ class Reporter:
         self._thread.start()
 
     def stop(self, *, limit_s: float) -> None:
-        """Send what there is for up to `limit_s`; the rest stays on disk for the next start."""
+        """Send waiting batches for up to `limit_s`; the rest stays on disk for the next start."""
         self._stop_at = time.monotonic() + limit_s
         self._send_soon()
         self._thread.join(limit_s + 20)
@@ -93,13 +92,13 @@ class Reporter:
             self._seal_all()
 
     def follow(self, control: Control) -> None:
-        """From now on renew the attempt's lease, and pass on what the server wants of it."""
+        """Renew the attempt's lease from now on, and stop it when the server says so."""
         with self._lock:
             self._followed[control.attempt] = control
         self._wake.set()
 
     def emit(self, attempt: str, item: Item) -> None:
-        """Say something about an attempt. A full disk stops the attempt instead of raising here."""
+        """Report an item of an attempt. A full disk stops the attempt instead of raising here."""
         text = encode_item(item)
         with self._lock:
             opened = self._open.setdefault(attempt, _Open())
@@ -111,17 +110,17 @@ class Reporter:
         if isinstance(item, Accepted):
             self._send_soon()
         elif not followed:
-            self._wake.set()  # nobody else keeps the thread in its rhythm
+            self._wake.set()  # no attempt is followed, so nothing else wakes the thread
 
     def finish(self, attempt: str, item: Finished) -> None:
-        """The attempt's last word; it is on disk when this returns. Raises SpoolFull if room stays out."""
+        """Report the attempt's final item; it is on disk on return. Raises SpoolFull if the disk stays full."""
         until = time.monotonic() + SPACE_WAIT_S
         while not self._finish(attempt, item, give_up=time.monotonic() > until):
             time.sleep(0.5)
         self._send_soon()
 
     def _finish(self, attempt: str, item: Finished, *, give_up: bool) -> bool:
-        """What is still open, the result mostly, goes with the last word: that may use the reserve."""
+        """Write the open items, usually the result, together with the final one: that batch may use the reserve."""
         with self._lock:
             opened = self._open.get(attempt)
             try:
@@ -137,10 +136,10 @@ class Reporter:
             return True
 
     def _failed_if_lost(self, attempt: str, item: Finished) -> Finished:
-        """An attempt of which something was lost here is not done, however well it went."""
+        """Turn the end of an attempt with lost items into a failure."""
         if attempt not in self._lost or item.outcome is not Outcome.DONE:
             return item
-        words = "The disk under the worker's state was full, so a part of what was measured could not be kept."
+        words = "The disk of the worker's state directory was full, so a part of the measurements was lost."
         return Finished(at=item.at, outcome=Outcome.FAILED, code=SpoolFull.code, message=words)
 
     def _seal(self, attempt: str) -> None:
@@ -169,7 +168,7 @@ class Reporter:
             try:
                 self._turn()
             except Exception:
-                log.exception("The reporter met a fault of its own; it goes on.")
+                log.exception("The reporter failed; it goes on.")
                 self._back_off()
 
     def _done(self) -> bool:
@@ -226,11 +225,11 @@ class Reporter:
             self._after(batches)
 
     def _waiting_bytes(self, batches: Sequence[Spooled]) -> int:
-        """Bytes that wait on disk and are not in this report."""
+        """Bytes on disk that are not in this report."""
         return max(0, self.spool.backlog()[1] - sum(len(batch.body) for batch in batches))
 
     def _after(self, batches: Sequence[Spooled]) -> None:
-        """Go on at once while there is a backlog and it shrinks."""
+        """Send the next report at once while the backlog shrinks."""
         if not batches:
             return
         if self.spool.oldest(batches[0].attempt) == batches[0].seq:
@@ -257,7 +256,7 @@ class Reporter:
                 self._check_gap(answer)
 
     def _check_gap(self, answer: AttemptReply) -> None:
-        """A server restored from a backup may want batches again that are gone here."""
+        """Refuse to go on after a gap: a server restored from a backup may ask for deleted batches."""
         oldest = self.spool.oldest(answer.attempt)
         if oldest is not None and oldest > answer.confirmed_seq + 1:
             words = f"The server has batches up to {answer.confirmed_seq}, the oldest one here is {oldest}."
@@ -267,7 +266,7 @@ class Reporter:
         with self._lock:
             control = self._followed.get(attempt)
             if control is not None:
-                control.fail(code, f"The server takes no more of this attempt: {message}")
+                control.fail(code, f"The server refuses this attempt: {message}")
                 del self._followed[attempt]
         count = self.spool.refuse(attempt, code, message)
         log.error("Attempt %s is refused (%s: %s); %d batches are set aside.", attempt, code, message, count)
@@ -279,7 +278,7 @@ class Reporter:
         elif len(batches) == 1:
             self._set_aside(batches[0].attempt, error.code, str(error))
         else:
-            log.error("A report was refused as a whole, its batches go one by one now: %s", error)
+            log.error("A report was refused as a whole; sending its batches one by one: %s", error)
             self._singly = True
 
     def _back_off(self) -> None:
@@ -291,9 +290,9 @@ class Reporter:
 
     def _log_trouble(self, words: str) -> None:
         if self._failures == 0:
-            log.warning("Reports are kept on disk until the server takes them: %s", words)
+            log.warning("Reports stay on disk until the server accepts them: %s", words)
 
     def _log_recovered(self) -> None:
         if self._failures:
-            log.info("The server takes reports again; %d batches wait.", self.spool.backlog()[0])
+            log.info("The server accepts reports again; %d batches are waiting.", self.spool.backlog()[0])
         self._failures = 0

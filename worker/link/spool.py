@@ -1,8 +1,8 @@
-"""Numbered batches on disk until the server has confirmed them.
+"""Keep numbered batches on disk until the server has confirmed them.
 
-Batches of an attempt are numbered from 1 without gaps. A batch leaves the disk only when
-it is confirmed, or is set aside when the server refuses it: kept for people to look at,
-named by `doctor`, and forgotten after 30 days.
+Batches of an attempt are numbered from 1 without gaps. A batch is deleted when it is
+confirmed. A batch that the server refuses is set aside: `doctor` lists it, and it is
+deleted after 30 days.
 """
 
 import os
@@ -16,7 +16,7 @@ from pathlib import Path
 import msgspec
 
 KEEP_S = 30 * 86400
-RESERVE_BYTES = 32 * 1024 * 1024  # left free for the end of a story, and for everybody else
+RESERVE_BYTES = 32 * 1024 * 1024  # left free for final batches and for other programs
 
 _TABLES = """
 create table if not exists attempts (
@@ -37,7 +37,7 @@ create table if not exists set_aside (
 
 
 class SpoolFull(Exception):
-    """No room for more batches; what is spooled stays."""
+    """The disk is too full for more batches; spooled batches stay."""
 
     code = "spool_full"
 
@@ -82,8 +82,7 @@ class Spool:
     def append(self, attempt: str, items: Sequence[bytes], *, last: bool = False) -> int:
         """Write encoded items as the attempt's next batch; returns its number. Raises SpoolFull.
 
-        The last batch of an attempt is small and ends its story: it is taken even
-        from the reserve.
+        The last batch of an attempt is small and may use the reserve.
         """
         with self._lock:
             if not last and self.free_bytes() < self._reserve_bytes:
@@ -128,7 +127,7 @@ class Spool:
         return chosen
 
     def confirm(self, attempt: str, seq: int) -> None:
-        """Everything up to `seq` is committed at the server."""
+        """Delete batches up to `seq`: the server has committed them."""
         with self._lock:
             self._db.execute("delete from batches where attempt = ? and seq <= ?", (attempt, seq))
 
@@ -139,7 +138,7 @@ class Spool:
         return row[0] if row else None
 
     def refuse(self, attempt: str, code: str, message: str) -> int:
-        """Set the attempt's unconfirmed batches aside, and all that will still come; returns how many there were."""
+        """Set the attempt's unconfirmed and later batches aside; returns the number of unconfirmed ones."""
         now = time.time()
         with self._lock, self._transaction():
             self._db.execute(
@@ -158,7 +157,7 @@ class Spool:
         return bool(self._value("select finished from attempts where attempt = ?", attempt))
 
     def knows(self, attempt: str) -> bool:
-        """Something of the attempt has been spooled."""
+        """A batch of the attempt has been spooled."""
         return self._value("select last_seq from attempts where attempt = ?", attempt) is not None
 
     def unconfirmed(self) -> tuple[str, ...]:
@@ -168,7 +167,7 @@ class Spool:
 
     @property
     def empty(self) -> bool:
-        """Nothing waits for the server."""
+        """No batch is waiting for the server."""
         with self._lock:
             return self._db.execute("select 1 from batches limit 1").fetchone() is None
 
@@ -197,7 +196,7 @@ class Spool:
         return row[0] if row else None
 
     def _prune(self) -> None:
-        """Forget what is confirmed or set aside and older than `KEEP_S`. A full disk does not matter here."""
+        """Delete confirmed and set-aside records older than `KEEP_S`. A full disk is no error here."""
         before = time.time() - KEEP_S
         with suppress(sqlite3.OperationalError):
             self._db.execute("delete from set_aside where at < ?", (before,))
@@ -210,7 +209,7 @@ class Spool:
 
 
 class _Transaction:
-    """`with` it: commit at the end, roll back on any exception."""
+    """A context manager: commit at the end, roll back after an exception."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db

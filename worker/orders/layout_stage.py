@@ -1,9 +1,9 @@
-"""The layout of a trial: kept from the trial before, or built after what stands in its way was taken down.
+"""The layout stage of a trial: keep the existing layout, or take other layouts down and build.
 
-    order's drives ─► guard ─► stands already? ──────────────────────────────► still armed? ─► read back ─► streams
+    order's drives ─► guard ─► exists already? ──────────────────────────────► still armed? ─► read back ─► streams
                                    └── no ─► others taken down ─► built ──────────┘
 
-Settings of what is taken down go back first: an array's own vanish with it.
+Settings are restored before a layout is taken down, because an array's own settings vanish with it.
 """
 
 import secrets
@@ -27,9 +27,9 @@ KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
 
 
 class LayoutStage:
-    """One trial's. `enter` tells of a phase and its detail; it raises to break off, also between two commands.
+    """The layout of one trial. `enter` starts a phase with a detail; it raises to stop, also between two commands.
 
-    `before_writing` is given the kernel names of drives that are about to be built on.
+    `before_writing` gets the kernel names of the drives that are about to be written.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class LayoutStage:
         self._before_writing = before_writing
 
     def clear(self) -> None:
-        """Take down whatever stands, so that its drives can be purged: also the layout that is wished for."""
+        """Take every layout down, also the one that the order asks for, so that its drives can be purged."""
         self._clear(None, ())
 
     def build(self, allowed: Policy) -> Built | None:
-        """What the order wishes, and nothing of any other layout; without a wish, none.
+        """Provide the layout that the order asks for, and take every other one down.
 
         Raises GuardRefused, LayoutFailed, and what `enter` raises.
         """
@@ -81,7 +81,7 @@ class LayoutStage:
         return layouts.existing_layout(wish.layout, drives, run=self._order.run, journal=self._journal)
 
     def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
-        """Take down everything else that stands, of whichever run; fails where that leaves `drives` occupied."""
+        """Take all other layouts down, of every run; fails if one remains on `drives`."""
         kept = keep.record.key if keep else ""
         records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
         for run in dict.fromkeys(record.run for record in records):
@@ -92,7 +92,7 @@ class LayoutStage:
                 raise LayoutFailed(
                     "layout_held",
                     f"`{record.line}` (run {record.run}) is still on these drives: "
-                    f"“{layouts.removal_command(record)}” on the host takes it down, or says why it cannot.",
+                    f"“{layouts.removal_command(record)}” on the host takes it down, or says why that is not possible.",
                 )
 
     def _emit_all(self, items: Iterable[SettingRestored]) -> None:
@@ -114,17 +114,17 @@ class LayoutStage:
         )
 
     def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
-        """As asked and as observed; fails where something was taken and not followed."""
+        """Report the layout as asked and as observed; fails if an option was accepted but not applied."""
         asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
         device = ", ".join(built.members)[:200]
         told = {"asked": asked, "observed": found.words[:2000], "before": ""}
         self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, took_s=took_s, **told))
         if found.wrong:
-            raise LayoutFailed("layout_clamped", f"{asked} came out otherwise: {'; '.join(found.wrong)}.")
+            raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")
 
 
 def on_layout(stream: Stream, built: Built) -> Stream:
-    """The stream at what was built: a directory where there is a file system, else a block device."""
+    """Move the stream to the built layout: a directory if it has a file system, else a block device."""
     kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
     target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)
     return msgspec.structs.replace(stream, target=target)

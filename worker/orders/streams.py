@@ -1,11 +1,11 @@
-"""The streams of a trial: which share a target, and which of those asks for most."""
+"""Group a trial's streams by target, and find the stream with the highest demands."""
 
 from worker import recipes
 from worker.contract.workload import Stream
 
 
 def by_target(streams: tuple[Stream, ...]) -> list[list[Stream]]:
-    """Streams at the same target together: a device can be held only once."""
+    """Group streams by target: a device can be opened exclusively only once."""
     groups: dict[tuple[str, str], list[Stream]] = {}
     for stream in streams:
         groups.setdefault((stream.target.stable_id, stream.target.path), []).append(stream)
@@ -13,7 +13,7 @@ def by_target(streams: tuple[Stream, ...]) -> list[list[Stream]]:
 
 
 def strictest(streams: list[Stream]) -> Stream:
-    """The stream that asks for most: what is allowed to it is allowed to the others."""
+    """The stream with the highest demands: if it is allowed, the others are too."""
     return max(
         streams,
         key=lambda stream: (stream.workload.pattern.writes, (stream.workload.size_bytes or 0) * stream.workload.files),
@@ -21,7 +21,7 @@ def strictest(streams: list[Stream]) -> Stream:
 
 
 def amount(stream: Stream) -> str:
-    """What is written before a stream, in words."""
+    """What a prefill writes, in words."""
     size = stream.workload.size_bytes
     what = f"{stream.workload.files} file(s)" if recipes.render(stream).files else "the device"
     return f"{what} of {size} bytes" if size else what

@@ -1,12 +1,11 @@
-"""One trial, from the guard to the results.
+"""Carry out one trial, from the guard to the results.
 
     purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all streams at once) ─► done
       └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
 
-Nothing here talks to a server: everything that happens is an item given to `emit`, so the
-same trial runs under an order and from a file. Caches are dropped after the prefill, which
-would fill them again. Settings and the layout are not put back here: they stay until the run is closed, or
-another trial wants another layout.
+Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
+order and a trial from a file. Caches are dropped after the prefill, which would fill them again. Settings and
+the layout stay until the run is closed, or until a trial needs another layout.
 """
 
 import contextvars
@@ -40,7 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
-    """Somebody called the control's `stop`; its reason says the rest."""
+    """The control's `stop` was called; it has the reason."""
 
 
 class Trial:
@@ -55,11 +54,11 @@ class Trial:
         self._watch = TrialDrives(host.drives)
         self._wear = Wear(host.state, order.run, context.emit)
         self._limit = WriteLimit(self._wear)
-        self._streams = order.streams  # at what was built, once there is a layout
+        self._streams = order.streams  # on the layout, once it is built
         self._built: Built | None = None
 
     def run(self) -> Finished:
-        """Run it to its end, whatever that is; never raises for what can be expected to go wrong."""
+        """Run to the end. Expected failures become the outcome; only faults of the worker are raised."""
         with self._kernel:
             try:
                 with ExitStack() as held:
@@ -92,14 +91,14 @@ class Trial:
         self._build_layout(layout_stage, allowed)
         open_targets = self._admit(allowed, armed, held)
         self._kernel.about(kernel_names(open_targets.values()))
-        # What building writes is seen by the drives' counters: what they hold is unknown from then on.
+        # Building a layout writes to its drives, so their state is unknown from then on.
         states = self._watch.begin(self._streams, open_targets) if self._built is None else {}
         writes = any(stream.workload.pattern.writes or recipes.render_prefill(stream) for stream in self._streams)
         if writes:
             self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
         self._enter("settings")
         self._apply_settings(allowed, open_targets)
-        if writes:  # settings of an earlier trial that are back now may have kept the kernel from counting
+        if writes:  # only now: restored settings of an earlier trial may have disabled the counters
             self._wear.begin(
                 name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)
             )
@@ -130,7 +129,7 @@ class Trial:
         return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.streams)
 
     def _purge(self, layout_stage: LayoutStage, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
-        """Of the targets; under a layout of all its drives, from which it is taken down first."""
+        """Purge the targets, or all drives of the layout after taking it down."""
         if self._order.purge is None:
             return
         wish = self._order.layout
@@ -185,10 +184,10 @@ class Trial:
             facts["layout"] = self._built.record.line
         self._emit(Observed(at=time.time(), facts=facts))
 
-    # ---- the measured part
+    # ---- measuring
 
     def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
-        """Run all streams at once: the first in this thread, which also reads the sensors. One failure stops all."""
+        """Run all streams at once: the first in this thread, which also reads the telemetry. One failure stops all."""
         first, *rest = self._streams
         with Telemetry(every_source(open_targets.values()), self._kernel) as telemetry:
             others = [
@@ -206,13 +205,13 @@ class Trial:
             raise _Stopped
 
     def _run_stream(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None = None) -> None:
-        """Never raises: what goes wrong becomes the reason why the whole trial stops."""
+        """Never raises: a failure stops the whole trial and becomes its reason."""
         try:
             self._emit(self._measure(stream, open_target, telemetry))
         except EXPECTED as error:
             self._control.fail(error.code, self._stream_words(stream, error_text(error)))
         except Exception as error:
-            log.exception("Stream %d met a fault of the worker.", stream.number)
+            log.exception("Stream %d failed because of a fault of the worker.", stream.number)
             self._control.fail("internal_error", self._stream_words(stream, error_text(error)))
 
     def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:
