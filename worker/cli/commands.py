@@ -19,7 +19,7 @@ from worker.settings import session
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     start = commands.add_parser("start", help="take orders until stopped (the service)")
     start.set_defaults(command=run_start)
-    look = commands.add_parser("inventory", help="what this host is made of")
+    look = commands.add_parser("inventory", help="show this host's hardware, drives and targets")
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
     restore = commands.add_parser("restore", help="restore changed settings and remove layouts left by runs")
@@ -82,7 +82,7 @@ def _no_targets(paths: Paths) -> str:
 
 
 def run_restore(options: argparse.Namespace, paths: Paths) -> int:
-    """Layouts that a person built by hand are taken down only where they are named."""
+    """Layouts that were built by hand are taken down only with --layout."""
     prepare_state(paths.state)
     with sole_use(paths.state):
         journal = Journal(paths.journal)
@@ -99,7 +99,7 @@ def run_restore(options: argparse.Namespace, paths: Paths) -> int:
         print(msgspec.json.encode(restored).decode())
         print("".join(f"{line}\n" for line in kept), end="", file=sys.stderr)
     else:
-        print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to put back.")
+        print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to restore.")
     return 0 if all(item.restored for item in restored) else 1
 
 

@@ -1,4 +1,4 @@
-"""Items of a trial as lines on a terminal, and the results as a table."""
+"""Print a trial's items as lines, and its results as a table."""
 
 import time
 from collections.abc import Callable
@@ -25,7 +25,7 @@ HEAD = ("stream", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.
 
 
 class Console:
-    """`show` every item as it comes; the table comes with the last."""
+    """Print items as they arrive; the final item prints the table."""
 
     def __init__(self, order: TrialOrder) -> None:
         self._targets = {stream.number: stream.target.path for stream in order.streams}

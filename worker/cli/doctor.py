@@ -1,4 +1,4 @@
-"""`doctor`: is everything there that this worker needs, and what to do where it is not."""
+"""`doctor`: check everything that this worker needs, and say how to fix it."""
 
 import argparse
 import os
@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing looked at: what was found, and what to do about it."""
+    """The result of one check, and advice."""
 
     name: str
     state: State
@@ -63,7 +63,7 @@ def _line(check: Check) -> str:
 
 
 def examine(paths: Paths) -> Iterator[Check]:
-    """Every check in turn; one that cannot be made says so and the others go on."""
+    """Run every check; one that fails does not stop the others."""
     try:
         prepare_state(paths.state)
     except ConfigError as error:
@@ -109,8 +109,8 @@ def _privileges() -> Check:
 def _isolation() -> Check:
     kind = process.isolation()
     if kind.startswith("cgroup"):
-        return Check("isolation", State.OK, f"fio is kept together by {kind}")
-    return Check("isolation", State.NOTE, f"fio is kept together by its {kind}", "A cgroup of its own is surer.")
+        return Check("isolation", State.OK, f"fio is contained by {kind}")
+    return Check("isolation", State.NOTE, f"fio is contained by its {kind}", "A cgroup is more reliable.")
 
 
 def _policy(paths: Paths) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""Figures as people read them. KiB is 1024 bytes; rates are per second."""
+"""Format figures for people. KiB is 1024 bytes; rates are per second."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,4 +1,4 @@
-"""`layout`: what a line of layouts means, what is aligned to what, and the commands.
+"""`layout`: explain a layout line: its alignment and its commands.
 
 Builds nothing unless told to with --build; `restore --layout KEY` takes down what was built.
 """
@@ -121,7 +121,7 @@ def _drive(path: str) -> Drive:
 
 
 def _physical_block_bytes(drives: tuple[Drive, ...]) -> int:
-    """The largest of the drives', 4 KiB where none of them is known."""
+    """The drives' largest physical block size; 4 KiB if none is known."""
     names = [drive.path.rpartition("/")[2] for drive in drives]
     known = [sysfs.number(name, "queue/physical_block_size") for name in names if sysfs.exists(name)]
     return max([block for block in known if block] or [4096])

@@ -177,7 +177,7 @@ def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
 
 
 def _subject(name: str, device: str) -> str:
-    """What would be changed: the host, a controller, or the device."""
+    """The subject of the change: the host, a controller, or the device."""
     setting = settings.REGISTRY.get(name)
     try:
         return named(subject_of(setting, device)) if setting else device

@@ -1,4 +1,4 @@
-"""Command-line tools of RAID controllers. `inventory.controllers` relates what they tell to what the kernel shows.
+"""Command-line tools of RAID controllers. `inventory.controllers` matches their answers with the kernel's devices.
 
 None of it has been tried on real hardware: the formats are those that the vendors document.
 """
@@ -26,7 +26,7 @@ TOTAL_LIMIT_S = 15.0  # after which no further tool is asked
 
 
 class ToolAnswers(msgspec.Struct, frozen=True):
-    """What the tools said. `problems` are by the kernel's driver, in words."""
+    """The answers of the tools. `problems` are by kernel driver."""
 
     controllers: tuple[tuple[str, Controller], ...] = ()  # with the name of the adapter
     problems: dict[str, str] = {}
@@ -50,7 +50,7 @@ def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
 
 
 def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
-    """Whoever asks keeps others waiting, so tools that hang are not waited for one after the other."""
+    """Skip the remaining tools after a time limit, because several may hang."""
     if time.monotonic() > give_up_at:
         raise ToolError(f"{adapter.name} was not asked: others took more than {TOTAL_LIMIT_S:g} s.")
     return adapter.read_controllers()

@@ -1,4 +1,4 @@
-"""What every controller tool is to the rest of the worker.
+"""The interface of a controller tool.
 
 An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, sets
 one policy of it, and makes and deletes virtual drives where it can. The words of policies are those of
@@ -49,15 +49,15 @@ class Adapter(ABC):
 
     @abstractmethod
     def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        """Set one of `values`. What came of it is to be read back."""
+        """Set one of `values`. Read it back afterwards."""
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
-        """Make a virtual drive of one stream of the layout. What came of it is to be looked at."""
+        """Make a virtual drive for one array of the layout. Check the result afterwards."""
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
 
     def finish_creation(self, controller: str, number: str, layout: Layout, name: str) -> None:
-        """What is set once it is made."""
+        """Set the properties that need an existing virtual drive."""
         for command in virtual_drives.settle(self.name, controller, number, layout, name):
             self.do(*command)
 

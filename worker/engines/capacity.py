@@ -1,4 +1,4 @@
-"""Does the workload fit its target? fio would silently use less of a device, or let a file grow."""
+"""Check that the workload fits its target: fio would silently use less of a device, or let a file grow."""
 
 import os
 

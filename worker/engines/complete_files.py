@@ -1,4 +1,4 @@
-"""Which test files are written through, so that no second trial writes them again.
+"""Records of completely written test files, so that no second trial writes them again.
 
 A file counts as complete only if this table says so for that name, inode and content, and
 the file still has its size and all its blocks: an interrupted prefill leaves no row, and a

@@ -1,7 +1,7 @@
-"""What this host can run, found by running it: tiny fio jobs on a file of a temporary directory.
+"""Find out what this host can run by starting tiny fio jobs in a temporary directory.
 
-Cached for this boot and this fio. A feature that is asked for and not there fails the stream by
-name; nothing is replaced silently by something else.
+Cached for this boot and this fio. A missing feature fails the stream and is named; nothing is
+replaced silently.
 """
 
 import os

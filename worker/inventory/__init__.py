@@ -1,4 +1,4 @@
-"""What this host is made of, read from /sys, /proc and /etc; device-mapper and RAID controllers take tools."""
+"""The inventory: this host's hardware, from /sys, /proc and /etc. Device-mapper and RAID controllers need tools."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ __all__ = ["observed_facts", "take"]
 
 
 def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
-    """Look at everything once. With other roots a recorded tree is read and no device is opened.
+    """Take the inventory. With other roots, read a recorded tree and open no device.
 
     `told` is what the controllers' tools said; without it they are asked now, which takes seconds where there are any.
     """

@@ -1,4 +1,4 @@
-"""RAID controllers and host bus adapters: what their tools tell, related to the PCI functions and disks of the kernel.
+"""RAID controllers and host bus adapters: their tools' answers, matched with the kernel's PCI functions and disks.
 
 A virtual drive is the block device that has its world-wide name; where the tool tells none, the one at its SCSI target
 behind the same controller. Host bus adapters need no tool: sysfs shows them and each drive.

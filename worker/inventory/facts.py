@@ -1,4 +1,4 @@
-"""The configuration under which a stream runs, as flat facts: what results are told apart by later."""
+"""The configuration of a stream as flat facts, by which results are compared."""
 
 import os
 from pathlib import Path

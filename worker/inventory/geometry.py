@@ -1,4 +1,4 @@
-"""How md arrays and device-mapper volumes are put together."""
+"""Geometry of md arrays and device-mapper volumes."""
 
 from pathlib import Path
 

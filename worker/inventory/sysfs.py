@@ -1,4 +1,4 @@
-"""Block devices as sysfs tells of them: nothing here opens a device.
+"""Block devices in sysfs. No function opens a device.
 
 Every function takes the root of sysfs, so that a recorded tree can be read. A device is
 named by its kernel name as sysfs spells it (`nvme0n1`, `cciss!c0d0`).

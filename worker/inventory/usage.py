@@ -1,4 +1,4 @@
-"""What keeps block devices busy: mounts, swap, devices built on top."""
+"""Mounts, swap and other uses of block devices."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """One look at the whole host."""
+    """All mounts and swap of the host at one moment."""
 
     mounts: tuple[tuple[str, Mount], ...]  # kernel name of the device, mount; several for a multi-device btrfs
     swaps: tuple[str, ...]  # kernel names of devices

@@ -1,4 +1,4 @@
-"""What stands from the trials before: kept for a trial that wants the same, put back to blank drives otherwise."""
+"""Layouts of earlier trials: kept for a trial that needs the same one, otherwise taken down."""
 
 import os
 import time
@@ -15,13 +15,13 @@ from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
 
-NAME = "layout"  # in reports, beside names of settings
+NAME = "layout"  # in reports, among names of settings
 BLANK = "blank drives"
 LONGEST = 2000  # of a text in the contract
 
 
 def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
-    """The run's own layout of this line on these drives, if it stands whole."""
+    """The run's own layout of this line on these drives, if it is complete."""
     wanted = [(entry.identity, entry.serial) for entry in entries]
     for record in journal.layouts(run):
         if record.line == layouts.write(layout) and [(d.stable_id, d.serial) for d in record.drives] == wanted:
@@ -41,17 +41,17 @@ def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
 
 
 def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:
-    """What trials of one run, or of any, have built."""
+    """Layouts that trials of one run, or of all runs, have built."""
     return tuple(record for record in journal.layouts(run) if record.run != BY_HAND)
 
 
 def removal_command(record: LayoutRecord) -> str:
-    """What a person types on the host to have it taken down."""
+    """The command with which a person takes the layout down."""
     return f"sweetspot-worker restore --layout {record.key}" if record.run == BY_HAND else "sweetspot-worker restore"
 
 
 def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
-    """Take them down, each as one thing to report; what cannot be taken down stays in the journal."""
+    """Take layouts down, with one report item for each. A layout that cannot be taken down stays in the journal."""
     for record in records:
         note = ""
         try:
@@ -70,7 +70,7 @@ def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -
 
 
 def overlaps(record: LayoutRecord, entries: Sequence[PolicyEntry]) -> bool:
-    """The layout lies on one of these drives."""
+    """True if the layout uses one of these drives."""
     return not {drive.stable_id for drive in record.drives}.isdisjoint(entry.identity for entry in entries)
 
 

@@ -1,4 +1,4 @@
-"""What is on a device, and whether a layout of ours put it there."""
+"""What is on a device, and whether one of the worker's layouts put it there."""
 
 import os
 
@@ -13,7 +13,7 @@ FILE_SYSTEMS = ("xfs", "ext4", "btrfs", "jfs", "f2fs")
 
 
 class Content(msgspec.Struct, frozen=True):
-    """What blkid(8) says of a device after looking at it; "" where nothing was found."""
+    """The content of a device according to blkid(8); "" for nothing."""
 
     kind: str = ""  # a file system, linux_raid_member, LVM2_member …
     label: str = ""
@@ -30,7 +30,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def read_content(path: str) -> Content:
-    """Raises LayoutFailed where it cannot be said what is on the device."""
+    """Raises LayoutFailed if blkid cannot tell."""
     try:
         said = ask("blkid", "--probe", "--output", "export", path)
     except ToolError as error:
@@ -46,7 +46,7 @@ def read_content(path: str) -> Content:
 
 
 def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
-    """A blank device counts as ours: a killed worker may not have come to it."""
+    """True also for a blank device: a killed worker may not have reached it."""
     if content.kind == "linux_raid_member":
         return content.label.rpartition(":")[2].startswith(f"sweetspot-{names.key}-")
     if content.kind == "LVM2_member":

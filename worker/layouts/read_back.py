@@ -1,4 +1,4 @@
-"""The layout that is really there, read back from the kernel and LVM after building."""
+"""Read the layout back from the kernel and LVM after building."""
 
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """`layout` has what was observed where it can be read, and what was asked for where it cannot."""
+    """`layout` has the observed values, and the requested ones where nothing can be read."""
 
     layout: Layout
-    wrong: tuple[str, ...]  # what the kernel or a tool took and did not follow
+    wrong: tuple[str, ...]  # options that were accepted but not applied
 
     @property
     def words(self) -> str:

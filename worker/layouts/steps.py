@@ -1,4 +1,4 @@
-"""Runs one command of a layout in a scope of its own, which ends with the worker."""
+"""Run one command of a layout; it ends with the worker."""
 
 import os
 import time
@@ -13,7 +13,7 @@ _END = 500  # characters of each end of a program's words
 
 
 class LayoutFailed(Exception):
-    """A layout could not be built or taken down. The message says which command failed, and its words."""
+    """A layout could not be built or taken down. The message has the command and its output."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -36,18 +36,18 @@ def run(step: Step, *, state: Path) -> str:
 
 
 def _shortened(words: str) -> str:
-    """Both ends: mkfs.xfs says first what is wrong and then all its options, others say it last."""
+    """Keep both ends: mkfs.xfs prints the error first and then all its options, other programs print it last."""
     return words if len(words) <= 2 * _END else f"{words[:_END]}\n…\n{words[-_END:]}"
 
 
 def wait_for_udev(*, state: Path) -> None:
-    """Let udev finish with what was made or removed; without udev there is nothing to wait for."""
+    """Wait until udev has processed the change. Without udev do nothing."""
     if find(("udevadm",)) and Path("/run/udev/control").exists():
         run(Step("wait for udev", ("udevadm", "settle", f"--timeout={UDEV_LIMIT_S:.0f}")), state=state)
 
 
 def await_node(path: str) -> str:
-    """The node behind a path that was just made, without links. Raises LayoutFailed if it does not come."""
+    """Wait for the node of a new device; return its real path. Raises LayoutFailed if it does not appear."""
     until = time.monotonic() + UDEV_LIMIT_S
     while not Path(path).exists():
         if time.monotonic() > until:

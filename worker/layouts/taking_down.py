@@ -1,7 +1,7 @@
-"""From a layout back to blank drives, whatever of it is there: also half of one that a crash left.
+"""Take a layout down to blank drives, also one that a crash left incomplete.
 
-Only what bears the layout's key is touched. A drive that holds anything else was taken into use by somebody
-since: it is left alone, and said so.
+Only what carries the layout's key is touched. A drive with other content was taken into use by somebody else: it is
+left alone, and reported.
 """
 
 import contextlib
@@ -50,7 +50,7 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
 
 
 class DrivesNow(msgspec.Struct, frozen=True):
-    """What a layout stands on now."""
+    """The drives of a layout as they are now."""
 
     drives: tuple[Drive, ...]
     members: tuple[str, ...]  # kernel names of its drives, or of those virtual drives that are there
@@ -71,7 +71,7 @@ def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
 
 
 def _drive(known: LayoutDrive) -> Drive:
-    """Where the drive is now: its kernel name may be another since a reboot."""
+    """Find the drive: its kernel name may have changed in a reboot."""
     name = find(known.stable_id, known.path.rpartition("/")[2])
     if name is None or sysfs.serial(name) != known.serial:
         words = f"{known.stable_id} ({known.serial or 'no serial'})"
@@ -80,7 +80,7 @@ def _drive(known: LayoutDrive) -> Drive:
 
 
 class _TakeDown:
-    """One pass from the top to the drives."""
+    """One pass from the file system down to the drives."""
 
     def __init__(
         self, layout: Layout, drives: tuple[Drive, ...], names: Names, record: LayoutRecord, state: Path
@@ -146,7 +146,7 @@ class _TakeDown:
         virtual_drives.delete(self._layout, self._record, step.of)
 
     def _forget(self, step: Removal) -> None:
-        """Their table is gone; the kernel may not have looked."""
+        """Make the kernel read the removed partition table again."""
         if sysfs.partitions(step.of.rpartition("/")[2]):
             self._do(step)
 
@@ -156,7 +156,7 @@ class _TakeDown:
         steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:
-        """Blank, and held by nobody: what a drive must be before it is forgotten."""
+        """Check that the drives are blank and held by nobody."""
         if virtual_drives.is_made(self._layout):
             virtual_drives.verify_free(self._record)
             return

@@ -1,10 +1,10 @@
-"""Virtual drives of RAID controllers as arrays of layouts: made, found again, read back, deleted.
+"""Virtual drives of RAID controllers as arrays of layouts: make, find, read back, delete.
 
     slots (guard) ─► create ─► the controller's word: name, drives, world-wide name ─► journal ─► the kernel's disk
     journal ─► same name, drives and world-wide name? ─► delete ─► slots unconfigured and good again
 
-A virtual drive is ours only while it bears the layout's name for it, lies on exactly the array's drives (slots and
-serials), and has the world-wide name that was written down, where the tool tells one. Anything else is left alone.
+A virtual drive belongs to the layout if it has the layout's name for it, uses exactly the array's drives (slots and
+serials), and has the recorded world-wide name, if the tool shows one. Any other virtual drive is left alone.
 """
 
 import time
@@ -23,7 +23,7 @@ from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts.steps import LayoutFailed
 from worker.recipes.layouts import Drive, Names, array_bays
 
-DISK_LIMIT_S = 60.0  # for the kernel's disk to come or to go
+DISK_LIMIT_S = 60.0  # for the kernel's disk to appear or disappear
 _LOOK_EVERY_S = 0.5
 
 _SHOWN: dict[DrivePolicy, tuple[str, str]] = {
@@ -79,7 +79,7 @@ def make(
 
 
 def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> VirtualDrive:
-    """The one that lies on exactly these drives."""
+    """The virtual drive that uses exactly these drives."""
     told = next((each for each in adapter.read_controllers() if each.number == controller), None)
     found = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
     if len(found) != 1:
@@ -194,7 +194,7 @@ def _observed(layout: Layout, array: Array) -> Layout:
 
 
 def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
-    """What its tool does not tell in these words stays as it was asked for."""
+    """The policy now. A policy that the tool does not show stays as it was requested."""
     field, _ = _SHOWN[asked]
     value = getattr(drive, field)
     return next((each for each, shown in _SHOWN.items() if shown == (field, value)), asked)
@@ -204,7 +204,7 @@ def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
 
 
 def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
-    """Only what is ours; what is gone already is well. Raises LayoutFailed."""
+    """Delete the layout's own virtual drive; one that is absent already is no error. Raises LayoutFailed."""
     number = [Names(record.key).drive_name(array) for array in range(layout.arrays)].index(name)
     array = arrays(layout, record)[number]
     if array.drive is None:
@@ -219,7 +219,7 @@ def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
 
 
 def verify_free(record: LayoutRecord) -> None:
-    """Unconfigured, good, and in no virtual drive: what a drive must be before it is forgotten."""
+    """Check that the drives are unconfigured, good, and in no virtual drive."""
     known = slots.controllers_now()
     for drive in record.drives:
         if in_use := _place(drive.path, drive.serial, known).in_use:

@@ -144,7 +144,7 @@ class Trial:
             )  # fmt: skip
 
     def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, OpenTarget]:
-        """Every stream's open_target. Streams at the same target share one: a device can be held only once."""
+        """Open the target of every stream. Streams with the same target share it: a device can be held only once."""
         open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
             open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))

@@ -1,4 +1,4 @@
-"""Tunables that the worker can read, apply, verify and put back. An order names one; the worker knows how."""
+"""The registry of settings: tunables that the worker can read, apply, verify and restore."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Settings that a person changes outside any run: they stay until the person puts them back.
+"""Settings that a person changes outside any run. They stay until the person restores them.
 
 What was there before is kept in the journal under a run of its own, which no other run's end, no start of the worker
 and no silence of the server puts back. A run that begins later takes the value as the host's own.
@@ -21,7 +21,7 @@ from worker.settings.writer import SettingWriter
 
 
 def read(name: str, open_target: OpenTarget) -> SettingRecord:
-    """What it is now, as `observed`; nothing is asked for. Raises SettingFailed."""
+    """Read the value, as `observed`. Raises SettingFailed."""
     try:
         setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
         subject = subject_of(setting, open_target.device)
@@ -34,7 +34,7 @@ def read(name: str, open_target: OpenTarget) -> SettingRecord:
 
 
 def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journal: Journal) -> list[SettingRecord]:
-    """Write, read back, keep what was there before. Raises SettingFailed with the records so far."""
+    """Write and read back; keep the value from before. Raises SettingFailed with the records so far."""
     records: list[SettingRecord] = []
     try:
         wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
@@ -49,7 +49,7 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
 
 
 def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
-    """Put it back, with what the kernel changed along with it. Raises SettingFailed where it was not set by hand."""
+    """Restore it and its side effects. Raises SettingFailed if it was not set by hand."""
     try:
         setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
         _refuse_while_a_run_holds_settings(journal)
@@ -71,7 +71,7 @@ def _effects(setting: Setting, wished: Iterable[str]) -> list[str]:
 
 
 def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
-    """A setting that cannot be put back now, such as one of an absent drive, is in nobody's way."""
+    """Ignores settings that cannot be restored now, such as those of an absent drive."""
     if any(baseline.run != BY_HAND and not obstacle(baseline) for baseline in journal.baselines()):
         raise SettingError(
             "setting_conflict",

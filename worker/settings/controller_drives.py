@@ -57,7 +57,7 @@ class ControllerDrives:
         return self._behind[sysfs.stable_id(device, self.sys)].adapter
 
     def set(self, device: str, policy: CachePolicy, value: str) -> None:
-        """Raises SettingError with the tool's words. What came of it is to be read."""
+        """Raises SettingError with the tool's words. Read the result afterwards."""
         self._answers.pop(device, None)
         self.read(device)  # it is still the drive that we mean
         behind = self._behind[sysfs.stable_id(device, self.sys)]

@@ -32,7 +32,7 @@ class ControllerPolicy(Setting):
         return self._told(self._drives.read(subject))
 
     def apply(self, subject: str, value: str) -> None:
-        """Only where what is there now could be put back by the same tool."""
+        """Refuse the change if the tool could not restore the current value."""
         adapter = self._drives.adapter(subject)
         values = adapter.values(self._policy)
         before = self.shown(self.capture(subject))

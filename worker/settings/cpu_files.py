@@ -12,7 +12,7 @@ from worker.settings.files import read_file, write_file
 
 
 class CpuFile(Setting):
-    """One value for all processors. What is kept is the value of each."""
+    """One value for all processors. The state holds the value of each."""
 
     scope = SettingScope.HOST
 
@@ -33,7 +33,7 @@ class CpuFile(Setting):
         return cpus.join(found)
 
     def choices(self, subject: str) -> tuple[str, ...]:
-        """What every processor offers."""
+        """The values that every processor offers."""
         try:
             offered = [read_file(path.parent / self._listing, self.name).split() for path in self._paths().values()]
         except SettingError:

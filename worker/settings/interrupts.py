@@ -101,7 +101,7 @@ class IrqAffinity(Setting):
         return tuple(cpu for cpu in cpus.of_node(node, self._sys) if cpu in online)
 
     def _refuse_managed(self, subject: str) -> None:
-        """Writing what is there already changes nothing, and is refused with EIO where the kernel manages it."""
+        """Refuse interrupts that the kernel manages: writing the current value fails with EIO there."""
         managed = [number for number in self.numbers(subject) if self._is_managed(number)]
         if managed:
             listed = cpus.write_list(tuple(managed))

@@ -27,7 +27,7 @@ def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
-    """How a RAID controller has put together what it shows as one disk."""
+    """Facts about a RAID controller's virtual drive."""
     try:
         drive = DRIVES.read(device)
     except SettingError:
@@ -39,7 +39,7 @@ def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
 
 
 def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:
-    """Nothing where the setting is not there, or changes by itself: that is no fact about the configuration."""
+    """No fact for a setting that is missing or changes by itself."""
     try:
         subject = HOST if setting.scope is SettingScope.HOST else subject_of(setting, device)
         words = setting.fact(subject)

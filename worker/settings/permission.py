@@ -1,4 +1,4 @@
-"""Whether the host's policy lets a setting be changed: by target for devices and controllers, by host for the rest."""
+"""Check the policy for a setting: by target for devices and controllers, else by host."""
 
 from worker.open_target import OpenTarget
 from worker.policy import Policy
@@ -6,7 +6,7 @@ from worker.settings.base import Setting, SettingError, SettingScope
 
 
 def refuse_unallowed(setting: Setting, open_target: OpenTarget, policy: Policy) -> None:
-    """Raises SettingError, saying where in the policy it would have to be allowed."""
+    """Raises SettingError that says where the policy has to allow the setting."""
     if setting.scope is SettingScope.HOST:
         if setting.name not in policy.host_settings:
             raise SettingError(

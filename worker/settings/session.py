@@ -1,8 +1,8 @@
-"""From the settings that are to those that a trial wants.
+"""Apply a trial's settings.
 
-What a trial's host looks like depends on its baseline and on the trial's wishes alone, not on
-the trials before: what earlier trials of the run changed and this one does not ask for goes
-back first. Another run's settings are put back whole. The host's own settings are written
+The result depends only on the host's baseline and on the trial's settings, not on earlier
+trials: what earlier trials of the run changed and this one does not set is restored first.
+Settings of other runs are restored completely. The host's own settings are written
 first, then those of controllers, then those of devices; all of one subject in order of their
 rank, because changing the scheduler resets others. At the end everything is read once more,
 so that a setting that another one, or somebody else, has changed again is noticed.
@@ -42,7 +42,7 @@ Wishes = Mapping[str, Wish]  # by the setting's key
 def apply_settings(
     wishes: Sequence[SettingWish], run: str, open_targets: Mapping[int, OpenTarget], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
-    """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
+    """Apply settings to the host and to every device that the run uses or has changed. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
         wanted = _by_subject(wishes, open_targets, policy)
@@ -65,7 +65,7 @@ def restore_other_runs(run: str, journal: Journal) -> None:
         log.info("Left by another run: %s of %s %s", told.name, named(told.device), words)
 
 
-# ---- what is wished, and may it be
+# ---- which settings are asked for, and are they allowed
 
 
 def _by_subject(
@@ -85,19 +85,21 @@ def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
     if other != wish:
         raise SettingError(
             "setting_conflict",
-            f"{named(subject)} is to have {other.setting.name}={other.value} and "
-            f"{wish.setting.name}={wish.value} at once. Take one of them.",
+            f"{named(subject)} cannot have {other.setting.name}={other.value} and "
+            f"{wish.setting.name}={wish.value} at the same time. Remove one of them.",
         )
 
 
 def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
-        raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
+        raise SettingError(
+            "setting_unknown", f"{asked.name!r} is not a setting of this worker. Known settings: {known}."
+        )
     open_target = open_targets.get(asked.stream)
     if open_target is None:
         raise SettingError(
-            "setting_refused", f"{asked.name} is wished for stream {asked.stream}, which the trial lacks."
+            "setting_refused", f"{asked.name} is set for stream {asked.stream}, which the trial does not have."
         )
     return REGISTRY[asked.name], open_target
 
@@ -115,7 +117,7 @@ def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[Setti
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
-    """A disturbed setting that an earlier trial wished for and this one does not: its value now is nobody's default.
+    """True if a side effect hits a setting of an earlier trial: its value now is not the kernel's default.
 
     Going to the baseline and coming back makes the kernel choose its default again.
     """
@@ -126,7 +128,7 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
 def _restore(
     writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
-    """Back to the baseline, except what is only the effect of a setting that stays."""
+    """Restore the baseline, except side effects of settings that stay."""
     effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
     for key in keys:
         kept = writer.baselines().get(key)
@@ -159,7 +161,7 @@ def apply(writer: SettingWriter, setting: Setting, value: str, records: list[Set
 
 
 def refuse_undone(subject: str, setting: Setting, value: str) -> None:
-    """Everything together is as wished, too."""
+    """Check a setting again after all others were applied."""
     now = setting.read(subject)
     if not setting.verify(subject, value, now):
         raise SettingError(

@@ -1,4 +1,4 @@
-"""Writing settings of one subject so that a worker killed at any point knows what to put back.
+"""Write settings of one subject so that a worker killed at any point can restore them.
 
     announce in the journal (pending) ─► write ─► read back ─► confirm in the journal
 
@@ -15,7 +15,7 @@ from worker.settings.subjects import identity
 
 
 class SettingWriter:
-    """One subject under one run."""
+    """The settings of one subject in one run."""
 
     def __init__(self, run: str, subject: str, journal: Journal) -> None:
         self.run = run
@@ -24,12 +24,12 @@ class SettingWriter:
         self._journal = journal
 
     def baselines(self) -> dict[str, Baseline]:
-        """By key of the setting, in the order in which they are to be written."""
+        """Baselines by key of the setting, in the order of writing."""
         found = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
         return {key: found[key] for key in sorted(found, key=rank)}
 
     def write(self, setting: Setting, value: str) -> str:
-        """Write and read back; what comes back is what is there now. Raises SettingError."""
+        """Write and return the value that is read back. Raises SettingError."""
         kept = self._announce(setting, wished=True)
         try:
             setting.apply(self.subject, value)
@@ -38,7 +38,7 @@ class SettingWriter:
         return setting.read(self.subject)
 
     def restore(self, setting: Setting, state: str) -> str:
-        """Put a captured state back; what comes back is the state there is now. Raises SettingError."""
+        """Restore a captured state and return the state now. Raises SettingError."""
         kept = self._announce(setting, wished=False)
         try:
             setting.restore(self.subject, state)
@@ -57,7 +57,7 @@ class SettingWriter:
         return kept
 
     def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
-        """First touch keeps what is there. So does a touch after somebody else's change: that is the new baseline."""
+        """The first change keeps the current state as the baseline; so does a change after somebody else's."""
         now = setting.capture(self.subject)
         if known is not None and is_own_value(known, now):
             return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
@@ -78,7 +78,7 @@ class SettingWriter:
         self._journal.save_baselines(map(self._confirmed, kept))
 
     def _confirmed(self, baseline: Baseline) -> Baseline:
-        """A setting that cannot be read just now counts as written: it stays pending, and is put back later."""
+        """A setting that cannot be read now stays pending and is restored later."""
         try:
             written = BY_KEY[baseline.name].capture(self.subject)
         except SettingError:
@@ -87,7 +87,7 @@ class SettingWriter:
 
 
 def is_own_value(baseline: Baseline, now: str) -> bool:
-    """What is there is what we wrote, or what was there before us, or a write was cut short or not read back."""
+    """True if the state is the worker's or the original one, or if a write was not confirmed."""
     same = BY_KEY[baseline.name].same
     return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
 

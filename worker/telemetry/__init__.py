@@ -1,4 +1,4 @@
-"""What the host does beside the I/O, a value a sensor for every sample of a trial: see `Telemetry`."""
+"""Telemetry: values of the host's sensors for every sample of a trial, and the kernel's log."""
 
 from worker.telemetry.kernel_log import KernelWatch
 from worker.telemetry.kernel_names import kernel_names

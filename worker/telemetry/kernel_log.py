@@ -1,4 +1,4 @@
-"""What the kernel had to say about storage while a trial ran: errors, resets, timeouts, from /dev/kmsg.
+"""Storage problems in the kernel's log during a trial: errors, resets, timeouts, from /dev/kmsg.
 
 Every record there has a number of its own (Documentation/ABI/testing/dev-kmsg), so a line is
 told once, and records that the kernel overwrote before they were read are known to be missing.
@@ -15,7 +15,7 @@ from worker.telemetry.kernel_names import KernelNames
 
 ERROR, WARNING = 3, 4  # syslog levels
 MOST_LINES = 200  # of one trial; a drive that dies can say the same ten thousand times
-MOST_ELSEWHERE = 50  # of them, about devices that are none of the trial's
+MOST_ELSEWHERE = 50  # of them, about devices outside the trial
 MOST_RECORDS = 2_000  # read at once
 MAX_LINE = 1_000
 # Who speaks: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
@@ -63,7 +63,7 @@ class KernelWatch:
         self._names = names
 
     def lines(self) -> tuple[KernelLine, ...]:
-        """What concerns storage since the beginning or the last call, MOST_LINES at most of a trial."""
+        """Lines about storage since the last call, at most MOST_LINES in a trial."""
         return tuple(line for record in self._records() if (line := self.take(record)) is not None)
 
     def take(self, record: str) -> KernelLine | None:
@@ -110,7 +110,7 @@ class KernelWatch:
 
 
 def is_trouble(level: int, text: str) -> bool:
-    """Said about storage, and either as an error or in the words of one."""
+    """True if the line is about storage and reports an error."""
     if _WHOEVER.search(text):
         return True
     return _STORAGE.search(text) is not None and (level <= ERROR or _TROUBLE.search(text) is not None)

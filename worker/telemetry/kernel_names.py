@@ -21,7 +21,7 @@ _ON_THE_WAY = re.compile(
 
 
 class KernelNames:
-    """Names of the trial's devices, and of all others of the host. Without any of its own every line is the trial's."""
+    """Names of the trial's devices and of the host's others. Without own names every line is the trial's."""
 
     def __init__(self, own: Collection[str] = (), others: Collection[str] = ()) -> None:
         self._own = frozenset(own)
@@ -29,7 +29,7 @@ class KernelNames:
         self._known = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, known))})(?!\w)") if known else None
 
     def elsewhere(self, text: str) -> bool:
-        """Whether it names other devices of this host, and none of the trial's."""
+        """True if the text names other devices of this host, and none of the trial's."""
         found = set(self._known.findall(text)) if self._known else set()
         return bool(found) and not found & self._own
 
@@ -78,7 +78,7 @@ def _lies_on(loop: str, sys: Path) -> str:
 
 
 def _called(name: str, sys: Path) -> Iterator[str]:
-    """What lines may call it, and what it is behind."""
+    """Names of the device in log lines, and of the ports and functions in front of it."""
     yield name
     for way in sysfs.ways(name, sys):
         yield from filter(_ON_THE_WAY.fullmatch, way.parts)

@@ -1,4 +1,4 @@
-"""Memory that waits to be written, and that is being written: what buffered writes leave behind."""
+"""Dirty memory and memory under writeback, the result of buffered writes."""
 
 import re
 from pathlib import Path

@@ -64,7 +64,7 @@ class ProcStat:
             self._file.close()
 
     def _core(self, now: Sequence[int] | None, before: Sequence[int] | None) -> list[float | None]:
-        """Nothing of a core that was taken off line."""
+        """No values for a core that is offline."""
         if now is None or before is None:
             return [None] * len(self._shares)
         spent = [max(0, here - there) for here, there in zip(now, before, strict=True)]  # iowait may go back a little

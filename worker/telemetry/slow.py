@@ -1,4 +1,4 @@
-"""Sensors whose reading takes long, or disturbs what is measured: asked now and then, by a thread of their own.
+"""Slow or disturbing sensors, read every few seconds by their own thread.
 
 A drive is asked for its temperature once in `EVERY_S`, since its answer takes its turn between
 the I/O; a drive that hangs holds up this thread only. Power by IPMI comes from the baseboard's
@@ -50,7 +50,7 @@ class SlowSensors:
         return [self._fresh.pop(sensor, None) for sensor in self.sensors]
 
     def close(self) -> None:
-        """Does not wait for an answer that may never come."""
+        """Returns at once: a sensor may never answer."""
         self._closed.set()
 
     def _run(self) -> None:
@@ -62,7 +62,7 @@ class SlowSensors:
 
 
 def server_watts() -> float | None:
-    """What the whole server takes now; None where its controller does not say."""
+    """Power of the whole server in watts; None if its controller does not tell."""
     try:
         said = ask("ipmitool", "dcmi", "power", "reading", limit_s=IPMI_LIMIT_S)
     except ToolError as error:

@@ -1,4 +1,4 @@
-"""What every source of readings is, and a file of the kernel's that stays open to be read again and again."""
+"""The interface of a telemetry source, and a kernel file that stays open for repeated reads."""
 
 import os
 from pathlib import Path
@@ -16,16 +16,16 @@ class Source(Protocol):
     def sensors(self) -> tuple[Sensor, ...]: ...
 
     def restart(self) -> None:
-        """What is counted, is counted from now on."""
+        """Start counting from now."""
 
     def read(self) -> list[float | None]:
-        """A value for each sensor since the last read or restart; None where there is none now."""
+        """A value for each sensor since the last read or restart; None if it has none."""
 
     def close(self) -> None: ...
 
 
 class OpenFile:
-    """A file of procfs or sysfs. Opening one costs several times what reading it does."""
+    """A file of procfs or sysfs. Opening a file costs several times as much as reading it."""
 
     def __init__(self, path: Path) -> None:
         """Raises OSError."""
@@ -50,7 +50,7 @@ class OpenFile:
 
 
 def opened(path: Path) -> OpenFile | None:
-    """None where it is missing or not to be read, or reads as nothing (a sensor whose hardware says no)."""
+    """None if the file is missing, unreadable or empty (a sensor that its hardware refuses)."""
     try:
         file = OpenFile(path)
     except OSError:

@@ -1,4 +1,4 @@
-"""All sources of readings under one roof. Adding one: a module beside this one, and a line in `every_source`."""
+"""All telemetry sources. To add one, write a module in this folder and a line in `every_source`."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path

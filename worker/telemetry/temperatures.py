@@ -20,7 +20,7 @@ _PATH = re.compile(r"^nvme(\d+)c\d+(n\d+)$")  # a namespace as one of several wa
 
 
 class CpuTemperatures:
-    """Of every package, or of all there is where none is named so."""
+    """Temperatures of every package, or of all inputs if none is labelled as a package."""
 
     def __init__(self, sys: Path = SYS) -> None:
         found = [place for monitor in monitors(CPU_DRIVERS, sys) for place in _cpu_inputs(monitor)]

@@ -79,7 +79,7 @@ def test_it_keeps_nothing_of_a_server_with_another_key(shell: Shell, peer: Peer)
     peer.keys = KEYS
     enrol = ("enrol", "--server", peer.url, "--token", ENROLMENT_TOKEN, "--key", "0123456789abcdef")
     assert shell(*enrol) == 2
-    assert "Somebody may be in between" in shell.err
+    assert "The connection may be intercepted" in shell.err
     assert not (shell.state / "worker.json").exists()
     peer.keys = {"0123456789abcdef": next(iter(KEYS.values()))}
     assert shell(*enrol) == 2
@@ -191,7 +191,7 @@ def test_it_takes_stock(shell: Shell) -> None:
 
 def test_it_has_nothing_to_put_back(shell: Shell) -> None:
     assert shell("restore") == 0
-    assert "Nothing to put back" in shell.out
+    assert "Nothing to restore" in shell.out
 
 
 def test_it_says_its_version(shell: Shell) -> None:

@@ -1,4 +1,4 @@
-"""Purging a drive: what it offers, doing it, and looking whether it was done.
+"""Purge a drive: ask for its methods, purge it, verify the result.
 
     held by the guard ─► sent ─► (progress) ─► the drive's answer ─► samples are read ─► Purged
                            └── refused, failed, or not zeros where zeros are promised ─► PurgeFailed
@@ -32,14 +32,14 @@ FAMILIES: Mapping[PurgeMethod, Family] = {
 
 
 def offers(name: str) -> tuple[PurgeOffer, ...]:
-    """What can be asked of a whole device, as it says itself. Changes nothing; asks programs, so seldom."""
+    """The methods that a whole device offers. Changes nothing. Asks programs, so call it rarely."""
     if sysfs.whole(name) != name:
         return ()
     return tuple(offer for family in (discard, nvme, ata, scsi) for offer in family.offers(name))
 
 
 def purge(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Purged:
-    """Purge a drive that the guard holds. Raises PurgeFailed; what is on the drive is then not known."""
+    """Purge a drive that the guard holds. Raises PurgeFailed; then the content is unknown."""
     family = FAMILIES[method]
     offer = next((each for each in family.offers(drive.name) if each.method is method), None)
     if offer is None or offer.problem:

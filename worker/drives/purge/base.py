@@ -1,4 +1,4 @@
-"""What every family of purging commands has in common."""
+"""The interface of a family of purging commands."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -15,7 +15,7 @@ Stopped = Callable[[], bool]
 
 
 class PurgeFailed(Exception):
-    """The drive was not purged, or it cannot be said that it was."""
+    """The drive was not purged, or the result could not be verified."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -32,10 +32,10 @@ class Family(Protocol):
     """A module of this package."""
 
     def offers(self, name: str) -> tuple[PurgeOffer, ...]:
-        """Methods for this kind of drive, each with what speaks against it; () for other kinds."""
+        """Methods for this kind of drive, each with its problem, if any; () for other kinds."""
 
     def send(self, drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:
-        """Do it to the end. Raises PurgeFailed."""
+        """Purge the drive and wait for the end. Raises PurgeFailed."""
 
     def promises_zeros(self, name: str, method: PurgeMethod) -> bool | None:
         """Whether the drive says that it reads as zeros afterwards; None where it does not say."""

@@ -28,7 +28,7 @@ _STATUS = re.compile(r"\(SSTAT\)\s*:\s*(0x[0-9a-fA-F]+|\d+)")
 
 
 class Controller(msgspec.Struct, frozen=True):
-    """Fields of Identify Controller that say what can be asked for."""
+    """Fields of Identify Controller that list the supported methods."""
 
     oacs: int = 0
     fna: int = 0

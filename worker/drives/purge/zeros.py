@@ -1,4 +1,4 @@
-"""Does a drive read as zeros? Evenly spread samples, with the first and the last block among them."""
+"""Check whether a drive reads as zeros: evenly spread samples, including the first and the last block."""
 
 import fcntl
 import os
@@ -22,7 +22,7 @@ class Zeros(msgspec.Struct, frozen=True):
 
 
 def sample(drive: HeldDrive) -> Zeros:
-    """What the kernel holds of the drive is forgotten first. Raises PurgeFailed where it cannot be read."""
+    """Drop the kernel's cache of the drive, then read. Raises PurgeFailed if it cannot be read."""
     length = min(SAMPLE_BYTES, drive.size_bytes)
     last = drive.size_bytes - length
     places = sorted({last * number // (SAMPLES - 1) // 512 * 512 for number in range(SAMPLES)} | {last})
