@@ -110,12 +110,12 @@ def freeze_fio(world: World, fault: Fault) -> None:
     _freeze(world, fault, _await_fio(world, fault))
 
 
-def kill_warden(world: World, fault: Fault) -> None:
+def kill_supervisor(world: World, fault: Fault) -> None:
     """The process between worker and fio."""
     worker = _pids(world, _host(world, fault).worker, alone=True)
     _await_fio(world, fault)
-    wardens = [pid for pid in tree(worker[0])[1:] if b"warden.py" in _cmdline(pid)] if worker else []
-    _signal(wardens, signal.SIGKILL)
+    supervisors = [pid for pid in tree(worker[0])[1:] if b"supervisor.py" in _cmdline(pid)] if worker else []
+    _signal(supervisors, signal.SIGKILL)
 
 
 def _cmdline(pid: int) -> bytes:
@@ -331,7 +331,7 @@ KINDS: dict[str, Act] = {
     "terminate worker": stop_worker,
     "kill fio": kill_fio,
     "freeze fio": freeze_fio,
-    "kill warden": kill_warden,
+    "kill supervisor": kill_supervisor,
     "kill web tier": _killer(services.WEB),
     "kill web process": kill_web_child,
     "freeze web tier": _freezer(services.WEB),
