@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bySecond, sparkline } from "../src/features/nowCards";
-import { telemetryPoints, points, SampleStore } from "../src/lib/samples";
+import { points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
@@ -101,7 +101,9 @@ test("what a sensor tells now and then is one line; one that never told anything
     { x: 1, y: 31 },
     { x: 3, y: 33 },
   ]);
-  expect(telemetryPoints(store.readings("storage1", "interrupts", "all"), 0).map((each) => each.y)).toEqual([10, 20, 30]);
+  expect(telemetryPoints(store.readings("storage1", "interrupts", "all"), 0).map((each) => each.y)).toEqual([
+    10, 20, 30,
+  ]);
 });
 
 test("a sensor is found by its name, though another trial has it at another place", () => {

@@ -12,8 +12,8 @@ import { points, type SampleStore } from "../lib/samples";
 import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
-import { TelemetryPanel } from "./secondsTelemetry";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
+import { TelemetryPanel } from "./secondsTelemetry";
 import { inWords, tableRow } from "./secondsText";
 
 Chart.register(annotation, zoom);

@@ -3,7 +3,7 @@
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
 import { binaryBytes, iops, percent, significant } from "../lib/format";
-import { telemetryPoints, type SampleStore } from "../lib/samples";
+import { type SampleStore, telemetryPoints } from "../lib/samples";
 import type { LiveSample } from "../payloads/live";
 import type { Panel, Series } from "./secondsPanels";
 
@@ -43,7 +43,8 @@ export class TelemetryPanel {
     const there = this.buttons.filter((button) => names(store, button.dataset.telemetry ?? "").length > 0);
     const block = find("seconds-telemetry-block", HTMLElement);
     if (block) block.hidden = there.length === 0;
-    if (!there.some((button) => button.dataset.telemetry === this.chosen)) this.chosen = there[0]?.dataset.telemetry ?? "";
+    if (!there.some((button) => button.dataset.telemetry === this.chosen))
+      this.chosen = there[0]?.dataset.telemetry ?? "";
     for (const button of this.buttons) {
       button.hidden = !there.includes(button);
       button.setAttribute("aria-pressed", String(button.dataset.telemetry === this.chosen));
