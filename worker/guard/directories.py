@@ -183,7 +183,7 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"{entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
+            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
         )
 
 

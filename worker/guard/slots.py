@@ -108,7 +108,7 @@ def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tupl
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"The drive in {entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
+            f"The drive in {entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
         )
     return found
 
