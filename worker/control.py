@@ -1,4 +1,4 @@
-"""The handle by which an attempt under way is told to stop, and why."""
+"""Stop a running attempt, and say why."""
 
 import threading
 
@@ -14,12 +14,12 @@ class StopReason(msgspec.Struct, frozen=True):
 
 
 class Control:
-    """Anybody may call `stop`; the first reason stands. Engines wait on `stopped`."""
+    """Any thread may call `stop`; the first reason is kept. Engines wait on `stopped`."""
 
     def __init__(self, attempt: str) -> None:
         self.attempt = attempt
         self.stopped = threading.Event()
-        self._lock = threading.RLock()  # a signal handler may come in between and stop, too
+        self._lock = threading.RLock()  # a signal handler may call `stop` in between
         self._reason: StopReason | None = None
 
     @property

@@ -1,14 +1,14 @@
-"""What is under way on this host and what must be put back, on disk.
+"""What is under way on this host and what must be restored, on disk.
 
     attempt:   received ──► begun ──► finished ──(30 days)──► forgotten
-                  └────────────────────▲          (an order that cannot be read: finished, its text kept)
-    baseline:  (pending ──► settled)* ──► dropped, once the value was put back or is no longer ours
+                  └────────────────────▲          (an unreadable order: finished, its text kept)
+    baseline:  (pending ──► confirmed)* ──► dropped, once the value was restored or somebody else changed it
 
 The journal is the worker's order queue: the Celery task writes into it, the trial thread
-reads from it. An attempt id is taken once, for as long as it is remembered, so an order
-that the broker delivers twice is worked on once. Every change is one transaction that has
-reached the disk before the call returns (SQLite, WAL, synchronous=FULL): a worker killed
-at any instruction finds everything as it was after its last completed call.
+reads from it. An attempt id is accepted once, as long as it is remembered, so an order
+that the broker delivers twice is carried out once. Every change is one transaction that has
+reached the disk before the call returns (SQLite, WAL, synchronous=FULL): after a kill at any
+instruction the journal is as it was after the last completed call.
 """
 
 import logging
@@ -72,7 +72,7 @@ class JournalError(Exception):
 
 
 class OpenAttempt(msgspec.Struct, frozen=True):
-    """Bytes that are not UTF-8 are replaced, so that a damaged row can be read as well."""
+    """A received order that is not finished. Bytes that are not UTF-8 are replaced, so damaged rows can be read."""
 
     number: int
     attempt: str
@@ -94,11 +94,11 @@ class LayoutDrive(msgspec.Struct, frozen=True):
     path: str  # when it was built on
 
 
-BY_HAND = "by-hand"  # the run of what a person built on the host: a person takes it down
+BY_HAND = "by-hand"  # the run of layouts that a person built on the host and must take down
 
 
 class MadeDrive(msgspec.Struct, frozen=True):
-    """A controller's virtual drive; what is not known yet is ""."""
+    """A controller's virtual drive; unknown values are ""."""
 
     name: str
     wwn: str = ""
@@ -106,7 +106,7 @@ class MadeDrive(msgspec.Struct, frozen=True):
 
 
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """Drives that were put together, or are about to be; `line` as recipes.layouts writes it."""
+    """A layout that was built or is about to be built; `line` as recipes.layouts writes it."""
 
     key: str
     run: str
@@ -135,7 +135,7 @@ _COLUMNS = Baseline.__struct_fields__
 
 
 class Journal:
-    """Safe to use from several threads. `boot_id` is that of this boot unless a test gives another."""
+    """Safe to use from several threads. `boot_id` is the current boot's, unless a test gives another."""
 
     def __init__(self, path: Path, *, boot_id: str | None = None) -> None:
         self.boot_id = current_boot_id() if boot_id is None else boot_id
@@ -175,7 +175,7 @@ class Journal:
     # ---- attempts
 
     def receive(self, order_text: str, attempt: str) -> bool:
-        """Write an order down; False if this attempt is known already, finished or not."""
+        """Save an order; False if its attempt is known already, finished or not."""
         now = time.time()
         with self._lock, self._db:
             self._db.execute("begin immediate")
@@ -184,7 +184,7 @@ class Journal:
             return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
 
     def next_order(self) -> OpenAttempt | None:
-        """The oldest one that has not been begun."""
+        """The oldest order that has not been begun."""
         return next((entry for entry in self.open_attempts() if not entry.begun), None)
 
     def begin(self, attempt: str) -> None:
@@ -193,7 +193,7 @@ class Journal:
             self._db.execute(update, (time.time(), attempt))
 
     def finish(self, attempt: str) -> None:
-        """The attempt's last word is on disk: keep only its id."""
+        """The attempt's final item is on disk: keep only its id."""
         update = "update attempts set finished_at = ?, order_text = '' where attempt = ? and finished_at is null"
         with self._lock:
             self._db.execute(update, (time.time(), attempt))
@@ -223,7 +223,7 @@ class Journal:
             rows = self._db.execute(query).fetchall()
         return tuple(OpenAttempt(number, _text(name), _text(order), bool(begun)) for number, name, order, begun in rows)
 
-    # ---- settings to be put back
+    # ---- settings to restore
 
     def save_baselines(self, baselines: Iterable[Baseline]) -> None:
         """Write all of them, in one transaction; an earlier one of the same run, device and setting is replaced."""
@@ -245,7 +245,7 @@ class Journal:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(_readable(rows, lambda row: dict(zip(_COLUMNS, row, strict=True)), Baseline))
 
-    # ---- layouts to be taken down
+    # ---- layouts to take down
 
     def save_layout(self, record: LayoutRecord) -> None:
         """Before the first command that builds it, and again with each virtual drive that was made."""
@@ -254,7 +254,7 @@ class Journal:
             self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
 
     def drop_layout(self, key: str) -> None:
-        """Its drives were seen to be blank."""
+        """Forget a layout whose drives were verified to be blank."""
         with self._lock:
             self._db.execute("delete from layouts where key = ?", (key,))
 
@@ -266,7 +266,7 @@ class Journal:
         return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
 
     def unreadable(self) -> int:
-        """How many settings and layouts cannot be read; their rows stay for a person."""
+        """Number of settings and layouts that cannot be read; their rows stay for a person."""
         with self._lock:
             rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
             (count,) = rows.fetchone()
@@ -274,7 +274,7 @@ class Journal:
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:
-    """Text that is not UTF-8 stays bytes: one damaged row must not keep the others from being read."""
+    """Return bytes for text that is not UTF-8: one damaged row must not make the others unreadable."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -286,12 +286,12 @@ def _text(value: str | bytes) -> str:
 
 
 def _readable(rows: list[Row], content: Callable[[Row], object], kind: type[T]) -> Iterator[T]:
-    """What can be read of the rows; what cannot is left where it is."""
+    """Decode the rows; leave unreadable ones where they are."""
     for row in rows:
         try:
             yield msgspec.convert(content(row), kind, strict=False)
         except msgspec.DecodeError as error:
-            log.error("A row of the journal cannot be read and is left there: %s: %s", error, row)
+            log.error("A row of the journal cannot be read and stays there: %s: %s", error, row)
 
 
 def current_boot_id() -> str:

@@ -1,7 +1,7 @@
-"""The worker's log: one line an event on stderr, with the attempt it belongs to; what matters also goes to the server.
+"""The worker's log: one line for each event on stderr, with its attempt; lines from INFO on also go to the server.
 
-The lines for the server wait in memory, the newest `ROOM` of them; what had no room is counted and said.
-Secrets that `hide` was told are taken out before a line waits.
+The newest `QUEUE_LINES` lines for the server wait in memory; dropped lines are counted, and the count is sent.
+Secrets that were given to `hide` are removed before a line is queued.
 """
 
 import contextvars
@@ -19,13 +19,13 @@ from urllib.parse import urlsplit
 
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
-ROOM = 1000  # lines that wait at most
-AT_ONCE = 100  # lines a report carries at most
-LONGEST = 2000  # characters of a line
+QUEUE_LINES = 1000  # most lines that wait
+REPORT_LINES = 100  # most lines in one report
+LINE_CHARACTERS = 2000  # characters of a line
 
 _attempt: contextvars.ContextVar[str] = contextvars.ContextVar("attempt", default="-")
 
-FORM_VARIABLE = "SWEETSPOT_WORKER_LOG_FORMAT"  # "json" for one object a line
+FORMAT_VARIABLE = "SWEETSPOT_WORKER_LOG_FORMAT"  # "json" for one object a line
 FORMAT = "%(asctime)s %(levelname)-7s [%(attempt)s] %(name)s: %(message)s"
 
 
@@ -63,14 +63,14 @@ class _JsonFormatter(logging.Formatter):
 
 
 def _formatter() -> logging.Formatter:
-    return _JsonFormatter() if os.environ.get(FORM_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
+    return _JsonFormatter() if os.environ.get(FORMAT_VARIABLE, "").lower() == "json" else logging.Formatter(FORMAT)
 
 
 _hidden: set[str] = set()
 
 
 def hide(secret: str) -> None:
-    """From now on the server gets no line with this text in it: it is written as “…”."""
+    """Replace this text by “…” in every line for the server, from now on."""
     if len(secret) >= 8:
         _hidden.add(secret)
 
@@ -82,7 +82,7 @@ def hide_access(*, host_token: str, broker_url: str) -> None:
 
 
 class Shipping(logging.Handler):
-    """Lines on their way to the server, from any thread. `on_line` is called when there is something to send."""
+    """Queue lines for the server, from any thread. `on_line` is called for each new line."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -104,7 +104,7 @@ class Shipping(logging.Handler):
         with self._guard:
             self._number += 1
             self._lines.append(_line(self._number, record, text))
-            if len(self._lines) > ROOM:
+            if len(self._lines) > QUEUE_LINES:
                 self._lines.popleft()
                 self._dropped += 1
         self.on_line()
@@ -114,11 +114,11 @@ class Shipping(logging.Handler):
         return not self._lines
 
     def waiting(self) -> WorkerLog | None:
-        """The oldest lines; before them, how many there was no room for."""
+        """The oldest lines, after a line with the number of dropped ones."""
         with self._guard:
             if not self._lines:
                 return None
-            lines = [self._lines[index] for index in range(min(AT_ONCE - 1, len(self._lines)))]
+            lines = [self._lines[index] for index in range(min(REPORT_LINES - 1, len(self._lines)))]
             if self._dropped:
                 lines.insert(0, _gap(lines[0], self._dropped))
             return WorkerLog(session=self._session, lines=tuple(lines))
@@ -138,7 +138,7 @@ _GAP = "Not shipped for want of room: "
 
 
 def _gap(before: LogLine, dropped: int) -> LogLine:
-    """Stands at the number of the last line that was dropped."""
+    """A line about the dropped ones; it has the number of the last of them."""
     text = f"{_GAP}{dropped} lines. The host's own log has them."
     return LogLine(number=max(0, before.number - 1), at=before.at, level=LogLevel.WARNING, text=text)
 
@@ -164,28 +164,28 @@ def _level(number: int) -> LogLevel:
 
 
 def _shippable(text: str) -> str:
-    """Without secrets, as text that JSON can carry; of a long trace the end, where the error is."""
+    """Remove secrets and invalid characters; keep the end of a long trace, where the error is."""
     for secret in _hidden:
         text = text.replace(secret, "…")
     text = text.encode("utf-8", "replace").decode()
-    return text if len(text) <= LONGEST else f"…{text[1 - LONGEST :]}"
+    return text if len(text) <= LINE_CHARACTERS else f"…{text[1 - LINE_CHARACTERS :]}"
 
 
 def ship() -> Shipping:
-    """From now on lines wait for the server as well."""
+    """Queue log lines for the server from now on."""
     shipping = Shipping()
     logging.getLogger().addHandler(shipping)
     return shipping
 
 
 def set_up(level: str = "INFO") -> None:
-    """Log to stderr; the service manager adds what it likes."""
+    """Log to stderr."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_AttemptFilter())
     handler.setFormatter(_formatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(True)
     logging.getLogger("urllib3").setLevel(logging.WARNING)
-    # Celery writes a line for every order it gets and one for every order it is done with; ours say more.
+    # Celery logs every order twice; the worker's own lines say more.
     for name in ("celery.worker.strategy", "celery.app.trace"):
         logging.getLogger(name).setLevel(logging.WARNING)

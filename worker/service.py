@@ -1,4 +1,4 @@
-"""`sweetspot-worker start`: the parts put together, in the order in which they start and stop."""
+"""`sweetspot-worker start`: create the parts of the worker and start and stop them in order."""
 
 import logging
 import os
@@ -9,19 +9,19 @@ from types import FrameType
 from celery.signals import worker_shutting_down
 
 from worker import __version__
-from worker.app import consume, make_app
-from worker.client import Client
-from worker.config import Enrolment, Paths, load_enrolment, sole_use
-from worker.executor import IDLE_RESTORE_S, Executor
-from worker.files import CompleteFiles
-from worker.hello import Greeter
+from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
-from worker.keys import Keeper
 from worker.layouts import built_on
+from worker.link.celery_app import consume, make_app
+from worker.link.client import Client
+from worker.link.enrolment import Enrolment, Paths, load_enrolment, sole_use
+from worker.link.keys import EnrolmentStore
+from worker.link.registration import Registration
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
 from worker.log import Shipping, hide_access, ship
-from worker.reporter import Reporter
-from worker.spool import Spool
-from worker.trial import Bench
+from worker.orders.context import HostContext
+from worker.orders.executor import IDLE_RESTORE_S, Executor
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ FLUSH_S = 5.0
 
 
 class Service:
-    """All the long-lived parts of a worker process."""
+    """The long-lived parts of a worker process."""
 
     def __init__(self, paths: Paths, enrolment: Enrolment) -> None:
         self._enrolment = enrolment
@@ -41,25 +41,25 @@ class Service:
         self._spool = Spool(paths.spool)
         self._reporter = Reporter(self._spool, self._client, shipping=_shipped_log(enrolment))
         self._journal = Journal(paths.journal)
-        self._keeper = Keeper(paths, enrolment)
-        self._greeter = Greeter(
+        self._store = EnrolmentStore(paths, enrolment)
+        self._registration = Registration(
             paths,
-            self._keeper,
+            self._store,
             self._client,
             unfinished=self._unfinished,
             built_on=lambda: built_on(self._journal),
         )
-        self._greeter.token_due = self._reporter.token_due
-        bench = Bench(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
+        self._registration.token_due = self._reporter.token_due
+        context = HostContext(paths.state, paths.policy, self._journal, CompleteFiles(paths.files))
         idle_s = float(os.environ.get(IDLE_VARIABLE, IDLE_RESTORE_S))
         self._executor = Executor(
-            enrolment.host, bench, self._reporter, self._greeter, on_crash=self._on_crash, idle_restore_s=idle_s
+            enrolment.host, context, self._reporter, self._registration, on_crash=self._on_crash, idle_restore_s=idle_s
         )
         self._stopping = False
         self._crashed = False
 
     def run(self) -> int:
-        """Work until SIGTERM or SIGINT; returns the exit status, 1 after a fault of our own."""
+        """Work until SIGTERM or SIGINT. Returns the exit status: 1 after a fault of the worker."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         worker_shutting_down.connect(self._on_shutdown, weak=False)
@@ -74,23 +74,23 @@ class Service:
         return 1 if self._crashed else 0
 
     def _unfinished(self) -> tuple[str, ...]:
-        """Attempts of which the server has not heard the end."""
+        """Attempts whose end the server has not confirmed."""
         under_way = (entry.attempt for entry in self._journal.open_attempts())
         return tuple(dict.fromkeys([*under_way, *self._spool.unconfirmed()]))
 
     def _start(self) -> None:
         self._executor.recover()
         self._reporter.start()
-        self._greeter.greet_if_possible()
-        self._greeter.start()
+        self._registration.register_if_idle()
+        self._registration.start()
         self._executor.start()
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
 
     def _consume(self) -> None:
-        """Celery ends at the first message that is not Celery's. The trial thread is not Celery's: it goes on."""
-        code = consume(make_app(lambda: self._keeper.enrolment, self._executor.take), self._enrolment)
+        """Run Celery until it ends, which it does at an invalid message. The thread of orders goes on."""
+        code = consume(make_app(lambda: self._store.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
-            log.error("The order queue held something that is no order, or broke (Celery ended, %d). Again.", code)
+            log.error("Celery ended with %d: the queue held an invalid message, or broke. Starting Celery again.", code)
             time.sleep(CONSUME_AGAIN_S)
 
     def _on_shutdown(self, **_: object) -> None:
@@ -102,22 +102,22 @@ class Service:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        """While Celery does not run, a signal ends the process by way of `finally`."""
+        """End the process through `finally` if Celery is not running."""
         self._on_shutdown()
         raise SystemExit(0)
 
     def _stop(self) -> None:
         log.info("Stopping.")
-        self._greeter.stop()
+        self._registration.stop()
         if not self._executor.stop(limit_s=TRIAL_STOP_S):
-            log.error("The trial thread did not end within %.0f s; the next start cleans up.", TRIAL_STOP_S)
+            log.error("The current order did not end within %.0f s; the next start cleans up.", TRIAL_STOP_S)
         self._reporter.stop(limit_s=FLUSH_S)
         self._client.close()
         log.info("Stopped; %d batches wait for the next start.", self._spool.backlog()[0])
 
 
 def _shipped_log(enrolment: Enrolment) -> Shipping:
-    """The log goes to the server as well, without the secrets that this host was given."""
+    """Send the log to the server too, without this host's secrets."""
     hide_access(host_token=enrolment.host_token, broker_url=enrolment.broker_url)
     return ship()
 

@@ -1,12 +1,12 @@
-"""Small files that are replaced as a whole."""
+"""Replace small files as a whole."""
 
 from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Put `data` in the place of what is there: whoever reads it sees the one or the other. Raises OSError.
+    """Replace the file's content: readers see the old or the new one, never a mixture. Raises OSError.
 
-    Its folder is made where there is none. That it outlives a power cut is not seen to.
+    Makes the folder if needed. The new content may be lost in a power cut.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     fresh = path.with_suffix(".new")

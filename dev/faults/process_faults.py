@@ -17,7 +17,7 @@ from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import StorageHost
 from dev.faults.installation import Installation
 from dev.stack import postgres, processes, redis_server, services
-from worker.process import warden
+from worker.process import supervisor
 
 FaultFunction = Callable[[Installation, ScheduledFault], None]
 
@@ -129,7 +129,7 @@ def freeze_fio(installation: Installation, fault: ScheduledFault) -> None:
 def kill_fio_supervisor(installation: Installation, fault: ScheduledFault) -> None:
     """Kill the process between worker and fio."""
     _await_fio(installation, fault)
-    program = os.fsencode(Path(warden.__file__).name)
+    program = os.fsencode(Path(supervisor.__file__).name)
     below_worker = _pids(installation, installation.host(fault).worker)[1:]
     _signal([pid for pid in below_worker if program in _read(pid, "cmdline")], signal.SIGKILL)
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bySecond, sparkline } from "../src/features/nowCards";
-import { besidePoints, points, SampleStore } from "../src/lib/samples";
+import { points, SampleStore, telemetryPoints } from "../src/lib/samples";
 import type { LiveSample } from "../src/payloads/live";
 
 function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
@@ -19,7 +19,7 @@ function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
     p999_ns: null,
     queue_depth: 1,
     utilisation_percent: 50,
-    beside: [],
+    telemetry: [],
     ...changes,
   };
 }
@@ -90,18 +90,20 @@ test("what a sensor tells now and then is one line; one that never told anything
   const store = new SampleStore();
   store.addSensors([{ host: "storage1", trial: 0, attempt: 1, sensors: SENSORS }]);
   store.add([
-    sample(1, { beside: [20, null, null] }),
-    sample(0, { beside: [10, 31, null] }),
+    sample(1, { telemetry: [20, null, null] }),
+    sample(0, { telemetry: [10, 31, null] }),
     sample(0, { direction: "write" }),
-    sample(2, { beside: [30, 33, null] }),
+    sample(2, { telemetry: [30, 33, null] }),
   ]);
   expect(store.sensors("storage1", "temperature")).toEqual(["sda"]);
   expect(store.sensors("storage1", "power")).toEqual([]);
-  expect(besidePoints(store.readings("storage1", "temperature", "sda"), 0)).toEqual([
+  expect(telemetryPoints(store.readings("storage1", "temperature", "sda"), 0)).toEqual([
     { x: 1, y: 31 },
     { x: 3, y: 33 },
   ]);
-  expect(besidePoints(store.readings("storage1", "interrupts", "all"), 0).map((each) => each.y)).toEqual([10, 20, 30]);
+  expect(telemetryPoints(store.readings("storage1", "interrupts", "all"), 0).map((each) => each.y)).toEqual([
+    10, 20, 30,
+  ]);
 });
 
 test("a sensor is found by its name, though another trial has it at another place", () => {
@@ -110,10 +112,10 @@ test("a sensor is found by its name, though another trial has it at another plac
     { host: "storage1", trial: 0, attempt: 1, sensors: SENSORS },
     { host: "storage1", trial: 1, attempt: 1, sensors: [...SENSORS].reverse() },
   ]);
-  store.add([sample(0, { beside: [10, 31, 200] }), sample(0, { trial: 1, at_s: 2, beside: [210, 32, 20] })]);
-  const line = besidePoints(store.readings("storage1", "interrupts", "all"), 0);
+  store.add([sample(0, { telemetry: [10, 31, 200] }), sample(0, { trial: 1, at_s: 2, telemetry: [210, 32, 20] })]);
+  const line = telemetryPoints(store.readings("storage1", "interrupts", "all"), 0);
   expect(line.map((each) => each.y)).toEqual([10, null, 20]);
-  expect(store.told(sample(0, { trial: 1, beside: [210, 32, 20] }), "power")).toEqual([["server (IPMI)", 210]]);
+  expect(store.told(sample(0, { trial: 1, telemetry: [210, 32, 20] }), "power")).toEqual([["server (IPMI)", 210]]);
 });
 
 test("targets at once have a line each, and a device's line too", () => {

@@ -221,11 +221,11 @@ class SampleOut(Schema):
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
-    beside: list[float | None] | None  # in the order of the series' `sensors`; in one direction of a second only
+    telemetry: list[float | None] | None  # in the order of the series' `sensors`; in one direction of a second only
 
 
 class SensorOut(Schema):
-    """What one value of `beside` is: see SensorKind in docs/message-contract.md for units."""
+    """What one value of `telemetry` is: see SensorKind in docs/message-contract.md for units."""
 
     kind: str
     name: str

@@ -46,7 +46,7 @@ class StreamRun(models.Model):
     sys_cpu_percent = models.FloatField(null=True)
     device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole stream
     samples_sent = models.PositiveIntegerField(default=0)
-    sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `beside`
+    sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
     kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen
 
     class Meta:
@@ -72,7 +72,7 @@ class Sample(models.Model):
     latency = models.BinaryField()  # contract.packing: the interval's histogram
     utilisation_percent = models.FloatField(null=True)
     queue_depth = models.FloatField(null=True)
-    beside = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, with its first direction
+    telemetry = ArrayField(Real(null=True), null=True)  # in the order of the stream's sensors, with its first direction
 
 
 class KernelLine(models.Model):

@@ -52,11 +52,11 @@ def copy(told: Iterable[tuple[UUID, Sequence[Sample]]]) -> None:
 def _rows(attempt: bytes, sample: Sample) -> bytes:
     """One for each direction; what was read beside the I/O stands with the first."""
     try:
-        at, beside = _microseconds(sample.at), sample.beside
+        at, telemetry = _microseconds(sample.at), sample.telemetry
         parts: list[bytes] = []
         for each in sample.directions:
-            parts += (_head(attempt, at, sample, each), each.latency, _tail(sample.device, beside))
-            beside = ()
+            parts += (_head(attempt, at, sample, each), each.latency, _tail(sample.device, telemetry))
+            telemetry = ()
     except (error, OverflowError) as wrong:
         raise BadItem(f"A number of second {sample.second} of stream {sample.stream} is out of range.") from wrong
     return b"".join(parts)
@@ -82,15 +82,15 @@ def _head(attempt: bytes, at: int, sample: Sample, measured: DirectionSample) ->
     return _HEADS[len(name)].pack(*told) + percentiles + _LENGTH.pack(len(measured.latency))
 
 
-def _tail(device: DeviceSample | None, beside: Sequence[float | None]) -> bytes:
+def _tail(device: DeviceSample | None, telemetry: Sequence[float | None]) -> bytes:
     """What was read beside the I/O, the values as an array of `real`."""
-    if device is None or not beside or None in beside:
-        return _device(device) + _reals(beside)
-    flat: list[float] = [4] * (2 * len(beside))
-    flat[1::2] = beside  # type: ignore[assignment]
-    whole, told = _whole_tail(len(beside)), (8, device.utilisation_percent, 8, device.queue_depth)
+    if device is None or not telemetry or None in telemetry:
+        return _device(device) + _reals(telemetry)
+    flat: list[float] = [4] * (2 * len(telemetry))
+    flat[1::2] = telemetry  # type: ignore[assignment]
+    whole, told = _whole_tail(len(telemetry)), (8, device.utilisation_percent, 8, device.queue_depth)
     size = whole.size - _DEVICE.size - _LENGTH.size
-    return whole.pack(*told, size, 1, 0, _OID_OF_REAL, len(beside), 1, *flat)
+    return whole.pack(*told, size, 1, 0, _OID_OF_REAL, len(telemetry), 1, *flat)
 
 
 @cache

@@ -17,9 +17,9 @@ _TYPES = {
     "stream": "int2", "second": "int4", "direction": "varchar", "at": "timestamptz", "interval_ms": "int4",
     "ios": "int8",
     "bytes": "int8", "runtime_ms": "int4", "p50_ns": "int8", "p99_ns": "int8", "p999_ns": "int8", "latency": "bytea",
-    "utilisation_percent": "float8", "queue_depth": "float8", "beside": "float4[]",
+    "utilisation_percent": "float8", "queue_depth": "float8", "telemetry": "float4[]",
 }  # fmt: skip
-_AS_TEXT = {"latency": "decode(v.latency, 'base64')", "beside": "v.beside::float4[]"}
+_AS_TEXT = {"latency": "decode(v.latency, 'base64')", "telemetry": "v.telemetry::float4[]"}
 _LATENCY = [*_TYPES].index("latency")
 _LARGEST_INT4 = 2**31 - 1
 
@@ -63,7 +63,7 @@ def _row(sample: Sample, measured: DirectionSample) -> Row:
         measured.latency,
         device.utilisation_percent if device else None,
         device.queue_depth if device else None,
-        list(sample.beside) if sample.beside and measured is sample.directions[0] else None,
+        list(sample.telemetry) if sample.telemetry and measured is sample.directions[0] else None,
     )
 
 
@@ -91,4 +91,4 @@ def _moments(values: Sequence[datetime]) -> str:
     return _array([value.isoformat() for value in values])
 
 
-_WRITERS: dict[str, Callable[[Sequence[Any]], str]] = {"latency": _bytes, "beside": _arrays, "at": _moments}
+_WRITERS: dict[str, Callable[[Sequence[Any]], str]] = {"latency": _bytes, "telemetry": _arrays, "at": _moments}

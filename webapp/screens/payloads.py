@@ -41,7 +41,7 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
-    beside: tuple[float | None, ...]  # in the order of the attempt's sensors; empty in all but one direction
+    telemetry: tuple[float | None, ...]  # in the order of the attempt's sensors; empty in all but one direction
 
 
 class LiveSensor(Payload, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class LiveSensor(Payload, frozen=True, kw_only=True):
 
 
 class LiveSensors(Payload, frozen=True, kw_only=True):
-    """What an attempt's `beside` values are of."""
+    """What an attempt's `telemetry` values are of."""
 
     host: str
     trial: int

@@ -103,7 +103,7 @@ class Speaker:
     """Posts reports with a host's own token, as its worker would."""
 
     def __init__(self, system: System, storage: StorageHost) -> None:
-        from worker.config import find_paths, load_enrolment  # only a test looks into a worker's state
+        from worker.link.enrolment import find_paths, load_enrolment  # only a test looks into a worker's state
 
         self._url = system.web.url + "/api/worker/v1/report"
         paths = find_paths(state=str(system.folder / storage.slug), policy="")

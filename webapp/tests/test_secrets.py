@@ -17,9 +17,9 @@ from webapp.hosts.keys import signing_key
 from webapp.runs.models import RunState
 from webapp.tests.system import StorageHost, System
 from webapp.tests.test_pipeline import plan, scratch
-from worker.client import Client as WorkerClient
-from worker.config import Enrolment
 from worker.contract.greetings import Enrol, EnrolReply
+from worker.link.client import Client as WorkerClient
+from worker.link.enrolment import Enrolment
 
 pytestmark = [pytest.mark.pipeline]
 

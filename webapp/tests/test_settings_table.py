@@ -3,7 +3,7 @@
 from webapp.plans.factors import FACTORS, FactorKind
 from webapp.plans.fitness import HOST_WIDE
 from webapp.plans.setting_rows import CONTROLLER, SETTING_ROWS
-from worker.settings import REGISTRY, Scope
+from worker.settings import REGISTRY, SettingScope
 
 
 def test_every_setting_of_the_worker_is_a_factor() -> None:
@@ -11,9 +11,9 @@ def test_every_setting_of_the_worker_is_a_factor() -> None:
 
 
 def test_both_sides_agree_what_a_setting_touches() -> None:
-    assert {name for name, setting in REGISTRY.items() if setting.scope is Scope.HOST} == HOST_WIDE
+    assert {name for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST} == HOST_WIDE
     costly = {row.name for row in SETTING_ROWS if row.cost == CONTROLLER}
-    assert {name for name, setting in REGISTRY.items() if setting.scope is Scope.CONTROLLER} == costly
+    assert {name for name, setting in REGISTRY.items() if setting.scope is SettingScope.CONTROLLER} == costly
 
 
 def test_every_factor_has_a_label_of_its_own() -> None:

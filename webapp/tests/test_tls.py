@@ -26,7 +26,7 @@ from webapp.runs.models import Run
 from webapp.tests.conftest import SCRATCH
 from webapp.tests.system import ROOT, Process, StorageHost, System, Web, await_true
 from webapp.tests.test_pipeline import assert_whole, plan
-from worker.config import Enrolment, Paths, load_enrolment, save_enrolment
+from worker.link.enrolment import Enrolment, Paths, load_enrolment, save_enrolment
 
 pytestmark = [pytest.mark.pipeline]
 

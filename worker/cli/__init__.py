@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from worker import __version__, log
 from worker.cli import commands, doctor, enrol, layout, run_file
-from worker.config import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
 from worker.journal import JournalError
+from worker.link.enrolment import POLICY_VARIABLE, STATE_VARIABLE, ConfigError, find_paths
 
 DESCRIPTION = "Runs storage benchmarks on this host, for a Sweetspot server or from a file."
 

@@ -6,20 +6,20 @@ import sys
 import msgspec
 
 from worker import inventory, layouts
-from worker.cli import form
-from worker.config import ConfigError, Paths, prepare_state, sole_use
+from worker.cli import formatting
 from worker.contract.controllers import Controller
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.items import SettingRestored
-from worker.hello import read_targets
 from worker.journal import BY_HAND, Journal, LayoutRecord
+from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
+from worker.link.targets import read_policy, report_targets
 from worker.settings import session
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     start = commands.add_parser("start", help="take orders until stopped (the service)")
     start.set_defaults(command=run_start)
-    look = commands.add_parser("inventory", help="what this host is made of")
+    look = commands.add_parser("inventory", help="show this host's hardware, drives and targets")
     look.add_argument("--json", action="store_true")
     look.set_defaults(command=run_inventory)
     restore = commands.add_parser("restore", help="restore changed settings and remove layouts left by runs")
@@ -42,12 +42,14 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
         return 0
     print("\n".join(_host_lines(found)))
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
-    print("\n" + form.table(head, map(_device_row, found.block_devices)))
+    print("\n" + formatting.table(head, map(_device_row, found.block_devices)))
     if found.controllers:
         columns = ("controller", "model", "firmware", "shows", "told by")
-        print("\n" + form.table(columns, map(_controller_row, found.controllers)))
-    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in read_targets(paths.policy)]
-    print("\n" + (form.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
+        print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
+    allowed, _ = read_policy(paths.policy)
+    targets = report_targets(allowed) if allowed else ()
+    rows = [(t.id, t.kind.value, t.path, "ready" if t.present else t.problem) for t in targets]
+    print("\n" + (formatting.table(("target", "kind", "path", "state"), rows) if rows else _no_targets(paths)))
     return 0
 
 
@@ -56,7 +58,7 @@ def _host_lines(found: Inventory) -> list[str]:
     return [
         f"{found.hostname}: {found.distribution}" + (f" on {found.hypervisor}" if found.hypervisor else ""),
         f"CPU      {cpu.model}, {cpu.sockets} socket(s), {cpu.cores} core(s), {cpu.threads} thread(s) {cpu.governor}",
-        f"Memory   {form.size(found.memory_bytes)}",
+        f"Memory   {formatting.size(found.memory_bytes)}",
         f"Kernel   {found.kernel.release}",
     ]
 
@@ -71,7 +73,7 @@ def _controller_row(controller: Controller) -> tuple[str, ...]:
 def _device_row(device: BlockDevice) -> tuple[str, ...]:
     holders = ", ".join(f"{h.kind} {h.detail}" for h in device.holders)
     name = device.path + (f" on {', '.join(device.parents)}" if device.parents else "")
-    size = form.size(device.size_bytes)
+    size = formatting.size(device.size_bytes)
     return (name, device.kind, size, device.model, device.serial, device.firmware, device.scheduler, holders or "–")
 
 
@@ -80,24 +82,24 @@ def _no_targets(paths: Paths) -> str:
 
 
 def run_restore(options: argparse.Namespace, paths: Paths) -> int:
-    """Layouts that a person built by hand are taken down only where they are named."""
+    """Layouts that were built by hand are taken down only with --layout."""
     prepare_state(paths.state)
     with sole_use(paths.state):
         journal = Journal(paths.journal)
         if options.layout:
-            restored = list(layouts.put_back(_named(options.layout, journal), state=paths.state, journal=journal))
+            restored = list(layouts.restore(_named(options.layout, journal), state=paths.state, journal=journal))
             kept: list[str] = []
         else:
             restored = [
                 *session.restore_all(journal, by_hand=True),
-                *layouts.put_back(layouts.of_runs(journal), state=paths.state, journal=journal),
+                *layouts.restore(layouts.of_runs(journal), state=paths.state, journal=journal),
             ]
             kept = list(map(_kept_line, journal.layouts(BY_HAND)))
     if options.json:
         print(msgspec.json.encode(restored).decode())
         print("".join(f"{line}\n" for line in kept), end="", file=sys.stderr)
     else:
-        print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to put back.")
+        print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to restore.")
     return 0 if all(item.restored for item in restored) else 1
 
 

@@ -1,9 +1,9 @@
-"""Items of a trial as lines on a terminal, and the results as a table."""
+"""Print a trial's items as lines, and its results as a table."""
 
 import time
 from collections.abc import Callable
 
-from worker.cli import commands, form
+from worker.cli import commands, formatting
 from worker.contract.items import (
     DirectionResult,
     Finished,
@@ -25,7 +25,7 @@ HEAD = ("stream", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.
 
 
 class Console:
-    """`show` every item as it comes; the table comes with the last."""
+    """Print items as they arrive; the final item prints the table."""
 
     def __init__(self, order: TrialOrder) -> None:
         self._targets = {stream.number: stream.target.path for stream in order.streams}
@@ -49,7 +49,7 @@ class Console:
 
     def _finished(self, item: Finished) -> str:
         rows = [_row(result, part) for result in self._results for part in result.directions]
-        table = "\n" + form.table(HEAD, rows) + "\n\n" if rows else ""
+        table = "\n" + formatting.table(HEAD, rows) + "\n\n" if rows else ""
         if item.outcome is Outcome.DONE:
             return f"{table}Done."
         return f"{table}{item.outcome.value.capitalize()}: {item.code}: {item.message}"
@@ -69,8 +69,8 @@ def _sample(item: Sample) -> str:
     for one in item.directions:
         seconds = max(one.runtime_ms, 1) / 1000
         parts.append(
-            f"{one.direction.value} {form.rate(one.ios / seconds)} IOPS {form.size(one.bytes / seconds)}/s "
-            f"p50 {form.latency(one.p50_ns)} p99 {form.latency(one.p99_ns)}"
+            f"{one.direction.value} {formatting.rate(one.ios / seconds)} IOPS {formatting.size(one.bytes / seconds)}/s "
+            f"p50 {formatting.latency(one.p50_ns)} p99 {formatting.latency(one.p99_ns)}"
         )
     if item.device is not None:
         device = item.device
@@ -80,14 +80,14 @@ def _sample(item: Sample) -> str:
 
 def _row(result: StreamResult, part: DirectionResult) -> tuple[str, ...]:
     histogram = unpack(part.latency)
-    percentiles = (form.latency(histogram.percentile(percent)) for percent in (50.0, 99.0, 99.9))
+    percentiles = (formatting.latency(histogram.percentile(percent)) for percent in (50.0, 99.0, 99.9))
     return (
         str(result.stream),
         part.direction.value,
-        form.rate(part.iops),
-        f"{form.size(part.bytes_per_s)}/s",
-        form.latency(part.latency_mean_ns),
+        formatting.rate(part.iops),
+        f"{formatting.size(part.bytes_per_s)}/s",
+        formatting.latency(part.latency_mean_ns),
         *percentiles,
-        form.latency(part.latency_max_ns),
-        form.size(part.bytes),
+        formatting.latency(part.latency_max_ns),
+        formatting.size(part.bytes),
     )

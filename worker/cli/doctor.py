@@ -1,4 +1,4 @@
-"""`doctor`: is everything there that this worker needs, and what to do where it is not."""
+"""`doctor`: check everything that this worker needs, and say how to fix it."""
 
 import argparse
 import os
@@ -9,16 +9,18 @@ from enum import StrEnum
 import msgspec
 
 from worker import policy, process
-from worker.capabilities import known_capabilities
-from worker.cli import form
-from worker.client import Client, Refused, Unreachable
-from worker.config import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
+from worker.cli import formatting
 from worker.contract.inventory import Capabilities, PolicyTarget
 from worker.contract.orders import queue_name
-from worker.hello import Greeter
 from worker.journal import Journal, JournalError
-from worker.keys import Keeper
-from worker.spool import RESERVE_BYTES, Spool
+from worker.link.capabilities import known_capabilities
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.enrolment import ConfigError, Enrolment, Paths, load_enrolment, prepare_state
+from worker.link.keys import EnrolmentStore
+from worker.link.registration import Registration
+from worker.link.spool import RESERVE_BYTES, Spool
+from worker.link.targets import report_targets
+from worker.settings import SETTING_NAMES
 
 SKEW_LIMIT_S = 5.0
 BROKER_LIMIT_S = 3.0
@@ -31,7 +33,7 @@ class State(StrEnum):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """One thing looked at: what was found, and what to do about it."""
+    """The result of one check, and advice."""
 
     name: str
     state: State
@@ -61,7 +63,7 @@ def _line(check: Check) -> str:
 
 
 def examine(paths: Paths) -> Iterator[Check]:
-    """Every check in turn; one that cannot be made says so and the others go on."""
+    """Run every check; one that fails does not stop the others."""
     try:
         prepare_state(paths.state)
     except ConfigError as error:
@@ -107,13 +109,13 @@ def _privileges() -> Check:
 def _isolation() -> Check:
     kind = process.isolation()
     if kind.startswith("cgroup"):
-        return Check("isolation", State.OK, f"fio is kept together by {kind}")
-    return Check("isolation", State.NOTE, f"fio is kept together by its {kind}", "A cgroup of its own is surer.")
+        return Check("isolation", State.OK, f"fio is contained by {kind}")
+    return Check("isolation", State.NOTE, f"fio is contained by its {kind}", "A cgroup is more reliable.")
 
 
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
-        targets = policy.report(policy.load(paths.policy))
+        targets = report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
         advice = "Nothing can be measured without a policy. The example beside the service file shows one."
         yield Check("policy", State.BROKEN, str(error), advice)
@@ -128,7 +130,7 @@ def _target(target: PolicyTarget) -> Check:
     if not target.present:
         return Check("target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy or the device.")
     may = "may be destroyed" if target.destroy else "is not destroyed"
-    words = f"{target.id}: {target.path}, {form.size(target.size_bytes)}, {may}"
+    words = f"{target.id}: {target.path}, {formatting.size(target.size_bytes)}, {may}"
     return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
 
 
@@ -153,13 +155,13 @@ def _journal(paths: Paths) -> Iterator[Check]:
 
 def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
     free = spool.free_bytes()
-    words = f"{form.size(free)} free in {paths.state}"
+    words = f"{formatting.size(free)} free in {paths.state}"
     if free < RESERVE_BYTES:
-        yield Check("disk", State.BROKEN, words, f"Trials fail below {form.size(RESERVE_BYTES)}. Make room.")
+        yield Check("disk", State.BROKEN, words, f"Trials fail below {formatting.size(RESERVE_BYTES)}. Make room.")
     else:
         yield Check("disk", State.OK, words)
     batches, size = spool.backlog()
-    yield Check("backlog", State.OK, f"{batches} batches, {form.size(size)}, wait for the server")
+    yield Check("backlog", State.OK, f"{batches} batches, {formatting.size(size)}, wait for the server")
     for lot in spool.set_aside():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(lot.at))
         words = f"attempt {lot.attempt}: {lot.batches} batches refused {when} ({lot.code}): {lot.message}"
@@ -169,9 +171,9 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
     """A real hello: proves address, certificate, token and contract in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
-    greeter = Greeter(paths, Keeper(paths, enrolment), client, unfinished=spool.unconfirmed)
+    registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=spool.unconfirmed)
     try:
-        greeter.greet()
+        registration.register()
     except Refused as error:
         advice = "Enrol this host again." if error.about_token else "Upgrade the older side."
         yield Check("server", State.BROKEN, f"{enrolment.server} refuses this host: {error}", advice)
@@ -180,7 +182,7 @@ def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]
         yield Check("server", State.BROKEN, str(error), "Check address, firewall and that the server runs.")
         return
     yield Check("server", State.OK, f"{enrolment.server} knows this host")
-    skew = greeter.clock_ahead_s
+    skew = registration.clock_ahead_s
     words = f"the server's clock is {abs(skew):.1f} s {'ahead' if skew >= 0 else 'behind'}"
     bad = abs(skew) > SKEW_LIMIT_S
     yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both." if bad else "")

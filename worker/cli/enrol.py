@@ -1,4 +1,4 @@
-"""`enrol`: trade the one-time token of the server's page for this host's own."""
+"""`enrol`: exchange the one-time token for this host's own token."""
 
 import argparse
 import platform
@@ -9,8 +9,10 @@ from pathlib import Path
 import msgspec
 
 from worker import __version__
-from worker.client import Client, Refused, Unreachable
-from worker.config import (
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.greetings import Enrol, EnrolReply
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.enrolment import (
     ConfigError,
     Enrolment,
     Paths,
@@ -19,9 +21,7 @@ from worker.config import (
     prepare_state,
     save_enrolment,
 )
-from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
-from worker.contract.greetings import Enrol, EnrolReply
-from worker.keys import read_keys
+from worker.link.keys import read_keys
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,7 +40,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     server = check_server_url(options.server)
     prepare_state(paths.state)
     if paths.enrolment.exists() and not options.replace:
-        raise ConfigError("already_enrolled", f"{paths.enrolment} is there already. Enrol anew with --replace.")
+        raise ConfigError("already_enrolled", f"{paths.enrolment} is there already. Replace it with --replace.")
     ca_file = _certificates(options.ca)
     reply = _ask(Client(server, ca_file=ca_file), _read_token(options.token), options.name)
     _check_keys(reply, options.key)
@@ -79,7 +79,7 @@ def _read_token(given: str) -> str:
 
 def _ask(client: Client, token: str, name: str) -> EnrolReply:
     if not 10 <= len(token) <= 200:
-        raise ConfigError("enrolment_token", "That is no enrolment token: it has 10 to 200 characters.")
+        raise ConfigError("enrolment_token", "This is not an enrolment token: tokens have 10 to 200 characters.")
     message = Enrol(
         token=token,
         hostname=name,
@@ -102,7 +102,8 @@ def _check_keys(reply: EnrolReply, wanted: str) -> None:
     if wanted and wanted not in keys:
         raise ConfigError(
             "server_key_other",
-            f"The server's key is {', '.join(keys)} and not {wanted}. Somebody may be in between; nothing was kept.",
+            f"The server's key is {', '.join(keys)} and not {wanted}. "
+            "The connection may be intercepted; nothing was saved.",
         )
 
 

@@ -1,4 +1,4 @@
-"""`layout`: what a line of layouts means, what is aligned to what, and the commands.
+"""`layout`: explain a layout line: its alignment and its commands.
 
 Builds nothing unless told to with --build; `restore --layout KEY` takes down what was built.
 """
@@ -11,14 +11,15 @@ import msgspec
 
 from worker import layouts as worker_layouts
 from worker import policy
-from worker.cli import form
-from worker.config import Paths, prepare_state, sole_use
+from worker.cli import formatting
 from worker.contract.layouts import Layout, Maker
 from worker.guard import GuardRefused
 from worker.inventory import sysfs
 from worker.journal import BY_HAND, Journal
+from worker.link.enrolment import Paths, prepare_state, sole_use
 from worker.recipes import layouts
 from worker.recipes.layouts import Alignment, Drive, LayoutError, Removal, Step
+from worker.settings import SETTING_NAMES
 
 UNKNOWN_DRIVE_BYTES = 10**12  # stands in where a drive is not there: only a share's partition depends on it
 KEY, MOUNT_POINT = "preview", "/run/sweetspot/preview"
@@ -63,7 +64,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 
 def _build(options: argparse.Namespace, paths: Paths) -> int:
     try:
-        allowed = policy.load(paths.policy)
+        allowed = policy.load(paths.policy, SETTING_NAMES)
         entries = [_entry(allowed, name) for name in options.build]
         prepare_state(paths.state)
         with sole_use(paths.state):
@@ -120,14 +121,16 @@ def _drive(path: str) -> Drive:
 
 
 def _physical_block_bytes(drives: tuple[Drive, ...]) -> int:
-    """The largest of the drives', 4 KiB where none of them is known."""
+    """The drives' largest physical block size; 4 KiB if none is known."""
     names = [drive.path.rpartition("/")[2] for drive in drives]
     known = [sysfs.number(name, "queue/physical_block_size") for name in names if sysfs.exists(name)]
     return max([block for block in known if block] or [4096])
 
 
 def _lines(shown: Shown) -> list[str]:
-    width = "nothing is striped" if shown.width_bytes is None else f"data stripe width {form.size(shown.width_bytes)}"
+    width = (
+        "nothing is striped" if shown.width_bytes is None else f"data stripe width {formatting.size(shown.width_bytes)}"
+    )
     lines = [f"{shown.layout}: {shown.drives} drive(s), {shown.data_share:.0%} of them holds data, {width}.", ""]
     lines += [f"  {layer.layer}: {layer.verdict}. {layer.words}" for layer in shown.alignment]
     lines += ["", "Built by:", *map(_command, shown.build)]
@@ -142,11 +145,11 @@ def _command(step: Step) -> str:
 
 def _table(found: list[Shown]) -> str:
     rows = [(each.layout, str(each.drives), f"{each.data_share:.0%}", _width(each), _aligned(each)) for each in found]
-    return form.table(("layout", "drives", "data", "stripe width", "misaligned"), rows)
+    return formatting.table(("layout", "drives", "data", "stripe width", "misaligned"), rows)
 
 
 def _width(shown: Shown) -> str:
-    return "–" if shown.width_bytes is None else form.size(shown.width_bytes)
+    return "–" if shown.width_bytes is None else formatting.size(shown.width_bytes)
 
 
 def _aligned(shown: Shown) -> str:

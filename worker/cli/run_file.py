@@ -14,20 +14,22 @@ import msgspec
 from worker import layouts, policy, recipes, settings
 from worker.cli import commands
 from worker.cli.console import Console
-from worker.config import ConfigError, Paths, prepare_state, sole_use
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
 from worker.contract.items import Finished, Item, Outcome, SettingRestored
 from worker.contract.orders import TrialOrder, decode_order
 from worker.control import Control
-from worker.ends import finished
-from worker.files import CompleteFiles
+from worker.drives.wear import Wear
+from worker.engines.complete_files import CompleteFiles
 from worker.journal import Journal
-from worker.settings import session
+from worker.link.enrolment import ConfigError, Paths, prepare_state, sole_use
+from worker.link.targets import report_targets
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.outcomes import error_text, finished
+from worker.orders.trial import Trial
+from worker.settings import SETTING_NAMES, session
 from worker.settings.base import SettingError, named
 from worker.settings.subjects import subject_of
-from worker.trial import Bench, Trial, in_words
-from worker.wear import Wear
 
 MAX_FILE_BYTES = 1024 * 1024
 ARMED_S = 3600.0
@@ -60,12 +62,12 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: control.stop(Outcome.CANCELLED, "cancelled", "Cancelled at the terminal."))
     journal = Journal(paths.journal)
-    bench = Bench(paths.state, paths.policy, journal, CompleteFiles(paths.files))
+    host = HostContext(paths.state, paths.policy, journal, CompleteFiles(paths.files))
     try:
-        end = Trial(order, bench, show, control).run()
+        end = Trial(order, OrderContext(host=host, emit=show, control=control)).run()
     finally:
         restored = session.restore_run(order.run, journal)
-        restored += layouts.put_back(journal.layouts(order.run), state=paths.state, journal=journal)
+        restored += layouts.restore(journal.layouts(order.run), state=paths.state, journal=journal)
         for item in restored:
             show(item)
         Wear(paths.state, order.run, show).close()
@@ -137,9 +139,9 @@ def _target(name: str, paths: Paths) -> dict[str, str]:
 
 def _targets(paths: Paths) -> tuple[PolicyTarget, ...]:
     try:
-        return policy.report(policy.load(paths.policy))
+        return report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
-        raise ConfigError("policy", in_words(error)) from error
+        raise ConfigError("policy", error_text(error)) from error
 
 
 def _check_workloads(path: Path, order: TrialOrder) -> None:
@@ -175,7 +177,7 @@ def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
 
 
 def _subject(name: str, device: str) -> str:
-    """What would be changed: the host, a controller, or the device."""
+    """The subject of the change: the host, a controller, or the device."""
     setting = settings.REGISTRY.get(name)
     try:
         return named(subject_of(setting, device)) if setting else device

@@ -190,7 +190,7 @@ class Sample(Message, tag="sample", frozen=True, kw_only=True):
     directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
     device: DeviceSample | None = None
     # A value for each sensor of the stream's start, over the same interval; null where there is none in it.
-    beside: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
+    telemetry: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
 
 
 class KernelLine(Message, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Command-line tools of RAID controllers. `inventory.controllers` relates what they tell to what the kernel shows.
+"""Command-line tools of RAID controllers. `inventory.controllers` matches their answers with the kernel's devices.
 
 None of it has been tried on real hardware: the formats are those that the vendors document.
 """
@@ -10,13 +10,13 @@ import msgspec
 
 from worker.contract.controllers import Controller
 from worker.controllers.areca import ARECA
-from worker.controllers.base import Adapter, Policy
+from worker.controllers.base import Adapter, CachePolicy
 from worker.controllers.megacli import MEGACLI
 from worker.controllers.ssacli import SSACLI
 from worker.controllers.storcli import PERCCLI, STORCLI
-from worker.tools import ToolError
+from worker.process import ToolError
 
-__all__ = ["ADAPTERS", "Adapter", "Policy", "Told", "ToolError", "look", "speaks"]
+__all__ = ["ADAPTERS", "Adapter", "CachePolicy", "ToolAnswers", "ToolError", "adapter_named", "read_controllers"]
 
 # In the order in which they are asked: of a controller that two know, the first one's word is taken.
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
@@ -25,14 +25,14 @@ ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
 TOTAL_LIMIT_S = 15.0  # after which no further tool is asked
 
 
-class Told(msgspec.Struct, frozen=True):
-    """What the tools said. `problems` are by the kernel's driver, in words."""
+class ToolAnswers(msgspec.Struct, frozen=True):
+    """The answers of the tools. `problems` are by kernel driver."""
 
     controllers: tuple[tuple[str, Controller], ...] = ()  # with the name of the adapter
     problems: dict[str, str] = {}
 
 
-def look(drivers: Iterable[str]) -> Told:
+def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
     """Ask every tool that may know controllers of these drivers. Takes seconds; never raises."""
     found: list[tuple[str, Controller]] = []
     problems: dict[str, list[str]] = {}
@@ -40,25 +40,25 @@ def look(drivers: Iterable[str]) -> Told:
     for adapter in ADAPTERS:
         its_own = sorted(present & set(adapter.drivers))
         try:
-            told = _look(adapter, give_up_at) if its_own else ()
+            told = _read(adapter, give_up_at) if its_own else ()
         except ToolError as error:
             for driver in its_own:
                 problems.setdefault(driver, []).append(str(error))
         else:
             found += [(adapter.name, each) for each in told if not _known(each, found)]
-    return Told(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
+    return ToolAnswers(tuple(found), {driver: " ".join(said) for driver, said in problems.items()})
 
 
-def _look(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
-    """Whoever asks keeps others waiting, so tools that hang are not waited for one after the other."""
+def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
+    """Skip the remaining tools after a time limit, because several may hang."""
     if time.monotonic() > give_up_at:
         raise ToolError(f"{adapter.name} was not asked: others took more than {TOTAL_LIMIT_S:g} s.")
-    return adapter.look()
+    return adapter.read_controllers()
 
 
 def _known(controller: Controller, found: Iterable[tuple[str, Controller]]) -> bool:
     return bool(controller.address) and any(each.address == controller.address for _, each in found)
 
 
-def speaks(name: str) -> Adapter:
+def adapter_named(name: str) -> Adapter:
     return next(adapter for adapter in ADAPTERS if adapter.name == name)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
-from worker.tools import ToolError
+from worker.controllers.base import Adapter, CachePolicy, find_drive
+from worker.process import ToolError
 
 Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)
@@ -27,7 +27,7 @@ class Areca(Adapter):
     programs = ("cli64", "areca_cli64", "cli32", "areca_cli32")
     drivers = ("arcmsr",)
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         system = fields(self._say("sys", "info"))
         volumes = tuple(self.virtual_drive(FIRST, number) for number in numbers(self._say("vsf", "info")))
         drives = tuple(self._drives())
@@ -36,10 +36,10 @@ class Areca(Adapter):
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         return find_drive(self, (volume(number, fields(self._say("vsf", "info", f"vol={number}"))),), number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
-        return tuple(_SPELT) if policy is Policy.WRITE_CACHE else ()
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
+        return tuple(_SPELT) if policy is CachePolicy.WRITE_CACHE else ()
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         self._say("vsf", "modify", f"vol={number}", f"cache={_SPELT[value]}")
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:

@@ -1,4 +1,4 @@
-"""What every controller tool is to the rest of the worker.
+"""The interface of a controller tool.
 
 An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, sets
 one policy of it, and makes and deletes virtual drives where it can. The words of policies are those of
@@ -10,15 +10,15 @@ from enum import StrEnum
 
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
+from worker.process import Said, ToolError, ask, find
 from worker.recipes.layouts import virtual_drives
-from worker.tools import Said, ToolError, ask, find
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.
-LOOK_LIMIT_S = 20.0
+ANSWER_LIMIT_S = 20.0
 LONGEST_WORDS = 500
 
 
-class Policy(StrEnum):
+class CachePolicy(StrEnum):
     """The field of `VirtualDrive` that says how it is set."""
 
     WRITE_CACHE = "write_cache"
@@ -36,7 +36,7 @@ class Adapter(ABC):
     drivers: tuple[str, ...]  # of the kernel, for controllers that it may know
 
     @abstractmethod
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         """Every controller, with its virtual and physical drives."""
 
     @abstractmethod
@@ -44,20 +44,20 @@ class Adapter(ABC):
         """One virtual drive as it is now."""
 
     @abstractmethod
-    def values(self, policy: Policy) -> tuple[str, ...]:
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
         """What can be set; () for a policy that the tool cannot set for one virtual drive alone."""
 
     @abstractmethod
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
-        """Set one of `values`. What came of it is to be read back."""
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
+        """Set one of `values`. Read it back afterwards."""
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
-        """Make a virtual drive of one stream of the layout. What came of it is to be looked at."""
+        """Make a virtual drive for one array of the layout. Check the result afterwards."""
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
 
-    def settle(self, controller: str, number: str, layout: Layout, name: str) -> None:
-        """What is set once it is made."""
+    def finish_creation(self, controller: str, number: str, layout: Layout, name: str) -> None:
+        """Set the properties that need an existing virtual drive."""
         for command in virtual_drives.settle(self.name, controller, number, layout, name):
             self.do(*command)
 
@@ -93,7 +93,7 @@ class Adapter(ABC):
         program = find(self.programs)
         if not program:
             raise ToolError(f"{self.name} is not installed on this host.")
-        return ask(program, *arguments, limit_s=LOOK_LIMIT_S)
+        return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
 
     def refused(self, words: str) -> ToolError:
         return ToolError(f"{self.name}: {' '.join(words.split())[:LONGEST_WORDS] or 'it failed without a word'}")

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
-from worker.tools import Said
+from worker.process import Said
 
 Lines = list[str]
 Fields = dict[str, str]
@@ -29,16 +29,16 @@ _IO = {"direct": "direct", "cached": "cached"}
 _BAD_BATTERY = {"writecacheokifbadbbu": "cached", "nowritecacheifbadbbu": "not cached"}
 _DISK = {"enabled": "enabled", "disabled": "disabled", "disk'sdefault": "unchanged"}
 _MEDIA = {"hard disk device": "HDD", "solid state device": "SSD"}
-_SETS: dict[Policy, dict[str, tuple[str, ...]]] = {
-    Policy.WRITE_CACHE: {
+_SETS: dict[CachePolicy, dict[str, tuple[str, ...]]] = {
+    CachePolicy.WRITE_CACHE: {
         "write back": ("NoCachedBadBBU", "WB"),
         "write through": ("WT",),
         "always write back": ("CachedBadBBU", "WB"),
     },
-    Policy.BAD_BATTERY: {"cached": ("CachedBadBBU",), "not cached": ("NoCachedBadBBU",)},
-    Policy.READ_AHEAD: {"none": ("NORA",), "read ahead": ("RA",), "adaptive": ("ADRA",)},
-    Policy.IO: {"direct": ("Direct",), "cached": ("Cached",)},
-    Policy.DISK_CACHE: {"enabled": ("EnDskCache",), "disabled": ("DisDskCache",)},
+    CachePolicy.BAD_BATTERY: {"cached": ("CachedBadBBU",), "not cached": ("NoCachedBadBBU",)},
+    CachePolicy.READ_AHEAD: {"none": ("NORA",), "read ahead": ("RA",), "adaptive": ("ADRA",)},
+    CachePolicy.IO: {"direct": ("Direct",), "cached": ("Cached",)},
+    CachePolicy.DISK_CACHE: {"enabled": ("EnDskCache",), "disabled": ("DisDskCache",)},
 }
 
 
@@ -48,7 +48,7 @@ class MegaCli(Adapter):
     drivers = ("megaraid_sas",)
     is_at = STORCLI.is_at  # the same controllers
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         told = by_adapter(self._say("-AdpAllInfo", "-aAll"))
         if not told:
             raise self.refused("it sees no controller")
@@ -65,10 +65,10 @@ class MegaCli(Adapter):
         told = by_adapter(self._say("-LDInfo", f"-L{number}", f"-a{controller}"))
         return find_drive(self, tuple(virtual_drives(told.get(controller, []))), number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
         return tuple(_SETS[policy])
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         for word in _SETS[policy][value]:
             self._say("-LDSetProp", word, f"-L{number}", f"-a{controller}")
 

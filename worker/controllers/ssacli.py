@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive
 
 Lines = list[str]
 Fields = dict[str, str]
@@ -29,7 +29,7 @@ class Ssacli(Adapter):
     programs = ("ssacli", "hpssacli", "hpacucli")
     drivers = ("hpsa", "smartpqi", "cciss")
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         found = tuple(controllers(self._say("ctrl", "all", "show", "config", "detail")))
         if not found:
             raise self.refused("it tells of no controller in a slot")
@@ -41,10 +41,10 @@ class Ssacli(Adapter):
         drives = tuple(drive for each in controllers(said) for drive in each.virtual_drives)
         return find_drive(self, drives, number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
-        return tuple(_SPELT) if policy is Policy.WRITE_CACHE else ()
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
+        return tuple(_SPELT) if policy is CachePolicy.WRITE_CACHE else ()
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         self._say("ctrl", f"slot={controller}", "ld", number, "modify", f"arrayaccelerator={_SPELT[value]}")
 
     def _say(self, *arguments: str) -> str:

@@ -12,7 +12,7 @@ import msgspec
 
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
-from worker.controllers.base import Adapter, Policy, find_drive
+from worker.controllers.base import Adapter, CachePolicy, find_drive
 
 Fields = dict[str, Any]
 _CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?$")
@@ -21,10 +21,10 @@ _READ = {"NR": "none", "R": "read ahead"}
 _IO = {"D": "direct", "C": "cached"}
 _DISK = {"enabled": "enabled", "disabled": "disabled", "disk's default": "unchanged", "default": "unchanged"}
 _SETS = {
-    Policy.WRITE_CACHE: ("wrcache", {"write back": "wb", "write through": "wt", "always write back": "awb"}),
-    Policy.READ_AHEAD: ("rdcache", {"none": "nora", "read ahead": "ra"}),
-    Policy.IO: ("iopolicy", {"direct": "direct", "cached": "cached"}),
-    Policy.DISK_CACHE: ("pdcache", {"enabled": "on", "disabled": "off", "unchanged": "default"}),
+    CachePolicy.WRITE_CACHE: ("wrcache", {"write back": "wb", "write through": "wt", "always write back": "awb"}),
+    CachePolicy.READ_AHEAD: ("rdcache", {"none": "nora", "read ahead": "ra"}),
+    CachePolicy.IO: ("iopolicy", {"direct": "direct", "cached": "cached"}),
+    CachePolicy.DISK_CACHE: ("pdcache", {"enabled": "on", "disabled": "off", "unchanged": "default"}),
 }
 _TARGETS_OF_A_CHANNEL, _FIRST_CHANNEL = 128, 2  # of virtual drives: megaraid_sas.h
 _NO_DRIVES = ("no vd", "no vds", "no drive", "no pd", "not found")
@@ -37,17 +37,17 @@ class Storcli(Adapter):
         self.name = name
         self.programs = programs
 
-    def look(self) -> tuple[Controller, ...]:
+    def read_controllers(self) -> tuple[Controller, ...]:
         return tuple(self._controller(number, told) for number, told in self._show("/call"))
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
         told = self._show(f"/c{controller}/v{number}")
         return find_drive(self, tuple(drive for _, data in told for drive in virtual_drives(data)), number)
 
-    def values(self, policy: Policy) -> tuple[str, ...]:
+    def values(self, policy: CachePolicy) -> tuple[str, ...]:
         return tuple(_SETS[policy][1]) if policy in _SETS else ()
 
-    def set(self, controller: str, number: str, policy: Policy, value: str) -> None:
+    def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
         option, spelt = _SETS[policy]
         self.do(f"/c{controller}/v{number}", "set", f"{option}={spelt[value]}", "J", "nolog")
 

@@ -1,4 +1,4 @@
-"""Numbers and words as controller tools write them."""
+"""Parse numbers and words of controller tools."""
 
 import re
 

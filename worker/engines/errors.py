@@ -1,4 +1,4 @@
-"""How a stream can fail, and what fio's own words mean."""
+"""Failures of streams, and the codes of fio's messages."""
 
 import os
 import re

@@ -1,14 +1,13 @@
-"""What this host can run, found by running it: tiny fio jobs on a file of a temporary directory.
+"""Find out what this host can run by starting tiny fio jobs in a temporary directory.
 
-Cached for this boot and this fio. A feature that is asked for and not there fails the stream by
-name; nothing is replaced silently by something else.
+Cached for this boot and this fio. A missing feature fails the stream and is named; nothing is
+replaced silently.
 """
 
 import os
 import re
 import shutil
 import stat
-import subprocess
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -18,7 +17,7 @@ from worker.contract.workload import IoEngine, Pattern, UringOptions, Workload
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
 from worker.engines.fio.device import SYS_BLOCK
 from worker.engines.fio.version import completion_latency_problem
-from worker.process import isolation
+from worker.process import ToolError, ask, isolation
 
 TRY_LIMIT_S = 20.0
 URING_OPTIONS = UringOptions.__struct_fields__
@@ -119,8 +118,10 @@ def _version(_boot: str, fio: str) -> str:
     program = fio.rpartition("@")[0]
     if not program:
         return ""
-    done = subprocess.run((program, "--version"), capture_output=True, text=True, timeout=TRY_LIMIT_S, check=False)
-    return done.stdout.strip()[:200]
+    try:
+        return ask(program, "--version", limit_s=TRY_LIMIT_S).out.strip()[:200]
+    except ToolError:
+        return ""
 
 
 @lru_cache(maxsize=64)
@@ -137,20 +138,15 @@ def _try(_boot: str, fio: str, engine: str, option: str) -> str:
 
 def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
     """A file that cannot be polled answers "not supported", which shows that kernel and fio know polling."""
+    place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        done = subprocess.run(
-            (program, "--eta=never", "-"),
-            input=job,
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=TRY_LIMIT_S,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"fio hung for {TRY_LIMIT_S:g} s when it was tried"
-    words = f"{done.stdout if done.returncode else ''}\n{done.stderr}"
-    if done.returncode == 0 or (polled and _UNSUPPORTED.search(words)):
+        done = ask(program, "--eta=never", "-", stdin_text=job, cwd_fd=place, limit_s=TRY_LIMIT_S)
+    except ToolError as error:
+        return str(error)
+    finally:
+        os.close(place)
+    words = f"{done.out if done.exit_code else ''}\n{done.err}"
+    if done.exit_code == 0 or (polled and _UNSUPPORTED.search(words)):
         return ""
     return _disabled() or f"fio says: {_errors(words)}"
 

@@ -1,4 +1,4 @@
-"""What may be touched on this host: the part that must never be wrong.
+"""Decide which targets may be used on this host, and hold them open. This part must never be wrong.
 
     order's target ─► policy's entry (id, path, kind, stable id, serial all alike)
         block      ─► the very drive? free? destroyable and armed? ─► held with O_EXCL
@@ -6,15 +6,14 @@
         slot       ─► its controller's word: the very serial? unconfigured and good? destroyable and armed?
         file       ─► no links, one name, destroyable and armed   ─► its directory, held open
 
-What is not understood is refused. A write to a device or file needs `destroy = true` in the
-policy and the serial among those a person typed for this run, in time; in a directory the worker
-writes only files of its own.
+Everything that is not understood is refused. A write to a device or file needs `destroy = true`
+in the policy and a valid arming: the serial that a person typed for this run. In a directory the
+worker writes only its own files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -29,11 +28,8 @@ from worker.guard.directories import hold_directory, hold_file, survey_directory
 from worker.guard.refusal import GuardRefused, Survey
 from worker.guard.slots import controllers_now
 from worker.inventory import sysfs
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.layouts import Built
-    from worker.policy import Policy, PolicyEntry
+from worker.open_target import OpenTarget
+from worker.policy import Policy, PolicyEntry
 
 __all__ = [
     "Claim",
@@ -54,25 +50,25 @@ __all__ = [
 
 
 @contextmanager
-def admit(stream: Stream, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[Place]:
-    """Where the stream may work; the claim holds while inside. Raises GuardRefused."""
-    with _held(_entry(stream.target, policy), stream, armed_serials) as place:
-        yield place
+def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+    """Open the stream's target and hold it while inside. Raises GuardRefused."""
+    with _held(_entry(stream.target, policy), stream, armed_serials) as open_target:
+        yield open_target
 
 
 @contextmanager
-def _held(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def _held(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     with ExitStack() as held:
         try:
-            place = held.enter_context(_hold(entry, stream, armed_serials))
+            open_target = held.enter_context(_hold(entry, stream, armed_serials))
         except OSError as error:
             raise GuardRefused("guard_path", f"{entry.path} could not be checked: {error}.") from error
-        yield place
+        yield open_target
 
 
 @contextmanager
-def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
-    """A whole drive for something that destroys everything on it. Raises GuardRefused."""
+def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[HeldDrive]:
+    """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
         raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices are purged.")
@@ -81,9 +77,9 @@ def hold_drive(target: TargetRef, policy: "Policy", armed_serials: tuple[str, ..
 
 
 def claim_drives(
-    entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...], *, virtual: bool = False
+    entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
 ) -> tuple[Claim, ...]:
-    """Drives that a layout may be built on, in the order given, each once; `virtual`: slots, for virtual drives.
+    """Check that a layout may be built on these drives, in this order; `virtual`: slots, for virtual drives.
 
     Raises GuardRefused.
     """
@@ -101,20 +97,20 @@ def claim_drives(
     return claims
 
 
-def listed(target: TargetRef, policy: "Policy") -> Place:
-    """Where settings of a target are changed outside a run: the policy's entry, there and as it says.
+def listed(target: TargetRef, policy: Policy) -> OpenTarget:
+    """The target of a setting that is changed outside a run, if the policy lists it and it is present.
 
-    Nothing is held, and nothing on the target is touched. Raises GuardRefused.
+    The target is neither held nor touched. Raises GuardRefused.
     """
     entry = _entry(target, policy)
     found = survey(entry)
     if found.problem:
         raise GuardRefused("guard_path", found.problem)
-    return Place(path=found.opens or entry.path, device=found.device, target=entry.id)
+    return OpenTarget(path=found.opens or entry.path, device=found.device, target=entry.id)
 
 
-def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy") -> "tuple[PolicyEntry, ...]":
-    """The policy's entries for the drives that a layout is to be built on: the first ones of the pool, in its order.
+def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
+    """The policy's entries for the drives of a layout: the first drives of the pool, in its order.
 
     Raises GuardRefused.
     """
@@ -133,29 +129,34 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: "Policy"
 
 
 @contextmanager
-def admit_layout(stream: Stream, built: "Built") -> Iterator[Place]:
-    """Where the stream may work on a layout of ours whose drives were checked; the claim holds while inside."""
-    from worker.policy import PolicyEntry  # which reports by way of this package
+def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[OpenTarget]:
+    """Open a layout that the worker built on drives that it checked, and hold it while inside.
 
-    if built.mount_point:
-        entry = PolicyEntry(id=stream.target.id, kind=TargetKind.DIRECTORY, path=built.mount_point)
-    else:
-        entry = PolicyEntry(
-            id=stream.target.id,
-            kind=TargetKind.BLOCK,
-            path=built.device,
-            stable_id=sysfs.stable_id(built.name),
-            serial=sysfs.serial(built.name),
-            destroy=True,
-        )
-    with _held(entry, stream, (entry.arming_serial,)) as place:
-        yield msgspec.structs.replace(place, members=built.members)
+    The stream works in the directory `mount_point`, or if that is "" on the node `device`.
+    """
+    entry = _layout_entry(stream.target.id, device, mount_point)
+    with _held(entry, stream, (entry.arming_serial,)) as open_target:
+        yield msgspec.structs.replace(open_target, members=members)
 
 
-def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, ...]) -> tuple[str, ...]:
-    """Kernel names of drives under a layout of ours: still the very ones, destroyable, and armed for this order.
+def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
+    if mount_point:
+        return PolicyEntry(id=target, kind=TargetKind.DIRECTORY, path=mount_point)
+    name = device.rpartition("/")[2]
+    return PolicyEntry(
+        id=target,
+        kind=TargetKind.BLOCK,
+        path=device,
+        stable_id=sysfs.stable_id(name),
+        serial=sysfs.serial(name),
+        destroy=True,
+    )
 
-    Slots have none. Raises GuardRefused.
+
+def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...]) -> tuple[str, ...]:
+    """Check that the drives under an existing layout are the same, destroyable, and armed for this order.
+
+    Returns their kernel names; slots have none. Raises GuardRefused.
     """
     names = []
     known = controllers_now() if any(entry.kind is TargetKind.SLOT for entry in entries) else ()
@@ -170,16 +171,16 @@ def recheck_drives(entries: "Sequence[PolicyEntry]", armed_serials: tuple[str, .
     return tuple(names)
 
 
-def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[Controller] = ()) -> Survey:
-    """Is what the entry means there and usable? Changes nothing, holds nothing.
+def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collection[Controller] = ()) -> Survey:
+    """Check whether the entry's target is present and usable. Changes and holds nothing.
 
-    `ours`: a layout of this worker lies on it, so that it is used is no problem. `controllers`: where slots are.
+    `own_layout`: a layout of this worker lies on it, so it may be in use. `controllers`: where slots are.
     """
     surveys: dict[TargetKind, Callable[[PolicyEntry], Survey]] = {
-        TargetKind.BLOCK: partial(survey_block, ours=ours),
+        TargetKind.BLOCK: partial(survey_block, own_layout=own_layout),
         TargetKind.DIRECTORY: survey_directory,
         TargetKind.FILE: survey_file,
-        TargetKind.SLOT: partial(slots.survey, known=controllers, ours=ours),
+        TargetKind.SLOT: partial(slots.survey, known=controllers, own_layout=own_layout),
     }
     try:
         return surveys[entry.kind](entry)
@@ -187,7 +188,7 @@ def survey(entry: "PolicyEntry", *, ours: bool = False, controllers: Collection[
         return Survey(problem=f"{entry.path}: {error.strerror or error}.")
 
 
-def _hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[Place]:
+def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> AbstractContextManager[OpenTarget]:
     if entry.kind is TargetKind.BLOCK:
         return hold_block(entry, stream, armed_serials)
     if entry.kind is TargetKind.DIRECTORY:
@@ -197,8 +198,8 @@ def _hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) 
     return hold_file(entry, stream, armed_serials)
 
 
-def _entry(target: TargetRef, policy: "Policy") -> "PolicyEntry":
-    """The policy's own entry; only this is used from here on, nothing of what the order said about the target."""
+def _entry(target: TargetRef, policy: Policy) -> PolicyEntry:
+    """The policy's entry for an order's target. From here on only the entry is used, nothing of the order."""
     entry = policy.entry(target.id)
     if entry is None:
         listed = ", ".join(each.id for each in policy.targets) or "nothing"

@@ -1,7 +1,7 @@
-"""A person's word that drives may be overwritten: for these serials, and in time.
+"""Arming: a person's permission to overwrite named drives, until a given time.
 
-It comes signed with the order. A run that began in time may go on after the arming has expired; one that waited too
-long destroys nothing.
+It is signed together with the order. A run that began in time may go on after the arming has expired; a run that
+waited too long overwrites nothing.
 """
 
 from collections.abc import Iterable
@@ -13,9 +13,9 @@ from worker.guard.refusal import GuardRefused
 
 
 def serials_in_time(arming: Arming | None, *, now: float, destroys: bool) -> tuple[str, ...]:
-    """The armed serials at `now` (Unix time, s, the server's clock); none where nothing is armed any more.
+    """The armed serials at `now` (Unix time, s, the server's clock); () if the arming has expired.
 
-    Raises GuardRefused where something is to be destroyed and the arming has expired.
+    Raises GuardRefused if the arming has expired and the order would overwrite a drive.
     """
     if arming is None:
         return ()
@@ -33,5 +33,5 @@ def serials_in_time(arming: Arming | None, *, now: float, destroys: bool) -> tup
 
 
 def writes(streams: Iterable[Stream]) -> bool:
-    """Whether one of them overwrites what is not the worker's own: files in a directory are."""
+    """True if a stream overwrites data that is not the worker's own. Files in a directory are its own."""
     return any(stream.workload.pattern.writes and stream.target.kind is not TargetKind.DIRECTORY for stream in streams)

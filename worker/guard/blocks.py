@@ -1,8 +1,8 @@
-"""Block devices: is it the one, is anything using it, may it be overwritten; then hold it.
+"""Check and hold block devices: is it the right one, is it free, may it be overwritten?
 
-The device is opened with O_EXCL first and looked at afterwards, so what was found stays
-true: while it is held nobody can mount it, put swap on it, build on it or open it
-exclusively, and a hot-plugged drive cannot get its name.
+The device is opened with O_EXCL first and checked afterwards, so the result stays true:
+while it is held nobody can mount it, use it for swap, build on it or open it exclusively,
+and a hot-plugged drive cannot get its name.
 """
 
 import errno
@@ -13,24 +13,21 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from worker.contract.workload import Stream
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import signature, sysfs, usage
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
+from worker.open_target import OpenTarget
+from worker.policy import PolicyEntry
 
 _LOOP_GET_STATUS64 = 0x4C05
 _LOOP_STATUS_BYTES = 232
 
 
 @contextmanager
-def hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
+def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
     writes = stream.workload.pattern.writes
     name, path = resolve(entry)
     identify(entry, name)
@@ -42,13 +39,13 @@ def hold(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -
     try:
         _check_again(entry, name, path, fd, writes=writes)
         _refuse_too_small(stream, name, path)
-        yield Place(path=path, device=sysfs.whole(name), target=entry.id)
+        yield OpenTarget(path=path, device=sysfs.whole(name), target=entry.id)
     finally:
         os.close(fd)
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A whole drive that was found free to be built on."""
+    """A whole drive that is free to be built on."""
 
     name: str  # kernel name; "" for a drive that only its controller sees
     path: str  # node without links; such a drive's bay
@@ -65,8 +62,8 @@ class HeldDrive(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def hold_whole(entry: "PolicyEntry", armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
-    """The very drive, destroyable, armed, free and whole; its serial is looked at once more when it is held."""
+def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
+    """Hold a drive that is the right one, destroyable, armed, free and whole. Its serial is checked again once held."""
     name, path = resolve(entry)
     identify(entry, name)
     refuse_unless_destroyable(entry, name, armed_serials)
@@ -81,22 +78,22 @@ def hold_whole(entry: "PolicyEntry", armed_serials: tuple[str, ...], *, purpose:
         os.close(fd)
 
 
-def claim(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> Claim:
-    """A drive that a layout may be built on: the very one, destroyable, armed, free and whole.
+def claim(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> Claim:
+    """Check that a layout may be built on a drive: the right one, destroyable, armed, free and whole.
 
-    It cannot be held while it is built on: what builds opens it for itself alone, and fails if somebody else was
-    faster.
+    The drive cannot be held during building: the building program opens it exclusively, and fails if another program
+    was faster.
     """
     with hold_whole(entry, armed_serials, purpose="layouts are built on") as held:
         return Claim(held.name, held.path, held.size_bytes)
 
 
-def survey(entry: "PolicyEntry", *, ours: bool = False) -> Survey:
+def survey(entry: PolicyEntry, *, own_layout: bool = False) -> Survey:
     name = path = ""
     try:
         name, path = resolve(entry)
         identify(entry, name)
-        if not entry.read_mounted and not ours:
+        if not entry.read_mounted and not own_layout:
             refuse_if_used(name, path)
     except GuardRefused as refused:
         if not name:
@@ -109,8 +106,8 @@ def _found(name: str, path: str, *, problem: str = "") -> Survey:
     return Survey(device=sysfs.whole(name), size_bytes=sysfs.size_bytes(name), opens=path, problem=problem)
 
 
-def resolve(entry: "PolicyEntry") -> tuple[str, str]:
-    """Kernel name and /dev path of what the policy's path leads to now."""
+def resolve(entry: PolicyEntry) -> tuple[str, str]:
+    """Kernel name and /dev path of the device that the policy's path leads to now."""
     try:
         path = os.path.realpath(entry.path, strict=True)
         facts = Path(path).stat()
@@ -124,8 +121,8 @@ def resolve(entry: "PolicyEntry") -> tuple[str, str]:
     return name, path
 
 
-def identify(entry: "PolicyEntry", name: str) -> None:
-    """The drive that is there now is the one the policy means."""
+def identify(entry: PolicyEntry, name: str) -> None:
+    """Refuse a drive that is not the one in the policy."""
     found, own = sysfs.stable_id(name), sysfs.serial(name)
     if found != entry.stable_id:
         raise GuardRefused(
@@ -144,7 +141,7 @@ def identify(entry: "PolicyEntry", name: str) -> None:
 
 
 def _refuse_unsafe_loop(name: str) -> None:
-    """A loop device is known by its file alone, so the file must be one, be there, and be used by nobody else."""
+    """Refuse a loop device whose file is missing or is not a regular file: only the file identifies it."""
     file = sysfs.backing_file(name)
     if not file:
         return
@@ -156,8 +153,8 @@ def _refuse_unsafe_loop(name: str) -> None:
         raise GuardRefused("guard_held", f"{name} lies on {file}, which is no regular file: name that device itself.")
 
 
-def refuse_unless_destroyable(entry: "PolicyEntry", name: str, armed_serials: tuple[str, ...]) -> None:
-    """A write needs the policy's leave and a person's word, both for this very drive."""
+def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
+    """A write needs the policy's permission and a person's arming, both for this drive."""
     if not entry.destroy:
         found = _signature(name)
         holds = f" and it holds {found}" if found else ""
@@ -175,7 +172,7 @@ def refuse_unless_destroyable(entry: "PolicyEntry", name: str, armed_serials: tu
 
 
 def _signature(name: str) -> str:
-    """A drive that cannot be read counts as one that holds something."""
+    """The signature on a drive. A drive that cannot be read counts as one that holds data."""
     try:
         fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -187,9 +184,9 @@ def _signature(name: str) -> str:
 
 
 def refuse_if_used(name: str, path: str) -> None:
-    """Mounts, swap, holders and the host's own disk, for the device, all above it and all below it."""
+    """Refuse a device if it, or anything above or below it, is mounted, swap, held or the host's own disk."""
     try:
-        now = usage.look()
+        now = usage.read_usage()
     except (OSError, ValueError) as error:
         raise GuardRefused("guard_mounted", f"What is mounted on this host cannot be read: {error}.") from error
     related = (name, *sysfs.above(name), *sysfs.below(name))
@@ -214,7 +211,7 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
 
 
 def _refuse_shared_file(name: str, now: usage.Usage) -> None:
-    """Exclusive opening protects a device, not the file under a loop device: look who else uses that."""
+    """Refuse a loop device whose file is in use elsewhere: opening exclusively protects only the device."""
     file = sysfs.backing_file(name)
     if not file:
         return
@@ -248,8 +245,8 @@ def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
         raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
 
 
-def _check_again(entry: "PolicyEntry", name: str, path: str, fd: int, *, writes: bool) -> None:
-    """Now that the device is held, what was found before cannot change any more: look once again."""
+def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: bool) -> None:
+    """Repeat the checks now that the device is held and cannot change any more."""
     facts = os.fstat(fd)
     if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:
         raise GuardRefused("guard_path", f"{path} became another device while it was being checked.")
@@ -260,7 +257,7 @@ def _check_again(entry: "PolicyEntry", name: str, path: str, fd: int, *, writes:
 
 
 def _check_loop_file(name: str, fd: int) -> None:
-    """The file that is open under a loop device is the one that has the path: it may have been exchanged."""
+    """Refuse a loop device whose file was replaced by another one at the same path."""
     file = sysfs.backing_file(name)
     if not file or sysfs.is_partition(name):
         return

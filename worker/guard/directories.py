@@ -1,30 +1,27 @@
-"""Directory and file targets: opened without following links, checked through the open descriptor, and held."""
+"""Open directory and file targets without following links, check them through the descriptor, and hold them."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from worker import recipes
 from worker.contract.workload import Stream
 from worker.guard import paths
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs, usage
-from worker.place import Place
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
+from worker.open_target import OpenTarget
+from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
 SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Place:
+def _place(entry: PolicyEntry, path: str, *, lies_in: int, cwd_fd: int) -> OpenTarget:
     found = usage.devices_of(lies_in)
     alone = len(found) == 1
-    return Place(
+    return OpenTarget(
         path=path, device=found[0] if alone else "", several=() if alone else found, cwd_fd=cwd_fd, target=entry.id
     )
 
@@ -33,8 +30,8 @@ def _place(entry: "PolicyEntry", path: str, *, lies_in: int, cwd_fd: int) -> Pla
 
 
 @contextmanager
-def hold_directory(entry: "PolicyEntry", stream: Stream) -> Iterator[Place]:
-    """A private directory in the target, ours alone; trials in it exclude each other."""
+def hold_directory(entry: PolicyEntry, stream: Stream) -> Iterator[OpenTarget]:
+    """Hold the worker's private directory in the target; trials in it exclude each other."""
     with paths.opened_directory(entry.path) as outer, _private(outer, entry.path) as inner:
         shown = f"{entry.path}/{PRIVATE}"
         _lock(inner, shown)
@@ -43,7 +40,7 @@ def hold_directory(entry: "PolicyEntry", stream: Stream) -> Iterator[Place]:
         yield _place(entry, entry.path, lies_in=inner, cwd_fd=inner)
 
 
-def survey_directory(entry: "PolicyEntry") -> Survey:
+def survey_directory(entry: PolicyEntry) -> Survey:
     try:
         with paths.opened_directory(entry.path) as fd:
             paths.refuse_open_to_others(entry.path, os.fstat(fd))
@@ -64,7 +61,9 @@ def _private(outer: int, path: str) -> Iterator[int]:
     try:
         fd = os.open(PRIVATE, _DIRECTORY, dir_fd=outer)
     except OSError as error:
-        raise GuardRefused("guard_path", f"{path}/{PRIVATE} is no directory of ours: {error.strerror}.") from error
+        raise GuardRefused(
+            "guard_path", f"{path}/{PRIVATE} is not the worker's directory: {error.strerror}."
+        ) from error
     try:
         _refuse_not_private(f"{path}/{PRIVATE}", os.fstat(fd), os.fstat(outer))
         yield fd
@@ -91,7 +90,7 @@ def _lock(fd: int, shown: str) -> None:
 
 
 def _refuse_odd_content(fd: int, shown: str) -> None:
-    """fio would follow a link in here and write what is behind it."""
+    """Refuse links in the private directory: fio would follow them."""
     for name in os.listdir(fd):
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
         paths.refuse_odd_file(f"{shown}/{name}", facts)
@@ -99,7 +98,7 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
             raise GuardRefused("guard_path", f"{shown}/{name} belongs to user {facts.st_uid}. Remove it.")
 
 
-def _refuse_without_space(entry: "PolicyEntry", stream: Stream, fd: int, shown: str) -> None:
+def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
     size = stream.workload.size_bytes
     if size is None:
         raise GuardRefused("guard_no_space", f"The workload gives no file size; for files in {entry.path} it must.")
@@ -128,7 +127,7 @@ def _allocated(fd: int, name: str) -> int:
 
 
 def _free(fd: int) -> tuple[int, int]:
-    """Bytes free for us and in all."""
+    """Free and total bytes."""
     space = os.fstatvfs(fd)
     return space.f_bavail * space.f_frsize, space.f_blocks * space.f_frsize
 
@@ -137,8 +136,8 @@ def _free(fd: int) -> tuple[int, int]:
 
 
 @contextmanager
-def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[Place]:
-    """An existing file, by its name in its directory, which nobody else can change."""
+def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
+    """Hold an existing file by its name in its directory, which nobody else can change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
@@ -150,7 +149,7 @@ def hold_file(entry: "PolicyEntry", stream: Stream, armed_serials: tuple[str, ..
         yield _place(entry, name, lies_in=fd, cwd_fd=directory)
 
 
-def survey_file(entry: "PolicyEntry") -> Survey:
+def survey_file(entry: PolicyEntry) -> Survey:
     parent, name = os.path.split(entry.path)
     try:
         with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
@@ -161,7 +160,7 @@ def survey_file(entry: "PolicyEntry") -> Survey:
 
 
 @contextmanager
-def _open_file(directory: int, name: str, entry: "PolicyEntry") -> Iterator[int]:
+def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
     except OSError as error:
@@ -175,7 +174,7 @@ def _open_file(directory: int, name: str, entry: "PolicyEntry") -> Iterator[int]
         os.close(fd)
 
 
-def _refuse_write(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> None:
+def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
     if not entry.destroy:
         raise GuardRefused(
             "guard_not_destroyable",
@@ -190,7 +189,7 @@ def _refuse_write(entry: "PolicyEntry", armed_serials: tuple[str, ...]) -> None:
 
 def _refuse_file_in_use(path: str, facts: os.stat_result) -> None:
     """Swap files, and files under loop devices."""
-    now = usage.look()
+    now = usage.read_usage()
     in_use = [(name, sysfs.backing_file(name)) for name in sysfs.names()] + [("swap", swap) for swap in now.swap_files]
     for user, file in in_use:
         if file and _same(file, facts):

@@ -1,4 +1,4 @@
-"""Opening a path without following any link, and being sure that nobody else can exchange it."""
+"""Open paths without following links, and make sure that nobody else can replace them."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 def opened_directory(path: str) -> Iterator[int]:
     """A descriptor of the directory. Each component is opened in the one before it, and none may be a link.
 
-    Every directory on the way must be root's or ours, and nobody else may rename in it.
+    Every directory in the path must belong to root or the worker's user, and nobody else may rename in it.
     """
     fd = os.open("/", _DIRECTORY)
     try:
@@ -61,7 +61,7 @@ def _refuse_exchangeable(path: str, facts: os.stat_result, part: str) -> None:
 
 
 def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
-    """A target itself must be root's or ours and writable by nobody else."""
+    """Refuse a target that belongs to another user, or that others can write."""
     if facts.st_uid not in (0, os.geteuid()):
         raise GuardRefused(
             "guard_path",
@@ -74,7 +74,7 @@ def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
 
 
 def refuse_odd_file(shown: str, facts: os.stat_result) -> None:
-    """A file that we are to write must be a plain one with a single name."""
+    """Refuse anything but a regular file with a single name."""
     if not stat.S_ISREG(facts.st_mode):
         raise GuardRefused("guard_path", f"{shown} is not a regular file. Remove it.")
     if facts.st_nlink != 1:

@@ -1,8 +1,8 @@
-"""How the guard says no."""
+"""The guard's error, and the result of a survey."""
 
 
 class GuardRefused(Exception):
-    """The target may not be used so. The message says what is wrong, where, and what to do."""
+    """The target may not be used in this way. The message says what is wrong, where, and what to do."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -11,7 +11,7 @@ class GuardRefused(Exception):
 
 
 class Survey:
-    """What is there of a policy's entry."""
+    """The state of a policy entry's target."""
 
     def __init__(
         self, *, device: str = "", size_bytes: int = 0, opens: str = "", problem: str = "", model: str = "",

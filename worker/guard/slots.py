@@ -1,12 +1,11 @@
-"""Drives that only their RAID controller sees: the very one, good, and in nobody's use.
+"""Check drives that only their RAID controller sees.
 
-What is believed is the controller's own word, asked again right before anything is built. A drive whose serial
-differs, or that is anything but unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed
-through to the host), is refused.
+The controller's answer counts, and is requested again right before building. A drive is refused if its serial
+differs, or if it is not unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed through to
+the host).
 """
 
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,11 +15,9 @@ from worker.controllers import Adapter
 from worker.guard.blocks import Claim
 from worker.guard.refusal import GuardRefused, Survey
 from worker.inventory import sysfs
-from worker.inventory.controllers import drivers_with_a_tool, placed
+from worker.inventory.controllers import by_address, drivers_with_a_tool
+from worker.policy import PolicyEntry
 from worker.recipes.layouts.virtual_drives import Bay
-
-if TYPE_CHECKING:
-    from worker.policy import PolicyEntry
 
 SYS = sysfs.SYS
 BY_KERNEL = "sysfs"  # the tool of a controller that none tells of
@@ -47,10 +44,10 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 def controllers_now() -> tuple[Controller, ...]:
-    """Every RAID controller of this host, asked afresh, by its PCI address; with a problem where no tool tells."""
+    """Every RAID controller of this host, asked now; with a problem if no tool shows it."""
     drivers = drivers_with_a_tool(SYS)
-    told = controllers.look(drivers.values())
-    found = placed(told, drivers)
+    told = controllers.read_controllers(drivers.values())
+    found = by_address(told, drivers)
     return tuple(
         msgspec.structs.replace(found[address][1], address=address)
         if address in found
@@ -60,7 +57,7 @@ def controllers_now() -> tuple[Controller, ...]:
 
 
 def at(path: str, known: Iterable[Controller]) -> Slot:
-    """What sits at `/<PCI address>/<slot>`. Raises GuardRefused."""
+    """The drive at `/<PCI address>/<slot>`. Raises GuardRefused."""
     address, _, slot = path.removeprefix("/").partition("/")
     controller = next((each for each in known if each.address == address), None)
     if controller is None:
@@ -72,11 +69,11 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
     if drive is None:
         there = ", ".join(each.slot for each in controller.physical_drives) or "none"
         raise GuardRefused("guard_path", f"{path}: no drive sits there; its controller tells of {there}.")
-    return Slot(controllers.speaks(tool), controller, drive)
+    return Slot(controllers.adapter_named(tool), controller, drive)
 
 
-def find(entry: "PolicyEntry", known: Iterable[Controller]) -> Slot:
-    """The very drive that the policy means. Raises GuardRefused."""
+def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
+    """The drive that the policy lists. Raises GuardRefused if another one is in its slot."""
     found = at(entry.path, known)
     if found.drive.serial != entry.serial:
         raise GuardRefused(
@@ -93,8 +90,8 @@ def find(entry: "PolicyEntry", known: Iterable[Controller]) -> Slot:
     return found
 
 
-def claim(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
-    """A drive that a virtual drive may be made of. Raises GuardRefused."""
+def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
+    """Check that a virtual drive may be made of a drive. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
         raise GuardRefused(
@@ -103,8 +100,8 @@ def claim(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tupl
     return Claim("", str(found.bay), found.drive.size_bytes or 0)
 
 
-def recheck(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
-    """Still the very one, destroyable and armed. Raises GuardRefused."""
+def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
+    """Check that a drive is the right one, destroyable and armed. Raises GuardRefused."""
     found = find(entry, known)
     if not entry.destroy:
         raise GuardRefused("guard_not_destroyable", f"The policy does not say destroy = true for {entry.id!r}.")
@@ -116,12 +113,12 @@ def recheck(entry: "PolicyEntry", known: Iterable[Controller], armed_serials: tu
     return found
 
 
-def survey(entry: "PolicyEntry", known: Collection[Controller], *, ours: bool) -> Survey:
+def survey(entry: PolicyEntry, known: Collection[Controller], *, own_layout: bool) -> Survey:
     try:
         found = find(entry, known)
     except GuardRefused as refused:
         return Survey(problem=refused.message)
-    in_use = "" if ours else found.in_use
+    in_use = "" if own_layout else found.in_use
     return Survey(
         size_bytes=found.drive.size_bytes or 0,
         opens=str(found.bay),

@@ -1,9 +1,9 @@
-"""What this host is made of, read from /sys, /proc and /etc; device-mapper and RAID controllers take tools."""
+"""The inventory: this host's hardware, from /sys, /proc and /etc. Device-mapper and RAID controllers need tools."""
 
 from pathlib import Path
 
 from worker.contract.inventory import Inventory
-from worker.controllers import Told
+from worker.controllers import ToolAnswers
 from worker.inventory import controllers, host
 from worker.inventory.devices import block_devices
 from worker.inventory.dmi import memory_modules
@@ -11,19 +11,19 @@ from worker.inventory.facts import observed_facts
 from worker.inventory.file_systems import file_systems
 from worker.inventory.pci import functions
 from worker.inventory.sysfs import SYS
-from worker.inventory.usage import PROC, look
+from worker.inventory.usage import PROC, read_usage
 
 __all__ = ["observed_facts", "take"]
 
 
-def take(*, told: Told | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
-    """Look at everything once. With other roots a recorded tree is read and no device is opened.
+def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
+    """Take the inventory. With other roots, read a recorded tree and open no device.
 
     `told` is what the controllers' tools said; without it they are asked now, which takes seconds where there are any.
     """
-    seen = look(sys, proc)
+    seen = read_usage(sys, proc)
     devices, found = block_devices(seen, sys, open_devices=sys == SYS), functions(sys)
-    said = told or (controllers.ask_tools(sys) if sys == SYS else Told())
+    said = told or (controllers.ask_tools(sys) if sys == SYS else ToolAnswers())
     return Inventory(
         hostname=host.hostname(),
         distribution=host.distribution(etc),

@@ -1,4 +1,4 @@
-"""What is read of the answers of smartctl and nvme-cli: JSON as they print it, other keys are passed over.
+"""Structs for the JSON of smartctl and nvme-cli; other keys are ignored.
 
 smartctl 7 (`--json`); NVMe's SMART log by both tools, under names of their own. nvme-cli 2.x writes large counters as
 text.
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from worker.tools import ToolError
+from worker.process import ToolError
 
 T = TypeVar("T")
 

@@ -1,4 +1,4 @@
-"""RAID controllers and host bus adapters: what their tools tell, related to the PCI functions and disks of the kernel.
+"""RAID controllers and host bus adapters: their tools' answers, matched with the kernel's PCI functions and disks.
 
 A virtual drive is the block device that has its world-wide name; where the tool tells none, the one at its SCSI target
 behind the same controller. Host bus adapters need no tool: sysfs shows them and each drive.
@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from worker import controllers
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, PciFunction
-from worker.controllers import Adapter, Told
+from worker.controllers import Adapter, ToolAnswers
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, text
 
@@ -24,9 +24,9 @@ LONGEST = 200
 WITH_A_TOOL = frozenset(driver for adapter in controllers.ADAPTERS for driver in adapter.drivers)
 
 
-def ask_tools(sys: Path = SYS) -> Told:
+def ask_tools(sys: Path = SYS) -> ToolAnswers:
     """Every tool that may know a controller of this host; nothing is started where there is none."""
-    return controllers.look(drivers_with_a_tool(sys).values())
+    return controllers.read_controllers(drivers_with_a_tool(sys).values())
 
 
 def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
@@ -35,11 +35,11 @@ def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
     return {address: driver for address, driver in bound.items() if driver in WITH_A_TOOL}
 
 
-def placed(told: Told, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
+def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
     """By PCI address. A tool that tells none is believed where one function alone can be meant."""
     found = {}
     for name, controller in told.controllers:
-        adapter = controllers.speaks(name)
+        adapter = controllers.adapter_named(name)
         its_own = [address for address, driver in drivers.items() if driver in adapter.drivers]
         if controller.address in its_own:
             found[controller.address] = adapter, controller
@@ -49,19 +49,23 @@ def placed(told: Told, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, C
 
 
 def take(
-    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: Told, sys: Path = SYS
+    functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: ToolAnswers, sys: Path = SYS
 ) -> tuple[Controller, ...]:
     """One for every storage function that is a RAID controller or an adapter of SAS or SCSI."""
     ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
     disks = [device for device in devices if not device.parents and device.kind == "disk"]
-    known = placed(told, {function.address: function.driver for function in ours})
+    known = by_address(told, {function.address: function.driver for function in ours})
     found = [_one(function, known.get(function.address), disks, told, sys) for function in ours]
     lost = [each for _, each in told.controllers if not any(each is one for _, one in known.values())]
     return (*found, *(replace(each, problem=_UNPLACED) for each in lost))
 
 
 def _one(
-    function: PciFunction, told: tuple[Adapter, Controller] | None, disks: list[BlockDevice], said: Told, sys: Path
+    function: PciFunction,
+    told: tuple[Adapter, Controller] | None,
+    disks: list[BlockDevice],
+    said: ToolAnswers,
+    sys: Path,
 ) -> Controller:
     behind = [disk for disk in disks if disk.controller == function.address]
     by_kernel = Controller(

@@ -1,4 +1,4 @@
-"""Block devices in the words of the contract."""
+"""Convert block devices to the contract's structs."""
 
 import os
 from pathlib import Path

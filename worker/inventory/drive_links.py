@@ -1,4 +1,4 @@
-"""The SATA or SAS link that a drive hangs on, where the kernel sees it: behind a RAID controller it does not.
+"""The SATA or SAS link of a drive, if the kernel sees it. Behind a RAID controller it does not.
 
 Kernel: ata_link's sata_spd (`6.0 Gbps`), sas_phy's negotiated_linkrate (`12.0 Gbit`); a wide port has several phys.
 """

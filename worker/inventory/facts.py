@@ -1,4 +1,4 @@
-"""The configuration under which a stream runs, as flat facts: what results are told apart by later."""
+"""The configuration of a stream as flat facts, by which results are compared."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ from worker.inventory import host, pci, sysfs
 from worker.inventory.devices import schedulers
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import PROC, mount_of
-from worker.place import Place
+from worker.open_target import OpenTarget
 
 # Queue attributes that change how I/O is done; counters and limits that follow from the hardware are left out.
 QUEUE_FACTS = (
@@ -20,14 +20,14 @@ QUEUE_FACTS = (
 LONGEST = 2000
 
 
-def observed_facts(place: Place, stream: Stream) -> dict[str, str]:
-    """Facts about the host, the device under `place` and, for files, the file system. Keys of streams do not clash."""
+def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
+    """Facts about the host, the device under the target and, for files, the file system."""
     facts = host_facts()
-    for name in (*place.devices, *place.members):
+    for name in (*open_target.devices, *open_target.members):
         facts |= device_facts(name)
-    for over in place.devices:
+    for over in open_target.devices:
         facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
-    facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(place, stream).items()}
+    facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(open_target, stream).items()}
     return {key: value[:LONGEST] for key, value in facts.items() if value}
 
 
@@ -74,11 +74,15 @@ def _controller_facts(name: str, sys: Path) -> dict[str, str]:
     return {f"controller.{key}": getattr(found, key) for key in ("model", "firmware", "driver", "driver_version")}
 
 
-def _target_facts(place: Place, stream: Stream) -> dict[str, str]:
-    facts = {"target": stream.target.id, "target.kind": stream.target.kind.value, "device": ", ".join(place.devices)}
-    if place.cwd_fd is None:
+def _target_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
+    facts = {
+        "target": stream.target.id,
+        "target.kind": stream.target.kind.value,
+        "device": ", ".join(open_target.devices),
+    }
+    if open_target.cwd_fd is None:
         return facts
-    return facts | _file_system_facts(place.cwd_fd)
+    return facts | _file_system_facts(open_target.cwd_fd)
 
 
 def _file_system_facts(directory_fd: int) -> dict[str, str]:

@@ -1,11 +1,11 @@
-"""How md arrays and device-mapper volumes are put together."""
+"""Geometry of md arrays and device-mapper volumes."""
 
 from pathlib import Path
 
 from worker.contract.inventory import Geometry
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, attribute
-from worker.tools import ToolError, ask
+from worker.process import ToolError, ask
 
 LONGEST = 200
 

@@ -1,6 +1,6 @@
-"""What drives tell of their own health, through smartctl or nvme-cli where the host has them.
+"""Health of drives, read by smartctl or nvme-cli if the host has them.
 
-All of it changes by itself, so it is no part of the inventory: it is told beside it, as it was last asked.
+Health changes by itself, so it is not a part of the inventory but is sent together with it.
 
 smartctl 7: `--json --all`; SCSI and SATA drives in standby are not woken (`--nocheck=standby`). nvme-cli:
 `smart-log --output-format=json`, where 2.x writes large counters as text. Units: NVM Express Base Specification 1.4,
@@ -17,7 +17,7 @@ from worker.contract.inventory import DriveHealth
 from worker.inventory import sysfs, written
 from worker.inventory.answers import IntelLog, NvmeLog, OcpLog, Smartctl, decoded
 from worker.inventory.sysfs import SYS
-from worker.tools import Said, ToolError, ask, find
+from worker.process import Said, ToolError, ask, find
 
 LIMIT_S = 5.0  # for one drive
 TOTAL_LIMIT_S = 12.0
@@ -34,7 +34,7 @@ _USAGE_ERRORS = 0b11  # smartctl(8): command line not understood; device could n
 
 
 def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
-    """Of every drive that may tell; those that there was no time for are left out. Takes seconds where tools hang."""
+    """The health of every drive; drives are left out after a time limit. Takes seconds if tools hang."""
     give_up_at = time.monotonic() + TOTAL_LIMIT_S
     names = [name for name in sysfs.names(sys) if sysfs.kind(name, sys) == "disk" and sysfs.size_bytes(name, sys)]
     asked = (name for name in names if sysfs.transport(name, sys) in ASKED)
@@ -42,7 +42,7 @@ def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
 
 
 def of(name: str, sys: Path = SYS) -> DriveHealth:
-    """Of one drive, within seconds; `problem` says why nothing is told."""
+    """The health of one drive, within seconds; `problem` says why it is unknown."""
     serial = sysfs.serial(name, sys)
     path, transport = sysfs.device_path(name), sysfs.transport(name, sys)
     ways: list[Callable[[], DriveHealth]] = [lambda: _by_smartctl(name, path, serial, sata=transport == "sata")]

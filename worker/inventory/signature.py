@@ -1,4 +1,4 @@
-"""What the first and last bytes of a device say that it holds.
+"""The format of a device, from its first and last bytes.
 
 A small table of magic numbers, from the formats' own descriptions and util-linux'
 libblkid. "" means that none of these was found, not that the device is empty.

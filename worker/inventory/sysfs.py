@@ -1,17 +1,17 @@
-"""Block devices as sysfs tells of them: nothing here opens a device.
+"""Block devices in sysfs. No function opens a device.
 
 Every function takes the root of sysfs, so that a recorded tree can be read. A device is
 named by its kernel name as sysfs spells it (`nvme0n1`, `cciss!c0d0`).
 """
 
-import hashlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 
+from worker.stable_id import LONGEST_ID, UNSTABLE_PREFIX, shortened
+
 SYS = Path("/sys")
 SECTOR_BYTES = 512  # of sysfs' `size`, whatever the device's own block size
-LONGEST_ID = 100  # of a stable id in the contract
 
 _NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}$")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
@@ -223,19 +223,8 @@ def stable_id(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     found = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
     if not found:
-        return shortened(f"name:{name}")
+        return shortened(f"{UNSTABLE_PREFIX}{name}")
     return shortened(found if disk == name else f"{found}-part{attribute(name, 'partition', sys)}")
-
-
-def is_stable(identity: str) -> bool:
-    return not identity.startswith("name:")
-
-
-def shortened(identity: str) -> str:
-    """An id that fits the contract; a longer one ends in a hash of the whole."""
-    if len(identity) <= LONGEST_ID:
-        return identity
-    return f"{identity[: LONGEST_ID - 17]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
 
 
 def world_wide_name(name: str, sys: Path = SYS) -> str:

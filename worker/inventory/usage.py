@@ -1,4 +1,4 @@
-"""What keeps block devices busy: mounts, swap, devices built on top."""
+"""Mounts, swap and other uses of block devices."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ class Mount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """One look at the whole host."""
+    """All mounts and swap of the host at one moment."""
 
     mounts: tuple[tuple[str, Mount], ...]  # kernel name of the device, mount; several for a multi-device btrfs
     swaps: tuple[str, ...]  # kernel names of devices
@@ -38,7 +38,7 @@ class Usage(msgspec.Struct, frozen=True):
         return frozenset(direct.union(*(sysfs.below(device, sys) for device in direct)))
 
 
-def look(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
+def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
     """Raises OSError if the mounts of this process cannot be read; those of process 1 are added where they can.
 
     A worker with a mount namespace of its own does not see the host's mounts, process 1 does.

@@ -1,16 +1,16 @@
-"""Drives put together and taken apart again, under the guard.
+"""Build layouts on drives and take them down, under the guard.
 
     policy's drives ─► guard (destroyable, armed, free) ─► journal ─► commands ─► device or mounted directory
-    journal ─► is it still ours? ─► commands, from the top ─► blank drives ─► forgotten
+    journal ─► still the worker's own? ─► commands, from the top ─► blank drives ─► dropped from the journal
 
-The journal knows of a layout before its first command and until its drives are seen to be blank, so a worker
-that was killed in between takes it down at its next start. Everything that is made bears the layout's key (array
-name, volume group, label, partition table's id); what does not bear it is not ours and is left alone.
+The journal holds a layout from before its first command until its drives are verified to be blank, so a worker
+that was killed in between takes it down at its next start. Everything that is made carries the layout's key (array
+name, volume group, label, partition table's id); anything without the key is left alone.
 """
 
 from worker.layouts.building import Built, build
+from worker.layouts.existing import NAME, built_on, existing_layout, of_runs, overlaps, removal_command, restore
 from worker.layouts.read_back import read_back
-from worker.layouts.standing import NAME, built_on, of_runs, overlaps, put_back, removal_command, standing
 from worker.layouts.steps import LayoutFailed
 from worker.layouts.taking_down import take_down
 
@@ -20,11 +20,11 @@ __all__ = [
     "LayoutFailed",
     "build",
     "built_on",
+    "existing_layout",
     "of_runs",
     "overlaps",
-    "put_back",
     "read_back",
     "removal_command",
-    "standing",
+    "restore",
     "take_down",
 ]

@@ -1,4 +1,4 @@
-"""From free drives to a device or a mounted directory."""
+"""Build a layout: from free drives to a device or a mounted directory."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,21 +21,16 @@ log = logging.getLogger(__name__)
 
 
 class DriveTaken(LayoutFailed):
-    """Somebody has taken a drive into use since the guard checked it. Nothing was built yet, so nothing is undone."""
+    """A drive was taken into use after the guard checked it. Nothing was built, so nothing is undone."""
 
 
 class Built(msgspec.Struct, frozen=True):
-    """What a trial works on: `device` for a raw layout, else the directory `mount_point`."""
+    """A built layout: trials use `device` if it is raw, else the directory `mount_point`."""
 
     record: LayoutRecord
     device: str  # node without links; for btrfs over several drives its first
     mount_point: str  # "" for a raw layout
     members: tuple[str, ...]  # kernel names of the drives; behind a controller, of its virtual drives
-
-    @property
-    def name(self) -> str:
-        """Kernel name of `device`."""
-        return self.device.rpartition("/")[2]
 
 
 def build(
@@ -49,9 +44,9 @@ def build(
     journal: Journal,
     go_on: Callable[[], None] = lambda: None,
 ) -> Built:
-    """Build it on the policy's drives, in their order. On failure what was made is taken down again.
+    """Build it on the policy's drives, in their order. After a failure everything is taken down again.
 
-    `go_on` is called before each command; it may raise to break off.
+    `go_on` is called before each command; it may raise to stop.
 
     Raises GuardRefused for a drive that may not be used, LayoutFailed for a command that fails.
     """
@@ -85,7 +80,7 @@ def build(
 
 
 def _noted(entry: PolicyEntry, found: guard.Claim) -> LayoutDrive:
-    """A slot by its own path: how its controller's tool is called, or calls it, may change."""
+    """A slot is noted by its own path: the controller's tool may rename it."""
     if not found.name:
         return LayoutDrive(entry.identity, entry.serial, entry.path)
     return LayoutDrive(sysfs.stable_id(found.name), sysfs.serial(found.name), found.path)
@@ -113,11 +108,11 @@ def _run(
         go_on()
         log.info("Layout %s: %s: %s", record.key, step.words, step.line)
         try:
-            steps.run(step, state=state, key=record.key)
+            steps.run(step, state=state)
         except LayoutFailed as error:
             _refuse_taken(step, error, made)
             raise
-        steps.settle(state=state, key=record.key)
+        steps.wait_for_udev(state=state)
         if step.makes:
             steps.await_node(step.makes)
     return steps.await_node(layouts.top_path(layout, drives, Names(record.key, made)))
@@ -140,7 +135,7 @@ def _forget(record: LayoutRecord, journal: Journal) -> None:
 
 
 def _undo(key: str, state: Path, journal: Journal) -> None:
-    """What cannot be undone now stays in the journal, and is tried again at the next start."""
+    """Take the layout down. If that fails, it stays in the journal for the next start."""
     try:
         for record in journal.layouts():
             if record.key == key:

@@ -1,4 +1,4 @@
-"""Mount options as asked for, held against what the kernel shows of a mount (proc_pid_mountinfo(5)).
+"""Compare mount options with those that the kernel shows for a mount (proc_pid_mountinfo(5)).
 
 The kernel shows what is not at its default: `commit=5` of ext4 is shown by the absence of any `commit`, `commit=30` of
 btrfs likewise, and both forms are read (fs/ext4/super.c, ext4_show_options; fs/btrfs/super.c, btrfs_show_options).

@@ -1,14 +1,12 @@
 """Which parts of layouts this host can build: the kernel has them, and their tools are installed."""
 
 import os
-import shutil
 from pathlib import Path
 
 from worker.contract.layouts import FileSystem
 from worker.controllers import ADAPTERS
-from worker.tools import ToolError, ask, find
+from worker.process import ToolError, ask, find
 
-_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 # Part -> (what is in the kernel where it is loaded: a file and a word in it, or only the file; module; program).
 _STACKS = {
     "md": (Path("/proc/mdstat"), "", "md-mod", "mdadm"),
@@ -20,20 +18,18 @@ def offered() -> tuple[str, ...]:
     """`share`, `vd`, `md`, `lvm`, and file systems; (): not root, so none."""
     if os.geteuid() != 0:
         return ()
-    stacks = [name for name, (file, word, module, tool) in _STACKS.items() if _has(tool) and _known(file, word, module)]
+    stacks = [
+        name for name, (file, word, module, tool) in _STACKS.items() if find((tool,)) and _known(file, word, module)
+    ]
     kinds = [
         str(kind)
         for kind in FileSystem
         if kind is not FileSystem.NONE
-        and _has(f"mkfs.{kind}")
+        and find((f"mkfs.{kind}",))
         and _known(Path("/proc/filesystems"), f"\t{kind}\n", str(kind))
     ]
     made = any(find(adapter.programs) for adapter in ADAPTERS if adapter.makes_virtual_drives)
-    return (*(["share"] if _has("sfdisk") else []), *(["vd"] if made else []), *stacks, *kinds)
-
-
-def _has(program: str) -> bool:
-    return shutil.which(program, path=_PATH) is not None
+    return (*(["share"] if find(("sfdisk",)) else []), *(["vd"] if made else []), *stacks, *kinds)
 
 
 def _known(file: Path, word: str, module: str) -> bool:

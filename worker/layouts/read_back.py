@@ -1,4 +1,4 @@
-"""The layout that is really there, read back from the kernel and LVM after building."""
+"""Read the layout back from the kernel and LVM after building."""
 
 from pathlib import Path
 
@@ -13,18 +13,18 @@ from worker.journal import LayoutRecord
 from worker.layouts import mount_options, virtual_drives
 from worker.layouts.building import Built
 from worker.layouts.steps import LayoutFailed
+from worker.process import ToolError, ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
 from worker.recipes.layouts.commands import EXT4_BLOCK_BYTES, share_bytes
 from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
-from worker.tools import ToolError, ask
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """`layout` has what was observed where it can be read, and what was asked for where it cannot."""
+    """`layout` has the observed values, and the requested ones where nothing can be read."""
 
     layout: Layout
-    wrong: tuple[str, ...]  # what the kernel or a tool took and did not follow
+    wrong: tuple[str, ...]  # options that were accepted but not applied
 
     @property
     def words(self) -> str:

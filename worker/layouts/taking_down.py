@@ -1,7 +1,7 @@
-"""From a layout back to blank drives, whatever of it is there: also half of one that a crash left.
+"""Take a layout down to blank drives, also one that a crash left incomplete.
 
-Only what bears the layout's key is touched. A drive that holds anything else was taken into use by somebody
-since: it is left alone, and said so.
+Only what carries the layout's key is touched. A drive with other content was taken into use by somebody else: it is
+left alone, and reported.
 """
 
 import contextlib
@@ -17,12 +17,12 @@ import msgspec
 from worker.contract.layouts import Layout
 from worker.inventory import sysfs, usage
 from worker.journal import Journal, LayoutDrive, LayoutRecord
-from worker.layouts import ours, steps, virtual_drives
+from worker.layouts import ownership, steps, virtual_drives
 from worker.layouts.steps import LayoutFailed
+from worker.process import ask
 from worker.recipes import layouts
 from worker.recipes.layouts import Drive, Names, Part, Removal
 from worker.settings.subjects import find
-from worker.tools import ask
 
 log = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     except layouts.LayoutError as error:
         words = f"This version of the worker does not understand layout {record.key} (`{record.line}`): {error}."
         raise LayoutFailed("layout_not_understood", words) from error
-    ground = ground_of(layout, record)
-    demolition = _Demolition(layout, ground.drives, Names(record.key, ground.made), record, state)
-    demolition.run()
+    now = drives_now(layout, record)
+    take_down_of = _TakeDown(layout, now.drives, Names(record.key, now.made), record, state)
+    take_down_of.run()
     if record.mount_point:
         with contextlib.suppress(OSError):
             Path(record.mount_point).rmdir()
@@ -49,29 +49,29 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
     log.info("Layout %s is taken down; its drives are blank.", record.key)
 
 
-class Ground(msgspec.Struct, frozen=True):
-    """What a layout stands on now."""
+class DrivesNow(msgspec.Struct, frozen=True):
+    """The drives of a layout as they are now."""
 
     drives: tuple[Drive, ...]
     members: tuple[str, ...]  # kernel names of its drives, or of those virtual drives that are there
     made: tuple[str, ...] = ()  # nodes of its virtual drives
 
 
-def ground_of(layout: Layout, record: LayoutRecord) -> Ground:
+def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
     """Raises LayoutFailed layout_gone; layout_foreign where a controller's drives were taken into use."""
     if not virtual_drives.is_made(layout):
         drives = tuple(_drive(known) for known in record.drives)
-        return Ground(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
+        return DrivesNow(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
     arrays = virtual_drives.arrays(layout, record)
     bays = tuple(
         Drive(f"/{array.adapter.name}/{array.controller.number}/{slot}", 0) for array in arrays for slot in array.slots
     )
     disks = tuple(array.disk for array in arrays)
-    return Ground(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
+    return DrivesNow(bays, tuple(filter(None, disks)), virtual_drives.nodes(disks, record.key))
 
 
 def _drive(known: LayoutDrive) -> Drive:
-    """Where the drive is now: its kernel name may be another since a reboot."""
+    """Find the drive: its kernel name may have changed in a reboot."""
     name = find(known.stable_id, known.path.rpartition("/")[2])
     if name is None or sysfs.serial(name) != known.serial:
         words = f"{known.stable_id} ({known.serial or 'no serial'})"
@@ -79,8 +79,8 @@ def _drive(known: LayoutDrive) -> Drive:
     return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
 
 
-class _Demolition:
-    """One pass from the top to the drives."""
+class _TakeDown:
+    """One pass from the file system down to the drives."""
 
     def __init__(
         self, layout: Layout, drives: tuple[Drive, ...], names: Names, record: LayoutRecord, state: Path
@@ -119,8 +119,8 @@ class _Demolition:
     def _wipe(self, step: Removal) -> None:
         if not Path(step.of).exists():
             return
-        content = ours.look(step.of)
-        if not ours.is_ours(content, self._names, step.of):
+        content = ownership.read_content(step.of)
+        if not ownership.belongs_to_layout(content, self._names, step.of):
             raise LayoutFailed(
                 "layout_foreign",
                 f"{step.of} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
@@ -146,30 +146,30 @@ class _Demolition:
         virtual_drives.delete(self._layout, self._record, step.of)
 
     def _forget(self, step: Removal) -> None:
-        """Their table is gone; the kernel may not have looked."""
+        """Make the kernel read the removed partition table again."""
         if sysfs.partitions(step.of.rpartition("/")[2]):
             self._do(step)
 
     def _do(self, step: Removal) -> None:
         log.info("Layout %s: %s: %s", self._names.key, step.words, step.line)
-        steps.run(step, state=self._state, key=self._names.key)
-        steps.settle(state=self._state, key=self._names.key)
+        steps.run(step, state=self._state)
+        steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:
-        """Blank, and held by nobody: what a drive must be before it is forgotten."""
+        """Check that the drives are blank and held by nobody."""
         if virtual_drives.is_made(self._layout):
             virtual_drives.verify_free(self._record)
             return
         for drive in self._drives:
             name = drive.path.rpartition("/")[2]
-            content = ours.look(drive.path)
+            content = ownership.read_content(drive.path)
             if not content.blank:
                 raise LayoutFailed("layout_refused", f"{drive.path} still holds {content} after it was wiped.")
             if partitions := sysfs.partitions(name):
                 raise LayoutFailed("layout_held", f"{drive.path} still has {', '.join(partitions)}.")
             if holders := sysfs.holders(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
-            if usage.look().mounts_of(name):
+            if usage.read_usage().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
             if is_busy(drive.path):
                 raise LayoutFailed("layout_held", f"{drive.path} is still in use by something.")

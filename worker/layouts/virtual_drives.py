@@ -1,10 +1,10 @@
-"""Virtual drives of RAID controllers as arrays of layouts: made, found again, read back, deleted.
+"""Virtual drives of RAID controllers as arrays of layouts: make, find, read back, delete.
 
     slots (guard) ─► create ─► the controller's word: name, drives, world-wide name ─► journal ─► the kernel's disk
     journal ─► same name, drives and world-wide name? ─► delete ─► slots unconfigured and good again
 
-A virtual drive is ours only while it bears the layout's name for it, lies on exactly the array's drives (slots and
-serials), and has the world-wide name that was written down, where the tool tells one. Anything else is left alone.
+A virtual drive belongs to the layout if it has the layout's name for it, uses exactly the array's drives (slots and
+serials), and has the recorded world-wide name, if the tool shows one. Any other virtual drive is left alone.
 """
 
 import time
@@ -15,7 +15,7 @@ import msgspec
 
 from worker.contract.controllers import Controller, VirtualDrive
 from worker.contract.layouts import DrivePolicy, Layout, Maker, Raid
-from worker.controllers import Adapter, ToolError, speaks
+from worker.controllers import Adapter, ToolError, adapter_named
 from worker.guard import GuardRefused, slots
 from worker.inventory import sysfs
 from worker.inventory.controllers import is_shown_as
@@ -23,7 +23,7 @@ from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts.steps import LayoutFailed
 from worker.recipes.layouts import Drive, Names, array_bays
 
-DISK_LIMIT_S = 60.0  # for the kernel's disk to come or to go
+DISK_LIMIT_S = 60.0  # for the kernel's disk to appear or disappear
 _LOOK_EVERY_S = 0.5
 
 _SHOWN: dict[DrivePolicy, tuple[str, str]] = {
@@ -64,12 +64,12 @@ def make(
         go_on()
         if len({(bay.tool, bay.controller) for bay in bays}) > 1:
             raise LayoutFailed("layout_refused", f"Array {number + 1} has drives of different controllers.")
-        name, adapter = Names(record.key).drive_name(number), speaks(bays[0].tool)
+        name, adapter = Names(record.key).drive_name(number), adapter_named(bays[0].tool)
         places = tuple(bay.slot for bay in bays)
         with _tools_words():
             adapter.create(bays[0].controller, places, layout, name)
             made = _over(adapter, bays[0].controller, places)
-            adapter.settle(bays[0].controller, made.number, layout, name)
+            adapter.finish_creation(bays[0].controller, made.number, layout, name)
         before = record.virtual_drives
         record = _noted(record, (*before, MadeDrive(name, made.wwn)), journal)
         disk = _await_disk(made, adapter, record.drives[number * layout.drives_per_array].path, name)
@@ -79,8 +79,8 @@ def make(
 
 
 def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> VirtualDrive:
-    """The one that lies on exactly these drives."""
-    told = next((each for each in adapter.look() if each.number == controller), None)
+    """The virtual drive that uses exactly these drives."""
+    told = next((each for each in adapter.read_controllers() if each.number == controller), None)
     found = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
     if len(found) != 1:
         raise LayoutFailed("layout_refused", f"{adapter.name} made {len(found)} virtual drives of {', '.join(places)}.")
@@ -130,7 +130,7 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     adapter, controller = places[0].adapter, places[0].controller
     own = tuple(place.drive.slot for place in places)
     drive = next((each for each in controller.virtual_drives if set(each.drives) & set(own)), None)
-    if drive is not None and not _is_ours(drive, own, record, number):
+    if drive is not None and not _belongs_to_layout(drive, own, record, number):
         raise LayoutFailed(
             "layout_foreign",
             f"Virtual drive {drive.number} ({drive.name or 'without a name'}) lies on {', '.join(drive.drives)} of "
@@ -143,7 +143,7 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     return Array(adapter, controller, own, drive, disk)
 
 
-def _is_ours(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
+def _belongs_to_layout(drive: VirtualDrive, own: tuple[str, ...], record: LayoutRecord, number: int) -> bool:
     noted = record.virtual_drives[number].wwn if number < len(record.virtual_drives) else ""
     same_name = drive.name == Names(record.key).drive_name(number)
     return same_name and set(drive.drives) == set(own) and (not noted or drive.wwn == noted)
@@ -194,7 +194,7 @@ def _observed(layout: Layout, array: Array) -> Layout:
 
 
 def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
-    """What its tool does not tell in these words stays as it was asked for."""
+    """The policy now. A policy that the tool does not show stays as it was requested."""
     field, _ = _SHOWN[asked]
     value = getattr(drive, field)
     return next((each for each, shown in _SHOWN.items() if shown == (field, value)), asked)
@@ -204,7 +204,7 @@ def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
 
 
 def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
-    """Only what is ours; what is gone already is well. Raises LayoutFailed."""
+    """Delete the layout's own virtual drive; one that is absent already is no error. Raises LayoutFailed."""
     number = [Names(record.key).drive_name(array) for array in range(layout.arrays)].index(name)
     array = arrays(layout, record)[number]
     if array.drive is None:
@@ -219,7 +219,7 @@ def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
 
 
 def verify_free(record: LayoutRecord) -> None:
-    """Unconfigured, good, and in no virtual drive: what a drive must be before it is forgotten."""
+    """Check that the drives are unconfigured, good, and in no virtual drive."""
     known = slots.controllers_now()
     for drive in record.drives:
         if in_use := _place(drive.path, drive.serial, known).in_use:

@@ -1,6 +1,11 @@
-"""Child processes that cannot outlive their worker: scopes, and the warden that watches over each."""
+"""Child programs that cannot outlive the worker: each runs in a scope, under a supervisor, within limits."""
 
-from worker.process.child import WARDEN_DIED, Child
+from worker.process.child import SUPERVISOR_DIED, Child
+from worker.process.run import Limits, Reason, Stopped, follow
 from worker.process.scope import Scope, isolation, kill_leftovers, open_scope
+from worker.process.tools import Said, ToolError, ToolMissing, ask, find
 
-__all__ = ["WARDEN_DIED", "Child", "Scope", "isolation", "kill_leftovers", "open_scope"]
+__all__ = [
+    "SUPERVISOR_DIED", "Child", "Limits", "Reason", "Said", "Scope", "Stopped", "ToolError", "ToolMissing", "ask",
+    "find", "follow", "isolation", "kill_leftovers", "open_scope",
+]  # fmt: skip

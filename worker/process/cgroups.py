@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.process import warden
+from worker.process import supervisor
 
 KILL_LIMIT_S = 5.0
 PREFIX = "sweetspot."
@@ -53,7 +53,7 @@ class Cgroup(msgspec.Struct, frozen=True):
             time.sleep(0.001)
 
     def _members(self) -> list[int]:
-        return warden.members(str(self.procs))
+        return supervisor.members(str(self.procs))
 
     def _kill_once(self) -> None:
         with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ class Cgroup(msgspec.Struct, frozen=True):
                 return
             self._freeze("FROZEN")
             for pid in self._members():
-                warden.kill(pid)
+                supervisor.kill(pid)
             self._freeze("THAWED")
 
     def _freeze(self, state: str) -> None:

@@ -1,4 +1,4 @@
-"""A program under its warden, as the worker sees it: output, end, exit status."""
+"""A program and its supervisor as the worker sees them: output, end, exit status."""
 
 import contextlib
 import fcntl
@@ -11,13 +11,13 @@ import tempfile
 from pathlib import Path
 from typing import IO
 
-from worker.process import warden
+from worker.process import supervisor
 
 PIPE_BYTES = 1024 * 1024  # so that fio's statistics thread is never held up by a slow reader
 READ_BYTES = 256 * 1024
 STDERR_KEPT_BYTES = 60 * 1024
 END_LIMIT_S = 10.0
-WARDEN_DIED = -9
+SUPERVISOR_DIED = -9
 
 
 class Child:
@@ -38,32 +38,40 @@ class Child:
         return os.read(self._stdout, READ_BYTES) if readable else None
 
     def wait(self, timeout_s: float = END_LIMIT_S) -> int | None:
-        """The exit status, 128 + N if signal N ended it, WARDEN_DIED if its warden was killed; None if not in time."""
+        """The exit status, 128 + N if signal N ended it, or SUPERVISOR_DIED; None if it did not end in time."""
         if self._exit_code is None:
             readable, _, _ = select.select([self._control], [], [], timeout_s)
             if not readable:
                 return None
             text = self._control.recv(64)
-            self._exit_code = int(text) if text else WARDEN_DIED
+            self._exit_code = int(text) if text else SUPERVISOR_DIED
         return self._exit_code
 
     def stderr(self) -> str:
-        """The end of what it wrote to standard error."""
-        size = os.fstat(self._stderr.fileno()).st_size
-        start = max(0, size - STDERR_KEPT_BYTES)
+        """The last `STDERR_KEPT_BYTES` of its standard error."""
+        start = max(0, self.stderr_bytes - STDERR_KEPT_BYTES)
         return os.pread(self._stderr.fileno(), STDERR_KEPT_BYTES, start).decode(errors="replace")
 
     @property
-    def warden_pid(self) -> int:
+    def stderr_bytes(self) -> int:
+        return os.fstat(self._stderr.fileno()).st_size
+
+    @property
+    def supervisor_pid(self) -> int:
         return self._process.pid
 
+    def terminate(self) -> None:
+        """Tell the supervisor to send SIGTERM to the program and everything that it started."""
+        with contextlib.suppress(OSError):
+            self._control.send(supervisor.TERMINATE)
+
     def hang_up(self) -> None:
-        """Tell the warden to kill everything."""
+        """Tell the supervisor to kill everything."""
         with contextlib.suppress(OSError):
             self._control.shutdown(socket.SHUT_WR)
 
     def close(self) -> None:
-        """Wait for the warden and let go of everything."""
+        """Wait for the supervisor and close everything."""
         try:
             self._process.wait(END_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -83,8 +91,12 @@ def start(
     cwd_fd: int | None,
     stdin_text: str,
     pass_fds: tuple[int, ...],
+    merge_stderr: bool = False,
 ) -> Child:
-    """Start a warden with the program under it. `prologue` is marker, cgroup.procs and cgroup.kill, or "-"."""
+    """Start a supervisor with the program under it. `prologue` is marker, cgroup.procs and cgroup.kill, or "-".
+
+    `merge_stderr`: standard error goes to standard output, in the order of writing.
+    """
     ours, theirs = socket.socketpair()
     reader, writer = os.pipe2(os.O_CLOEXEC)
     with contextlib.suppress(OSError):
@@ -98,7 +110,7 @@ def start(
                 (*INTERPRETER, str(theirs.fileno()), cwd, *prologue, "--", *argv),
                 stdin=stdin,
                 stdout=writer,
-                stderr=stderr,
+                stderr=subprocess.STDOUT if merge_stderr else stderr,
                 pass_fds=tuple(fds),
                 start_new_session=True,
             )
@@ -107,7 +119,7 @@ def start(
     return Child(process, ours, reader, stderr)
 
 
-INTERPRETER = (sys.executable, "-I", "-S", "-E", str(Path(warden.__file__)))
+INTERPRETER = (sys.executable, "-I", "-S", "-E", str(Path(supervisor.__file__)))
 
 
 def _memory_file(text: str) -> IO[bytes]:

@@ -1,4 +1,4 @@
-"""A scope holds one child program and all that it starts, and ends with nothing of it left."""
+"""A scope: one child program and everything that it starts. Closing it kills whatever is left."""
 
 import contextlib
 import hashlib
@@ -11,7 +11,7 @@ from typing import Self
 
 import msgspec
 
-from worker.process import cgroups, warden
+from worker.process import cgroups, supervisor
 from worker.process.child import Child, start
 
 log = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ KILL_LIMIT_S = 5.0
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """On disk while a scope is open, so that a later start of the worker finds what this one left."""
+    """A scope on disk while it is open, so that the next start of the worker finds what a crash left."""
 
     marker: str
     cgroup: str = ""
@@ -31,7 +31,7 @@ class _Record(msgspec.Struct, frozen=True):
 class Scope:
     """Use `open_scope`. Not shared between threads, but `kill` may be called from any."""
 
-    def __init__(self, name: str, record_path: Path, record: _Record) -> None:
+    def __init__(self, name: str, record_path: Path | None, record: _Record) -> None:
         self.name = name
         self._record_path = record_path
         self._marker = record.marker
@@ -49,33 +49,37 @@ class Scope:
         cwd_fd: int | None = None,
         stdin_text: str | None = None,
         pass_fds: tuple[int, ...] = (),
+        merge_stderr: bool = False,
     ) -> Child:
-        """Start the program inside the scope. Its standard input is `stdin_text`, or empty."""
+        """Start the program inside the scope, in the directory `cwd_fd`, or /. `stdin_text` is its standard input."""
         if self._child is not None:
             raise RuntimeError(f"Scope {self.name} has a child already.")
         kill_file = self._cgroup.kill_file if self._cgroup else None
         prologue = (self._marker, str(self._cgroup.procs) if self._cgroup else "-", str(kill_file or "-"))
-        self._child = start(prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds)
+        self._child = start(
+            prologue, argv, cwd_fd=cwd_fd, stdin_text=stdin_text or "", pass_fds=pass_fds, merge_stderr=merge_stderr
+        )
         return self._child
 
     def kill(self) -> bool:
-        """Kill everything in the scope; whether nothing was left within a few seconds."""
+        """Kill everything in the scope; True if nothing was left within a few seconds."""
         if self._child:
             self._child.hang_up()
         gone = self._cgroup.kill() if self._cgroup else True
         return _kill_marked(self._marker) and gone if not self._cgroup or not gone else gone
 
     def close(self) -> None:
-        """Kill what is left and take the scope away. Safe to call twice."""
+        """Kill what is left and remove the scope. Safe to call twice."""
         gone = self.kill()
         if self._child:
             self._child.close()
         if not gone:
-            log.error("Something in scope %s cannot be killed; it waits for its device.", self.name)
-            return  # the record stays: the next start tries again
+            log.error("A process in scope %s cannot be killed: it waits for its device.", self.name)
+            return  # keep the record: the next start tries again
         if self._cgroup:
             self._cgroup.remove()
-        self._record_path.unlink(missing_ok=True)
+        if self._record_path:
+            self._record_path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -84,18 +88,26 @@ class Scope:
         self.close()
 
 
-def open_scope(state_dir: Path, name: str) -> Scope:
-    """A new scope; its record lies in `state_dir` until it is closed. Names are letters, digits, `.`, `_` and `-`."""
+def open_scope(state_dir: Path | None, name: str) -> Scope:
+    """Make a scope. Names are letters, digits, `.`, `_` and `-`.
+
+    Its record is kept in `state_dir` until it is closed. Without a state directory nothing is recorded: the program
+    ends with its worker, unless its supervisor is killed at the same moment.
+    """
     if not re.fullmatch(r"[0-9A-Za-z_.-]{1,120}", name):
         raise ValueError(f"{name!r} is no name for a scope.")
-    marker = f"{_marker_of(state_dir)}/{name}"
+    cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
+    kind = (str(cgroup.path), cgroup.kind) if cgroup else ("", "")
+    record = _Record(f"{_marker_of(state_dir)}/{name}", *kind)
+    return Scope(name, _save_record(state_dir, name, record) if state_dir else None, record)
+
+
+def _save_record(state_dir: Path, name: str, record: _Record) -> Path:
     records = state_dir / RECORDS
     records.mkdir(mode=0o700, parents=True, exist_ok=True)
-    cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
-    record = _Record(marker, str(cgroup.path) if cgroup else "", cgroup.kind if cgroup else "")
     path = records / f"{name}.json"
     path.write_bytes(msgspec.json.encode(record))
-    return Scope(name, path, record)
+    return path
 
 
 def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
@@ -114,7 +126,7 @@ def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
 
 
 def isolation() -> str:
-    """How children are kept together on this host: cgroup2 | cgroup1 | process tree."""
+    """How child processes are contained on this host: cgroup2 | cgroup1 | process tree."""
     cgroup = cgroups.create(f"try.{os.getpid()}.{time.monotonic_ns()}")
     if cgroup is None:
         return "process tree"
@@ -126,23 +138,25 @@ def _cgroup_of(record: _Record) -> cgroups.Cgroup | None:
     return cgroups.Cgroup(Path(record.cgroup), record.kind) if record.cgroup else None
 
 
-def _digest(state_dir: Path) -> str:
-    return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
-
-
-def _marker_of(state_dir: Path) -> str:
+def _marker_of(state_dir: Path | None) -> str:
     return f"sweetspot-{_digest(state_dir)}"
 
 
+def _digest(state_dir: Path | None) -> str:
+    if state_dir is None:
+        return "unrecorded"
+    return hashlib.sha256(str(state_dir.resolve()).encode()).hexdigest()[:12]
+
+
 def _kill_marked(marker: str) -> bool:
-    """Kill every process that carries the mark, its children's children too; whether none was left in time."""
+    """Kill every process that carries the mark, descendants too; True if none was left in time."""
     give_up_at = time.monotonic() + KILL_LIMIT_S
     while True:
-        left = [pid for pid in warden.marked(marker) if not warden.ended(pid)]
+        left = [pid for pid in supervisor.marked(marker) if not supervisor.ended(pid)]
         if not left:
             return True
         for pid in left:
-            warden.kill(pid)
+            supervisor.kill(pid)
         if time.monotonic() > give_up_at:
             return False
         time.sleep(0.005)

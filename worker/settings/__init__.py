@@ -1,8 +1,9 @@
-"""Tunables that the worker can read, apply, verify and put back. An order names one; the worker knows how."""
+"""The registry of settings: tunables that the worker can read, apply, verify and restore."""
 
 from collections.abc import Mapping
 
-from worker.settings.base import Scope, Setting
+from worker.policy import SettingNames
+from worker.settings.base import Setting, SettingScope
 from worker.settings.controller_policies import CONTROLLER_POLICIES
 from worker.settings.cpu_files import CPU_ENERGY_PREFERENCE, CPU_GOVERNOR
 from worker.settings.cpu_idle import DEEPEST_IDLE_STATE
@@ -29,7 +30,7 @@ from worker.settings.scheduler_tunables import SCHEDULER_TUNABLES
 from worker.settings.vm import TRANSPARENT_HUGEPAGE, VM_SETTINGS
 from worker.settings.writeback_throttling import WRITEBACK_THROTTLING
 
-__all__ = ["BY_KEY", "REGISTRY", "Scope", "Setting"]
+__all__ = ["BY_KEY", "REGISTRY", "SETTING_NAMES", "Setting", "SettingScope"]
 
 _DEVICE: tuple[Setting, ...] = (
     SCHEDULER,
@@ -65,3 +66,8 @@ _HOST: tuple[Setting, ...] = (
 REGISTRY: Mapping[str, Setting] = {setting.name: setting for setting in (*_DEVICE, *_CONTROLLER, *_HOST)}
 # How the journal knows them: the first of several faces of one state stands for it.
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in reversed(tuple(REGISTRY.values()))}
+SETTING_NAMES = SettingNames(
+    host=tuple(setting.name for setting in _HOST),
+    target=tuple(setting.name for setting in (*_DEVICE, *_CONTROLLER)),
+    covered=tuple(setting.name for setting in (*_DEVICE, *_CONTROLLER) if not setting.by_name_only),
+)

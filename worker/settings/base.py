@@ -1,4 +1,4 @@
-"""What every setting is to the rest of the worker.
+"""The interface of a setting.
 
 A setting belongs to a *subject*: a block device (its kernel name), a controller (its PCI
 address) or the host (the empty name). What a person asks for and reads (`read`, `128`,
@@ -13,8 +13,8 @@ from enum import StrEnum
 from worker.contract.items import SettingRecord
 
 
-class Scope(StrEnum):
-    """What a setting is of, and so what a change of it may touch beside the target."""
+class SettingScope(StrEnum):
+    """What a setting belongs to, and so what else a change may affect."""
 
     DEVICE = "device"
     CONTROLLER = "controller"  # with everything else that is behind it
@@ -31,7 +31,7 @@ class SettingError(Exception):
 
 
 class SettingFailed(Exception):
-    """A trial's settings could not be brought about; `records` says what was done before.
+    """A trial's settings could not be applied; `records` lists the changes before the failure.
 
     Codes: setting_unknown, setting_not_allowed, setting_refused, setting_clamped, setting_conflict.
     """
@@ -51,13 +51,13 @@ class Setting(ABC):
     """A tunable. The first six are the interface; the rest has an answer that fits most settings."""
 
     name: str
-    scope: Scope = Scope.DEVICE
+    scope: SettingScope = SettingScope.DEVICE
     survives_reboot: bool = False
     rank: int = 2  # lower ones are written first, when applying and when restoring
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written
-    vanishes: bool = False  # may go away with another setting that is put back before it, and takes its value along
+    vanishes: bool = False  # may disappear when another setting is restored before it
     stacked: bool = False  # an array has its own; others are of the drives that it lies on
-    taken_by: str = "the kernel"  # who may make another value of what is written
+    taken_by: str = "the kernel"  # who may change a value that is written
     by_name_only: bool = False  # "*" in the policy does not allow it: it can cost data, or touches other drives
 
     @abstractmethod
@@ -69,10 +69,10 @@ class Setting(ABC):
 
     @abstractmethod
     def apply(self, subject: str, value: str) -> None:
-        """Write a value; raises SettingError with the kernel's words. Says nothing about what came of it."""
+        """Write a value; raises SettingError with the kernel's words. Read the result afterwards."""
 
     def discover(self, subject: str) -> bool:
-        """The subject has this setting. A file that is there may still not be readable, so it is read."""
+        """True if the subject has this setting. It is read, because an existing file may be unreadable."""
         try:
             self.read(subject)
         except SettingError:
@@ -80,46 +80,46 @@ class Setting(ABC):
         return True
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
-        """`observed` is what one reads back after asking for `asked`."""
+        """True if `observed` is the value to expect after writing `asked`."""
         return asked == observed
 
     def restore(self, subject: str, state: str) -> None:
-        """Put back a state that `capture` once gave; raises SettingError."""
+        """Restore a state that `capture` returned; raises SettingError."""
         self.apply(subject, state)
 
-    # ---- where there is more to it
+    # ---- further methods, with a default for most settings
 
     @property
     def key(self) -> str:
-        """What the journal keeps the state under."""
+        """The name under which the journal keeps the state."""
         return self.name
 
     def capture(self, subject: str) -> str:
-        """All that is needed to put back what is there now; raises SettingError."""
+        """The state now, complete enough for `restore`; raises SettingError."""
         return self.read(subject)
 
     def same(self, one: str, other: str) -> bool:
-        """Two captured states are the same as far as this setting goes."""
+        """True if two captured states are equal for this setting."""
         return one == other
 
     def shown(self, state: str) -> str:
-        """A captured state in the words of `read`, as far as they can be had from it."""
+        """A captured state as `read` would show it."""
         return state
 
     def fact(self, subject: str) -> str:
-        """What it is, as part of a configuration; "" where it changes by itself. Raises SettingError."""
+        """The value as part of a configuration; "" if it changes by itself. Raises SettingError."""
         return self.read(subject)
 
     def choices(self, subject: str) -> tuple[str, ...]:
-        """All values there are, () where they cannot be listed."""
+        """All possible values; () if they cannot be listed."""
         return ()
 
     def because(self, subject: str) -> str:
-        """A sentence that explains another value than the one asked for, with a blank before it; "" mostly."""
+        """A sentence that explains an unexpected value, with a leading blank; usually ""."""
         return ""
 
     def missing(self, subject: str) -> str:
-        """Why the subject does not have it, in words."""
+        """Why the subject does not have this setting."""
         return f"{named(subject)} has no {self.name}."
 
 

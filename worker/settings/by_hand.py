@@ -1,4 +1,4 @@
-"""Settings that a person changes outside any run: they stay until the person puts them back.
+"""Settings that a person changes outside any run. They stay until the person restores them.
 
 What was there before is kept in the journal under a run of its own, which no other run's end, no start of the worker
 and no silence of the server puts back. A run that begins later takes the value as the host's own.
@@ -9,22 +9,22 @@ from collections.abc import Iterable
 from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
-from worker.settings.bench import Bench
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import BY_HAND, obstacle, restored
 from worker.settings.session import apply, known, record, refuse_undone
 from worker.settings.subjects import subject_of
+from worker.settings.writer import SettingWriter
 
 
-def read(name: str, place: Place) -> SettingRecord:
-    """What it is now, as `observed`; nothing is asked for. Raises SettingFailed."""
+def read(name: str, open_target: OpenTarget) -> SettingRecord:
+    """Read the value, as `observed`. Raises SettingFailed."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: place})
-        subject = subject_of(setting, place.device)
+        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
+        subject = subject_of(setting, open_target.device)
         if not setting.discover(subject):
             raise SettingError("setting_refused", setting.missing(subject))
         now = setting.read(subject)
@@ -33,31 +33,31 @@ def read(name: str, place: Place) -> SettingRecord:
     return record(subject, setting, now, "", now)
 
 
-def change(name: str, value: str, place: Place, policy: Policy, journal: Journal) -> list[SettingRecord]:
-    """Write, read back, keep what was there before. Raises SettingFailed with the records so far."""
+def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journal: Journal) -> list[SettingRecord]:
+    """Write and read back; keep the value from before. Raises SettingFailed with the records so far."""
     records: list[SettingRecord] = []
     try:
-        wish, _ = known(SettingWish(name=name, value=value), {0: place})
-        refuse_unallowed(wish, place, policy)
+        wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
+        refuse_unallowed(wish, open_target, policy)
         _refuse_while_a_run_holds_settings(journal)
-        bench = Bench(BY_HAND, subject_of(wish, place.device), journal)
-        apply(bench, wish, value, records)
-        refuse_undone(bench.subject, wish, value)
+        writer = SettingWriter(BY_HAND, subject_of(wish, open_target.device), journal)
+        apply(writer, wish, value, records)
+        refuse_undone(writer.subject, wish, value)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, tuple(records)) from error
     return records
 
 
-def put_back(name: str, place: Place, journal: Journal) -> list[SettingRestored]:
-    """Put it back, with what the kernel changed along with it. Raises SettingFailed where it was not set by hand."""
+def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
+    """Restore it and its side effects. Raises SettingFailed if it was not set by hand."""
     try:
-        setting, _ = known(SettingWish(name=name, value=""), {0: place})
+        setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
         _refuse_while_a_run_holds_settings(journal)
-        subject = subject_of(setting, place.device)
+        subject = subject_of(setting, open_target.device)
     except SettingError as error:
         raise SettingFailed(error.code, error.message, ()) from error
-    bench = Bench(BY_HAND, subject, journal)
-    kept = bench.baselines()
+    writer = SettingWriter(BY_HAND, subject, journal)
+    kept = writer.baselines()
     if setting.key not in kept:
         words = f"{name} of {named(subject)} was not changed by hand, or was put back before."
         raise SettingFailed("setting_not_changed", words, ())
@@ -71,7 +71,7 @@ def _effects(setting: Setting, wished: Iterable[str]) -> list[str]:
 
 
 def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
-    """A setting that cannot be put back now, such as one of an absent drive, is in nobody's way."""
+    """Ignores settings that cannot be restored now, such as those of an absent drive."""
     if any(baseline.run != BY_HAND and not obstacle(baseline) for baseline in journal.baselines()):
         raise SettingError(
             "setting_conflict",

@@ -10,7 +10,7 @@ _COUNTERS = ("drop_pagecache", "drop_slab")
 
 
 def drop_caches() -> None:
-    """Write dirty pages out, drop what is clean, and see that the kernel counted it. Raises SettingFailed."""
+    """Write dirty pages, drop the clean ones, and check the kernel's counters. Raises SettingFailed."""
     os.sync()
     before = _counts()
     try:

@@ -11,9 +11,9 @@ import msgspec
 
 from worker import controllers
 from worker.contract.controllers import Battery, VirtualDrive
-from worker.controllers import Adapter, Policy, ToolError
+from worker.controllers import Adapter, CachePolicy, ToolError
 from worker.inventory import sysfs
-from worker.inventory.controllers import drivers_with_a_tool, is_shown_as, placed
+from worker.inventory.controllers import by_address, drivers_with_a_tool, is_shown_as
 from worker.inventory.sysfs import SYS
 from worker.settings.base import SettingError, refused
 
@@ -56,8 +56,8 @@ class ControllerDrives:
         self.read(device)
         return self._behind[sysfs.stable_id(device, self.sys)].adapter
 
-    def set(self, device: str, policy: Policy, value: str) -> None:
-        """Raises SettingError with the tool's words. What came of it is to be read."""
+    def set(self, device: str, policy: CachePolicy, value: str) -> None:
+        """Raises SettingError with the tool's words. Read the result afterwards."""
         self._answers.pop(device, None)
         self.read(device)  # it is still the drive that we mean
         behind = self._behind[sysfs.stable_id(device, self.sys)]
@@ -72,7 +72,7 @@ class ControllerDrives:
         """Asked of the whole controller, which takes its time."""
         behind = self._behind.get(sysfs.stable_id(device, self.sys))
         try:
-            told = behind.adapter.look() if behind else ()
+            told = behind.adapter.read_controllers() if behind else ()
         except ToolError:
             return None
         return next((each.battery for each in told if behind and each.number == behind.controller), None)
@@ -100,8 +100,8 @@ class ControllerDrives:
         address, drivers = sysfs.controller(device, self.sys), drivers_with_a_tool(self.sys)
         if address not in drivers:
             raise refused(f"{device} is behind no RAID controller whose tool this worker speaks.")
-        told = controllers.look([drivers[address]])
-        adapter, controller = placed(told, drivers).get(address, (None, None))
+        told = controllers.read_controllers([drivers[address]])
+        adapter, controller = by_address(told, drivers).get(address, (None, None))
         if adapter is None or controller is None:
             raise refused(told.problems.get(drivers[address]) or f"No tool tells of the controller at {address}.")
         found = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)

@@ -7,7 +7,7 @@ controller keeps its settings over a restart. Not tried on real hardware.
 """
 
 from worker.contract.controllers import VirtualDrive
-from worker.controllers import Policy
+from worker.controllers import CachePolicy
 from worker.settings.base import Setting, SettingError, refused
 from worker.settings.controller_drives import ControllerDrives
 
@@ -19,7 +19,7 @@ class ControllerPolicy(Setting):
     by_name_only = True
     taken_by = "the controller"
 
-    def __init__(self, name: str, policy: Policy, description: str, drives: ControllerDrives) -> None:
+    def __init__(self, name: str, policy: CachePolicy, description: str, drives: ControllerDrives) -> None:
         self.name = name
         self._policy = policy
         self._description = description
@@ -32,7 +32,7 @@ class ControllerPolicy(Setting):
         return self._told(self._drives.read(subject))
 
     def apply(self, subject: str, value: str) -> None:
-        """Only where what is there now could be put back by the same tool."""
+        """Refuse the change if the tool could not restore the current value."""
         adapter = self._drives.adapter(subject)
         values = adapter.values(self._policy)
         before = self.shown(self.capture(subject))
@@ -82,7 +82,7 @@ class ControllerWriteCache(ControllerPolicy):
         value, _, bad_battery = state.partition(_BAD_BATTERY)
         self._drives.set(subject, self._policy, value)
         if bad_battery:
-            self._drives.set(subject, Policy.BAD_BATTERY, bad_battery)
+            self._drives.set(subject, CachePolicy.BAD_BATTERY, bad_battery)
 
     def because(self, subject: str) -> str:
         battery = self._drives.battery(subject)
@@ -93,25 +93,25 @@ DRIVES = ControllerDrives()
 CONTROLLER_POLICIES: tuple[Setting, ...] = (
     ControllerWriteCache(
         "controller.write_cache",
-        Policy.WRITE_CACHE,
+        CachePolicy.WRITE_CACHE,
         "write cache of the controller's virtual drive: write back, write through, always write back (without battery)",
         DRIVES,
     ),
     ControllerPolicy(
         "controller.read_ahead",
-        Policy.READ_AHEAD,
+        CachePolicy.READ_AHEAD,
         "read-ahead of the controller's virtual drive: none, read ahead, adaptive",
         DRIVES,
     ),
     ControllerPolicy(
         "controller.io_policy",
-        Policy.IO,
+        CachePolicy.IO,
         "whether reads of the controller's virtual drive go through its cache: direct, cached",
         DRIVES,
     ),
     ControllerPolicy(
         "controller.disk_cache",
-        Policy.DISK_CACHE,
+        CachePolicy.DISK_CACHE,
         "cache inside the drives of the controller's virtual drive: enabled, disabled, unchanged",
         DRIVES,
     ),

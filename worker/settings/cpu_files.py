@@ -7,14 +7,14 @@ from pathlib import Path
 
 from worker.inventory.sysfs import SYS
 from worker.settings import cpus
-from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.settings.base import Setting, SettingError, SettingScope, refused
 from worker.settings.files import read_file, write_file
 
 
 class CpuFile(Setting):
-    """One value for all processors. What is kept is the value of each."""
+    """One value for all processors. The state holds the value of each."""
 
-    scope = Scope.HOST
+    scope = SettingScope.HOST
 
     def __init__(self, name: str, file: str, listing: str, description: str, *, sys: Path = SYS) -> None:
         self.name = name
@@ -33,7 +33,7 @@ class CpuFile(Setting):
         return cpus.join(found)
 
     def choices(self, subject: str) -> tuple[str, ...]:
-        """What every processor offers."""
+        """The values that every processor offers."""
         try:
             offered = [read_file(path.parent / self._listing, self.name).split() for path in self._paths().values()]
         except SettingError:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from worker.inventory.sysfs import SYS
 from worker.settings import cpus
-from worker.settings.base import Scope, Setting, refused
+from worker.settings.base import Setting, SettingScope, refused
 from worker.settings.files import read_file, write_file
 
 
 class DeepestIdleState(Setting):
     name = "cpu.deepest_idle_state"
-    scope = Scope.HOST
+    scope = SettingScope.HOST
 
     def __init__(self, sys: Path = SYS) -> None:
         self._sys = sys

@@ -8,7 +8,7 @@ from worker.settings.queue_file import QueueFile
 
 
 class DriveWriteCache(QueueFile):
-    """Drives may keep it over a power cycle, so it is put back after a restart, too, if it is still ours."""
+    """Drives may keep it over a power cycle, so it is restored after a restart too."""
 
     survives_reboot = True
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from worker.inventory import pci
 from worker.inventory.sysfs import SYS, text
 from worker.settings import cpus
-from worker.settings.base import Scope, Setting, SettingError, refused
+from worker.settings.base import Setting, SettingError, SettingScope, refused
 from worker.settings.files import read_file, write_file
 from worker.settings.irqbalance import IRQBALANCE
 
@@ -27,7 +27,7 @@ _FORM = re.compile(r"^(cpu\d{1,4}|node\d{1,3}|local|spread|all)$")
 
 class IrqAffinity(Setting):
     name = "irq_affinity"
-    scope = Scope.CONTROLLER
+    scope = SettingScope.CONTROLLER
     by_name_only = True
 
     def __init__(self, sys: Path = SYS, proc: Path = PROC) -> None:
@@ -101,7 +101,7 @@ class IrqAffinity(Setting):
         return tuple(cpu for cpu in cpus.of_node(node, self._sys) if cpu in online)
 
     def _refuse_managed(self, subject: str) -> None:
-        """Writing what is there already changes nothing, and is refused with EIO where the kernel manages it."""
+        """Refuse interrupts that the kernel manages: writing the current value fails with EIO there."""
         managed = [number for number in self.numbers(subject) if self._is_managed(number)]
         if managed:
             listed = cpus.write_list(tuple(managed))

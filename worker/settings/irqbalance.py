@@ -6,8 +6,8 @@ Stopping it does not disable it, so a restart of the host brings it back by itse
 import time
 from pathlib import Path
 
-from worker.settings.base import Scope, Setting, SettingError, refused
-from worker.tools import Said, ToolError, ask
+from worker.process import Said, ToolError, ask
+from worker.settings.base import Setting, SettingError, SettingScope, refused
 
 _UNIT = "irqbalance.service"
 _SWITCH_LIMIT_S = 3.0
@@ -16,7 +16,7 @@ _WORDS = {"on": "start", "off": "stop"}
 
 class IrqBalance(Setting):
     name = "irqbalance"
-    scope = Scope.HOST
+    scope = SettingScope.HOST
     rank = 0
 
     def __init__(self, proc: Path = Path("/proc")) -> None:

@@ -9,7 +9,7 @@ from worker.settings.files import read_file, write_file
 
 
 class KernelFile(Setting):
-    """A file that holds one value. None of them survives a reboot unless it says so."""
+    """A file that holds one value. It does not survive a reboot, unless its class says so."""
 
     _form = re.compile(r"^\d{1,18}$")
 

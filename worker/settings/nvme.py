@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from worker.inventory.sysfs import SYS
-from worker.settings.base import Scope, Setting, refused
+from worker.settings.base import Setting, SettingScope, refused
 
 _ADMIN_COMMAND = 0xC0484E41  # NVME_IOCTL_ADMIN_CMD
 _COMMAND = struct.Struct("=BBHIIIQQIIIIIIIIII")
@@ -23,7 +23,7 @@ _POWER_STATE, _WRITE_CACHE = 0x02, 0x06
 class NvmeFeature(Setting):
     """One number of Dword 11. It is set without "save", so a restart of the controller undoes it."""
 
-    scope = Scope.CONTROLLER
+    scope = SettingScope.CONTROLLER
     by_name_only = True
 
     def __init__(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from worker.inventory.facts import LONGEST, QUEUE_FACTS
 from worker.settings import REGISTRY
-from worker.settings.base import Scope, Setting, SettingError
+from worker.settings.base import Setting, SettingError, SettingScope
 from worker.settings.controller_policies import DRIVES
 from worker.settings.subjects import HOST, subject_of
 
@@ -19,7 +19,7 @@ def settings_facts(devices: Iterable[str]) -> dict[str, str]:
 
 def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
     for setting in REGISTRY.values():
-        if setting.scope is Scope.HOST:
+        if setting.scope is SettingScope.HOST:
             yield from _fact("host", setting, "")
         elif setting.name not in _TOLD_ALREADY:
             for device in devices:
@@ -27,7 +27,7 @@ def _facts(devices: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
-    """How a RAID controller has put together what it shows as one disk."""
+    """Facts about a RAID controller's virtual drive."""
     try:
         drive = DRIVES.read(device)
     except SettingError:
@@ -39,9 +39,9 @@ def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
 
 
 def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:
-    """Nothing where the setting is not there, or changes by itself: that is no fact about the configuration."""
+    """No fact for a setting that is missing or changes by itself."""
     try:
-        subject = HOST if setting.scope is Scope.HOST else subject_of(setting, device)
+        subject = HOST if setting.scope is SettingScope.HOST else subject_of(setting, device)
         words = setting.fact(subject)
     except SettingError:
         return

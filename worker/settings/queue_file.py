@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from worker.inventory import sysfs
-from worker.settings.base import Scope
+from worker.settings.base import SettingScope
 from worker.settings.kernel_file import KernelFile
 
 
 class QueueFile(KernelFile):
     """`file` is given where the setting's name is not the file's."""
 
-    scope = Scope.DEVICE
+    scope = SettingScope.DEVICE
 
     def __init__(  # a file's name and place beside what every kernel file has
         self,

@@ -1,6 +1,6 @@
-"""Putting settings back: only values that are still ours, on the same device, in the same boot.
+"""Restore settings: only values that nobody else has changed, on the same device, in the same boot.
 
-What cannot be put back now stays in the journal, and is tried again at each start of the worker and each end of a run.
+A setting that cannot be restored stays in the journal; each start of the worker and each end of a run tries again.
 """
 
 import time
@@ -12,8 +12,8 @@ from worker.contract.items import SettingRestored
 from worker.journal import Baseline, Journal
 from worker.settings import BY_KEY
 from worker.settings.base import SettingError
-from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.subjects import find, in_order
+from worker.settings.writer import SettingWriter, is_own_value, rank
 
 AGAIN = "it is tried again when the worker starts and when a run ends"
 ABSENT = f"the device is absent, or another one has its name; {AGAIN}"
@@ -25,26 +25,26 @@ LONGEST = 2000  # of a text in the contract
 
 
 def restore_run(run: str, journal: Journal) -> list[SettingRestored]:
-    """Put back everything that a run changed; twice is harmless. What the kernel refuses stays in the journal."""
+    """Restore everything that a run changed. Safe to call twice. What the kernel refuses stays in the journal."""
     return list(restored(journal.baselines(run), journal))
 
 
 def restore_all(journal: Journal, *, by_hand: bool = False) -> list[SettingRestored]:
-    """Put back what any run changed: at start, at the end, and when the server was not heard for long.
+    """Restore what all runs changed: at start, at the end, and after a long silence of the server.
 
-    What a person changed by hand stays unless that is asked for, too.
+    Settings changed by hand are restored only with `by_hand`.
     """
     return list(restored(tuple(each for each in journal.baselines() if by_hand or each.run != BY_HAND), journal))
 
 
 def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
-    """What other runs left, such as settings of a drive that was absent when they ended."""
+    """Restore what other runs left, such as settings of a drive that was absent when they ended."""
     return list(restored(tuple(each for each in journal.baselines() if each.run not in (run, BY_HAND)), journal))
 
 
 def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[SettingRestored]:
     for kept in sorted(baselines, key=_when):
-        # A setting put back earlier may have changed this one's row: take it as it is now.
+        # Restoring an earlier setting may have changed this row: read it again.
         current = next((b for b in journal.baselines(kept.run) if _key(b) == _key(kept)), None)
         told = None if current is None else _restore_one(current, journal)
         if told is not None:
@@ -52,7 +52,7 @@ def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[Sett
 
 
 def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
-    """Devices, then controllers, then the host: what was changed first goes back last."""
+    """The order of restoring: devices, controllers, host. What was changed first is restored last."""
     scope, subject = in_order(kept.device)
     return kept.run, -scope, subject, rank(kept.name)
 
@@ -62,7 +62,7 @@ def _key(baseline: Baseline) -> tuple[str, str]:
 
 
 def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
-    """None where there is nothing to put back any more, and nothing to say about it."""
+    """None if there is nothing to restore and nothing to report."""
     if kept.boot_id != journal.boot_id and not kept.survives_reboot:
         journal.drop_baseline(kept)
         return _told(kept, "", REBOOTED)
@@ -70,34 +70,34 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
         return _told(kept, "", why)
     now = msgspec.structs.replace(kept, device=find(kept.stable_id, kept.device) or kept.device)
     try:
-        return _put_back(now, Bench(kept.run, now.device, journal))
+        return _put_back(now, SettingWriter(kept.run, now.device, journal))
     except SettingError as error:
         return _told(kept, "", error.message)
 
 
 def obstacle(kept: Baseline) -> str:
-    """Why it cannot be put back now, in words; "" where it can be tried."""
+    """Why it cannot be restored now; "" if it can be tried."""
     if kept.name not in BY_KEY:
         return UNKNOWN
     return ABSENT if find(kept.stable_id, kept.device) is None else ""
 
 
-def _put_back(kept: Baseline, bench: Bench) -> SettingRestored | None:
+def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
     setting = BY_KEY[kept.name]
     if not setting.discover(kept.device) and setting.vanishes:
-        bench.drop(kept)
+        writer.drop(kept)
         return None
     found = setting.capture(kept.device)
-    if not is_ours(kept, found):
-        bench.drop(kept)
+    if not is_own_value(kept, found):
+        writer.drop(kept)
         return _told(kept, found, CHANGED)
     if setting.same(found, kept.before):
-        bench.drop(kept)
+        writer.drop(kept)
         return _told(kept, found) if kept.wished else None
-    observed = bench.restore(setting, kept.before)
+    observed = writer.restore(setting, kept.before)
     if not setting.same(observed, kept.before):
         return _told(kept, observed, f"{setting.taken_by} made {setting.shown(observed)} of it")
-    bench.drop(kept)
+    writer.drop(kept)
     return _told(kept, observed)
 
 

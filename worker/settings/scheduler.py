@@ -27,7 +27,7 @@ class Scheduler(QueueFile):
             return ()
 
     def apply(self, subject: str, value: str) -> None:
-        """Only what the kernel lists now: a name beyond it would make the kernel load a module."""
+        """Accept only schedulers that the kernel lists: another name would make it load a module."""
         listed = self.choices(subject)
         if value not in listed:
             raise refused(
@@ -44,7 +44,7 @@ class Scheduler(QueueFile):
         return " ".join((self.read(subject), *tunables))
 
     def same(self, one: str, other: str) -> bool:
-        """By name: tunables that were changed by themselves are kept, and put back, by themselves."""
+        """Compare by name: tunables are kept and restored as settings of their own."""
         return self.shown(one) == self.shown(other)
 
     def shown(self, state: str) -> str:

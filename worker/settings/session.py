@@ -1,8 +1,8 @@
-"""From the settings that are to those that a trial wants.
+"""Apply a trial's settings.
 
-What a trial's host looks like depends on its baseline and on the trial's wishes alone, not on
-the trials before: what earlier trials of the run changed and this one does not ask for goes
-back first. Another run's settings are put back whole. The host's own settings are written
+The result depends only on the host's baseline and on the trial's settings, not on earlier
+trials: what earlier trials of the run changed and this one does not set is restored first.
+Settings of other runs are restored completely. The host's own settings are written
 first, then those of controllers, then those of devices; all of one subject in order of their
 rank, because changing the scheduler resets others. At the end everything is read once more,
 so that a setting that another one, or somebody else, has changed again is noticed.
@@ -17,16 +17,16 @@ import msgspec
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.journal import Baseline, Journal
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
-from worker.settings.bench import Bench, is_ours, rank
 from worker.settings.permission import refuse_unallowed
 from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
+from worker.settings.writer import SettingWriter, is_own_value, rank
 
-__all__ = ["SettingFailed", "put_back_other_runs", "restore_all", "restore_run", "settle"]
+__all__ = ["SettingFailed", "apply_settings", "restore_all", "restore_other_runs", "restore_run"]
 
 log = logging.getLogger(__name__)
 
@@ -39,18 +39,18 @@ class Wish(msgspec.Struct, frozen=True):
 Wishes = Mapping[str, Wish]  # by the setting's key
 
 
-def settle(
-    wishes: Sequence[SettingWish], run: str, places_by_stream: Mapping[int, Place], policy: Policy, journal: Journal
+def apply_settings(
+    wishes: Sequence[SettingWish], run: str, open_targets: Mapping[int, OpenTarget], policy: Policy, journal: Journal
 ) -> list[SettingRecord]:
-    """Bring the host, and every device the run uses or has touched, to what is wished. Raises SettingFailed."""
+    """Apply settings to the host and to every device that the run uses or has changed. Raises SettingFailed."""
     records: list[SettingRecord] = []
     try:
-        wanted = _by_subject(wishes, places_by_stream, policy)
-        put_back_other_runs(run, journal)
+        wanted = _by_subject(wishes, open_targets, policy)
+        restore_other_runs(run, journal)
         touched = {baseline.device for baseline in journal.baselines(run)}
         subjects = sorted(touched | set(wanted), key=in_order)
         for subject in subjects:
-            _settle_subject(Bench(run, subject, journal), wanted.get(subject, {}), records)
+            _apply_to_subject(SettingWriter(run, subject, journal), wanted.get(subject, {}), records)
         for subject in subjects:
             for wish in wanted.get(subject, {}).values():
                 refuse_undone(subject, wish.setting, wish.value)
@@ -59,23 +59,23 @@ def settle(
     return records
 
 
-def put_back_other_runs(run: str, journal: Journal) -> None:
+def restore_other_runs(run: str, journal: Journal) -> None:
     for told in restore_others(run, journal):
         words = f"put back to {told.observed}" if told.restored else f"not put back: {told.note}"
         log.info("Left by another run: %s of %s %s", told.name, named(told.device), words)
 
 
-# ---- what is wished, and may it be
+# ---- which settings are asked for, and are they allowed
 
 
 def _by_subject(
-    wishes: Iterable[SettingWish], places: Mapping[int, Place], policy: Policy
+    wishes: Iterable[SettingWish], open_targets: Mapping[int, OpenTarget], policy: Policy
 ) -> dict[str, dict[str, Wish]]:
     wanted: dict[str, dict[str, Wish]] = {}
     for asked in wishes:
-        setting, place = known(asked, places)
-        refuse_unallowed(setting, place, policy)
-        for subject in subjects_of(setting, place):
+        setting, open_target = known(asked, open_targets)
+        refuse_unallowed(setting, open_target, policy)
+        for subject in subjects_of(setting, open_target):
             _want(wanted.setdefault(subject, {}), subject, Wish(setting, asked.value))
     return wanted
 
@@ -85,37 +85,39 @@ def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
     if other != wish:
         raise SettingError(
             "setting_conflict",
-            f"{named(subject)} is to have {other.setting.name}={other.value} and "
-            f"{wish.setting.name}={wish.value} at once. Take one of them.",
+            f"{named(subject)} cannot have {other.setting.name}={other.value} and "
+            f"{wish.setting.name}={wish.value} at the same time. Take one of them.",
         )
 
 
-def known(asked: SettingWish, places: Mapping[int, Place]) -> tuple[Setting, Place]:
+def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[Setting, OpenTarget]:
     if asked.name not in REGISTRY:
         known = ", ".join(REGISTRY)
-        raise SettingError("setting_unknown", f"{asked.name!r} is no setting of this worker; it knows {known}.")
-    place = places.get(asked.stream)
-    if place is None:
         raise SettingError(
-            "setting_refused", f"{asked.name} is wished for stream {asked.stream}, which the trial lacks."
+            "setting_unknown", f"{asked.name!r} is not a setting of this worker. Known settings: {known}."
         )
-    return REGISTRY[asked.name], place
+    open_target = open_targets.get(asked.stream)
+    if open_target is None:
+        raise SettingError(
+            "setting_refused", f"{asked.name} is set for stream {asked.stream}, which the trial does not have."
+        )
+    return REGISTRY[asked.name], open_target
 
 
 # ---- one subject
 
 
-def _settle_subject(bench: Bench, wanted: Wishes, records: list[SettingRecord]) -> None:
-    if _must_start_afresh(bench.baselines(), wanted):
-        _put_back(bench, tuple(bench.baselines()), records)
+def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[SettingRecord]) -> None:
+    if _must_start_afresh(writer.baselines(), wanted):
+        _restore(writer, tuple(writer.baselines()), records)
     else:
-        _put_back(bench, tuple(key for key in bench.baselines() if key not in wanted), records, keep_effects=wanted)
+        _restore(writer, tuple(key for key in writer.baselines() if key not in wanted), records, keep_effects=wanted)
     for key in sorted(wanted, key=rank):
-        apply(bench, wanted[key].setting, wanted[key].value, records)
+        apply(writer, wanted[key].setting, wanted[key].value, records)
 
 
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
-    """A disturbed setting that an earlier trial wished for and this one does not: its value now is nobody's default.
+    """True if a side effect hits a setting of an earlier trial: its value now is not the kernel's default.
 
     Going to the baseline and coming back makes the kernel choose its default again.
     """
@@ -123,43 +125,43 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
     return any(kept[key].wished and key not in wanted for key in disturbed if key in kept)
 
 
-def _put_back(
-    bench: Bench, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
+def _restore(
+    writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
-    """Back to the baseline, except what is only the effect of a setting that stays."""
+    """Restore the baseline, except side effects of settings that stay."""
     effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
     for key in keys:
-        kept = bench.baselines().get(key)
+        kept = writer.baselines().get(key)
         if kept is None or key not in BY_KEY or (key in effects and not kept.wished):
             continue
         setting = BY_KEY[key]
-        if not (setting.vanishes and not setting.discover(bench.subject)):
-            _put_back_one(bench, setting, kept, records)
-        bench.drop(kept)
+        if not (setting.vanishes and not setting.discover(writer.subject)):
+            _restore_one(writer, setting, kept, records)
+        writer.drop(kept)
 
 
-def _put_back_one(bench: Bench, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
-    found = setting.capture(bench.subject)
-    if setting.same(found, kept.before) or not is_ours(kept, found):
+def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, records: list[SettingRecord]) -> None:
+    found = setting.capture(writer.subject)
+    if setting.same(found, kept.before) or not is_own_value(kept, found):
         return
-    observed = bench.restore(setting, kept.before)
+    observed = writer.restore(setting, kept.before)
     before, asked, now = (setting.shown(state) for state in (found, kept.before, observed))
-    records.append(record(bench.subject, setting, before, asked, now))
-    _refuse_clamped(bench, setting, asked, now, same=setting.same(observed, kept.before))
+    records.append(record(writer.subject, setting, before, asked, now))
+    _refuse_clamped(writer, setting, asked, now, same=setting.same(observed, kept.before))
 
 
-def apply(bench: Bench, setting: Setting, value: str, records: list[SettingRecord]) -> None:
+def apply(writer: SettingWriter, setting: Setting, value: str, records: list[SettingRecord]) -> None:
     """Write one setting and read it back. Raises SettingError where it is not there or not as asked."""
-    if not setting.discover(bench.subject):
-        raise SettingError("setting_refused", setting.missing(bench.subject))
-    before = setting.read(bench.subject)
-    observed = before if before == value else bench.write(setting, value)
-    records.append(record(bench.subject, setting, before, value, observed))
-    _refuse_clamped(bench, setting, value, observed, same=setting.verify(bench.subject, value, observed))
+    if not setting.discover(writer.subject):
+        raise SettingError("setting_refused", setting.missing(writer.subject))
+    before = setting.read(writer.subject)
+    observed = before if before == value else writer.write(setting, value)
+    records.append(record(writer.subject, setting, before, value, observed))
+    _refuse_clamped(writer, setting, value, observed, same=setting.verify(writer.subject, value, observed))
 
 
 def refuse_undone(subject: str, setting: Setting, value: str) -> None:
-    """Everything together is as wished, too."""
+    """Check a setting again after all others were applied."""
     now = setting.read(subject)
     if not setting.verify(subject, value, now):
         raise SettingError(
@@ -169,12 +171,12 @@ def refuse_undone(subject: str, setting: Setting, value: str) -> None:
         )
 
 
-def _refuse_clamped(bench: Bench, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
+def _refuse_clamped(writer: SettingWriter, setting: Setting, asked: str, observed: str, *, same: bool) -> None:
     if not same:
         raise SettingError(
             "setting_clamped",
-            f"{setting.name} of {named(bench.subject)} was to be {asked}; {setting.taken_by} took it and made "
-            f"{observed} of it.{setting.because(bench.subject)}",
+            f"{setting.name} of {named(writer.subject)} was to be {asked}; {setting.taken_by} took it and made "
+            f"{observed} of it.{setting.because(writer.subject)}",
         )
 
 

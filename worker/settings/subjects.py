@@ -1,24 +1,24 @@
-"""What a setting is of: which subject lies behind a block device, and whether it is still the one it was."""
+"""Subjects of settings: which one lies behind a block device, and whether it is still the same."""
 
 from pathlib import Path
 
 from worker.inventory import sysfs
-from worker.place import Place
-from worker.settings.base import Scope, Setting, refused
+from worker.open_target import OpenTarget
+from worker.settings.base import Setting, SettingScope, refused
 
-HOST = ""  # the subject of what is kernel-wide
+HOST = ""  # the subject of settings of the whole kernel
 HOST_ID = "host"
 # The host's own come first and go back last: irqbalance must be off while interrupts are moved.
-_ORDER = {Scope.HOST: 0, Scope.CONTROLLER: 1, Scope.DEVICE: 2}
+_ORDER = {SettingScope.HOST: 0, SettingScope.CONTROLLER: 1, SettingScope.DEVICE: 2}
 
 
 def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
-    """The subject that a wish about this block device is about. Raises SettingError."""
-    if setting.scope is Scope.HOST:
+    """The subject of a setting for this block device. Raises SettingError."""
+    if setting.scope is SettingScope.HOST:
         return HOST
     if not device:
         raise refused(f"{setting.name}: no single block device lies under the target.")
-    if setting.scope is Scope.DEVICE:
+    if setting.scope is SettingScope.DEVICE:
         return device
     address = sysfs.controller(device, sys)
     if not address:
@@ -26,18 +26,18 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
     return address
 
 
-def subjects_of(setting: Setting, place: Place, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Every subject that a wish about this place is about: under a layout most settings are of each of its drives.
+def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS) -> tuple[str, ...]:
+    """Every subject that a wish concerns: under a layout most settings are of each of its drives.
 
     Raises SettingError.
     """
-    whole_layout = setting.scope is Scope.HOST or (setting.stacked and place.device)
-    devices = (place.device,) if whole_layout or not place.members else place.members
+    whole_layout = setting.scope is SettingScope.HOST or (setting.stacked and open_target.device)
+    devices = (open_target.device,) if whole_layout or not open_target.members else open_target.members
     return tuple(dict.fromkeys(subject_of(setting, device, sys) for device in devices))
 
 
 def identity(subject: str, sys: Path = sysfs.SYS) -> str:
-    """What tells the subject from another one that has its name later; "" if there is none of that name."""
+    """A stable identity, because names may be given to other devices later; "" if there is no such subject."""
     if subject == HOST:
         return HOST_ID
     if is_controller(subject):
@@ -47,7 +47,7 @@ def identity(subject: str, sys: Path = sysfs.SYS) -> str:
 
 
 def find(stable_id: str, subject: str, sys: Path = sysfs.SYS) -> str | None:
-    """The subject's name now: a drive may have got another one at a restart. None if it is gone."""
+    """The subject's name now, because a restart may change it. None if it is absent."""
     if identity(subject, sys) == stable_id:
         return subject
     if is_controller(subject) or subject == HOST:
@@ -60,6 +60,12 @@ def is_controller(subject: str) -> bool:
 
 
 def in_order(subject: str) -> tuple[int, str]:
-    """To sort by when applying; the other way round when putting back."""
-    scope = Scope.HOST if subject == HOST else Scope.CONTROLLER if is_controller(subject) else Scope.DEVICE
+    """The sort key for applying; restoring uses the reverse order."""
+    scope = (
+        SettingScope.HOST
+        if subject == HOST
+        else SettingScope.CONTROLLER
+        if is_controller(subject)
+        else SettingScope.DEVICE
+    )
     return _ORDER[scope], subject

@@ -1,9 +1,9 @@
 """The page of documentation that lists all settings: `python -m worker.settings.table > docs/settings.md`."""
 
-from worker.settings import REGISTRY, Scope
+from worker.settings import REGISTRY, SettingScope
 from worker.settings.base import Setting
 
-_SCOPES = {Scope.DEVICE: "device", Scope.CONTROLLER: "controller", Scope.HOST: "host"}
+_SCOPES = {SettingScope.DEVICE: "device", SettingScope.CONTROLLER: "controller", SettingScope.HOST: "host"}
 _LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"
 _GUEST = "virtual storage server (QEMU, kernel 6.1)"
 _NOWHERE = "folders that look like /sys; not on real hardware"
@@ -63,8 +63,8 @@ def page() -> str:
 
 
 def _row(setting: Setting) -> str:
-    policy = "by name" if setting.by_name_only or setting.scope is Scope.HOST else "`*` or name"
-    tried = _TRIED.get(setting.name) or (_HERE if setting.scope is Scope.HOST else _LOOP)
+    policy = "by name" if setting.by_name_only or setting.scope is SettingScope.HOST else "`*` or name"
+    tried = _TRIED.get(setting.name) or (_HERE if setting.scope is SettingScope.HOST else _LOOP)
     survives = "may" if setting.survives_reboot else "no"
     return f"| `{setting.name}` | {_SCOPES[setting.scope]} | {setting.describe()} | {policy} | {survives} | {tried} |\n"
 

@@ -7,7 +7,7 @@ one makes the other 0, so both are kept together, and only one of them can be wi
 from pathlib import Path
 
 from worker.inventory.devices import parse_choice
-from worker.settings.base import Scope, refused
+from worker.settings.base import SettingScope, refused
 from worker.settings.files import read_file, write_file
 from worker.settings.kernel_file import KernelFile
 
@@ -16,7 +16,7 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage")
 
 
 class VmFile(KernelFile):
-    scope = Scope.HOST
+    scope = SettingScope.HOST
 
     def path(self, subject: str) -> Path:
         return PROC_VM / self.name.removeprefix("vm.")
@@ -58,7 +58,7 @@ class DirtyLimit(VmFile):
 class HugePages(KernelFile):
     """`always [madvise] never`."""
 
-    scope = Scope.HOST
+    scope = SettingScope.HOST
 
     def path(self, subject: str) -> Path:
         return HUGE_PAGES / "enabled"

@@ -18,10 +18,10 @@ import redis
 from celery import Celery
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from worker.config import Enrolment, Paths, save_enrolment
 from worker.contract.orders import ORDER_TASK, AnyOrder, SettingWish, TrialOrder, queue_name
 from worker.contract.signing import key_id, seal
 from worker.contract.workload import Stream, TargetRef, Workload
+from worker.link.enrolment import Enrolment, Paths, save_enrolment
 from worker.tests.peer import TOKEN, Peer
 
 REDIS_URL = os.environ.get("SWEETSPOT_REDIS_URL", "redis://127.0.0.1:6379/0")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from worker import log
-from worker.client import Client
 from worker.contract.reports import LogLevel
+from worker.link.client import Client
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
 from worker.log import Shipping, about, hide
-from worker.reporter import Reporter
-from worker.spool import Spool
 from worker.tests.peer import TOKEN, Peer
 
 logger = logging.getLogger("worker.test_of_the_log")
@@ -60,7 +60,7 @@ def test_it_never_carries_a_secret(shipping: Shipping) -> None:
 def test_it_keeps_the_end_of_a_long_trace_and_takes_any_text() -> None:
     """The texts themselves are no log lines here: pytest could not write down the second."""
     long = log._shippable("x" * 5000 + "the end")
-    assert len(long) == log.LONGEST
+    assert len(long) == log.LINE_CHARACTERS
     assert long.endswith("the end")
     assert log._shippable("half a character \ud800") == "half a character ?"
 
@@ -68,7 +68,7 @@ def test_it_keeps_the_end_of_a_long_trace_and_takes_any_text() -> None:
 def test_it_holds_only_so_many_and_says_how_many_are_missing(
     shipping: Shipping, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "ROOM", 10)
+    monkeypatch.setattr(log, "QUEUE_LINES", 10)
     for number in range(25):
         logger.info("line %d", number)
     waiting = shipping.waiting()

@@ -136,7 +136,7 @@ def test_it_works_on_an_order_once_however_often_it_comes(shared: Bench) -> None
     shared.send(order)
     shared.peer.wait_end(order.attempt)
     shared.send(order)
-    shared.await_log(f"{order.attempt}.*This order came again")
+    shared.await_log(f"{order.attempt}.*This order is known already")
     following = shared.send(trial(shared))
     shared.peer.wait_end(following)
     items = shared.peer.items(order.attempt)
@@ -370,7 +370,7 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
     bench.redis.execute_command("ACL", "SETUSER", user, *CONFINED.split(), keys)  # type: ignore[no-untyped-call]
     broker = f"redis://{user}:secret-of-the-test@{url['host']}:{url['port']}/{url['db']}"
     try:
-        from worker.config import load_enrolment, save_enrolment
+        from worker.link.enrolment import load_enrolment, save_enrolment
 
         save_enrolment(bench.paths, msgspec.structs.replace(load_enrolment(bench.paths), broker_url=broker))
         bench.start()

@@ -56,7 +56,7 @@ SECOND = Sample(
         device="nvme0n1", utilisation_percent=99.5, queue_depth=3.9, read_ios=IOS, write_ios=0,
         read_bytes=IOS * 4096, write_bytes=0,
     ),
-    beside=tuple(0.5 * n for n in range(SENSORS)),
+    telemetry=tuple(0.5 * n for n in range(SENSORS)),
 )  # fmt: skip
 
 

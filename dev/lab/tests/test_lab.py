@@ -16,6 +16,7 @@ from dev.lab.settings import TRIALS
 from dev.lab.storage_host import BAYS, POOL, guest_policy, serials
 from dev.lab.suite import differences
 from worker import policy
+from worker.settings import SETTING_NAMES
 
 REPOSITORY = Path(__file__).parents[3]
 
@@ -79,9 +80,9 @@ def test_the_guests_policy_is_one_that_the_worker_takes(tmp_path: Path) -> None:
     path = tmp_path / "policy.toml"
     path.write_text(guest_policy())
     path.chmod(0o600)
-    found = policy.load(path)
+    found = policy.load(path, SETTING_NAMES)
     assert [drive.serial for drive in found.drives(POOL)] == list(serials(*BAYS))
-    named = {name for entry in found.targets for name in entry.settings_allowed} | {*found.host_settings}
+    named = {name for entry in found.targets for name in entry.settings} | {*found.host_settings}
     assert {name for _, _, wanted in TRIALS for name in wanted} <= named
 
 
@@ -89,7 +90,12 @@ def test_what_goes_into_the_guest_is_the_worker_and_all_that_it_needs(tmp_path: 
     worker_archive.pack(REPOSITORY, tmp_path / "guest.tar")
     with tarfile.open(tmp_path / "guest.tar") as tar:
         names = set(tar.getnames())
-    assert {"worker/trial.py", "worker/tests/lab/snapshot.py", "celery/__init__.py", "redis/__init__.py"} <= names
+    assert {
+        "worker/orders/trial.py",
+        "worker/tests/lab/snapshot.py",
+        "celery/__init__.py",
+        "redis/__init__.py",
+    } <= names
     assert {"msgspec/__init__.py", "pytest/__init__.py", "_pytest/__init__.py", "pluggy/__init__.py"} <= names
     assert not any(name.startswith(("django/", "webapp/")) for name in names)
 

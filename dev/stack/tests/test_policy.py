@@ -4,6 +4,7 @@ from pathlib import Path
 
 from dev.stack.policy import PolicyTarget, policy_text
 from worker import policy
+from worker.settings import SETTING_NAMES
 
 
 def test_it_is_read_by_the_worker(tmp_path: Path) -> None:
@@ -14,7 +15,7 @@ def test_it_is_read_by_the_worker(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text(policy_text(targets))
     file.chmod(0o600)
-    directory, block = policy.load(file).targets
+    directory, block = policy.load(file, SETTING_NAMES).targets
     assert directory.path == f'{tmp_path}/with "quotes"'
     assert not directory.destroy
     assert (block.stable_id, block.destroy, block.settings) == ("loop:/x.img", True, ("scheduler",))

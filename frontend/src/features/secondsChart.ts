@@ -12,8 +12,8 @@ import { points, type SampleStore } from "../lib/samples";
 import type { ChartCeiling } from "../payloads/ceiling";
 import type { LiveSample } from "../payloads/live";
 import { ceilingLines, highest } from "./ceilingLines";
-import { BesidePanel } from "./secondsBeside";
 import { type Line, PANELS, type Panel, type Series } from "./secondsPanels";
+import { TelemetryPanel } from "./secondsTelemetry";
 import { inWords, tableRow } from "./secondsText";
 
 Chart.register(annotation, zoom);
@@ -25,8 +25,8 @@ const TABLE_ROWS = 300;
 
 export class SecondsChart {
   private readonly charts: Chart<"line", ScatterDataPoint[]>[] = [];
-  private readonly beside = new BesidePanel();
-  private readonly panels = [...PANELS, this.beside.panel];
+  private readonly telemetry = new TelemetryPanel();
+  private readonly panels = [...PANELS, this.telemetry.panel];
   private cursor: number | null = null;
   /** Seconds shown up to the newest; null shows all. */
   private windowS: number | null = null;
@@ -38,7 +38,7 @@ export class SecondsChart {
     private readonly ceilings: readonly ChartCeiling[] = [],
   ) {
     for (const panel of this.panels) this.addPanel(panel);
-    this.beside.onChoice = () => this.draw();
+    this.telemetry.onChoice = () => this.draw();
     this.listen();
   }
 
@@ -163,8 +163,8 @@ export class SecondsChart {
 
   private readOut(): void {
     const samples = this.cursor === null ? [] : this.store.at(this.cursor);
-    const beside = samples.map((sample) => this.beside.inWords(this.store, sample));
-    const text = [...samples.map(inWords), ...beside].filter((words) => words !== "").join("   ");
+    const telemetry = samples.map((sample) => this.telemetry.inWords(this.store, sample));
+    const text = [...samples.map(inWords), ...telemetry].filter((words) => words !== "").join("   ");
     setText(
       find("seconds-readout", HTMLElement),
       text || "Point at the chart, or use ← → on it, to read a second. Drag to zoom.",
@@ -198,7 +198,7 @@ export class SecondsChart {
     const begin = span.from - 1;
     const from = this.windowS === null ? begin : Math.max(begin, span.to - this.windowS);
     const shown = this.zoomed ?? { min: from, max: Math.max(span.to, from + 3) };
-    this.beside.paint(this.store);
+    this.telemetry.paint(this.store);
     this.charts.forEach((chart) => {
       const panel = this.panels.find((each) => each.id === chart.canvas.id);
       const options = given(chart as Chart);
@@ -246,7 +246,7 @@ export class SecondsChart {
       .flatMap((host) => this.store.everything(host))
       .sort((a, b) => b.at_s - a.at_s)
       .slice(0, TABLE_ROWS);
-    body.replaceChildren(...rows.map((row) => tableRow(row, this.beside.inWords(this.store, row))));
+    body.replaceChildren(...rows.map((row) => tableRow(row, this.telemetry.inWords(this.store, row))));
   }
 }
 

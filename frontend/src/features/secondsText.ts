@@ -22,7 +22,7 @@ export function inWords(sample: LiveSample): string {
   return parts.join(" · ");
 }
 
-export function tableRow(sample: LiveSample, beside: string): HTMLTableRowElement {
+export function tableRow(sample: LiveSample, telemetry: string): HTMLTableRowElement {
   const row = document.createElement("tr");
   row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.second}/${sample.direction}`;
   const cells = [
@@ -36,7 +36,7 @@ export function tableRow(sample: LiveSample, beside: string): HTMLTableRowElemen
     latency(sample.p999_ns),
     sample.queue_depth === null ? "–" : significant(sample.queue_depth),
     percent(sample.utilisation_percent),
-    beside || "–",
+    telemetry || "–",
   ];
   for (const text of cells) row.insertCell().textContent = text;
   return row;

@@ -38,7 +38,7 @@ function insertInto(lines: Map<string, LiveSample[]>, name: string, sample: Live
 export class SampleStore {
   private readonly known = new Set<string>();
   private readonly lines = new Map<string, LiveSample[]>();
-  /** Seconds with values beside the I/O, by host, and which sensors have told any. */
+  /** Seconds with telemetry values, by host, and which sensors have told any. */
   private readonly read = new Map<string, LiveSample[]>();
   private readonly heard = new Set<string>();
   /** Of each attempt: where a sensor's value stands among those of a second, by panel and name. */
@@ -57,7 +57,7 @@ export class SampleStore {
     return added;
   }
 
-  /** Takes the names of what attempts' values beside the I/O are of. */
+  /** Takes the names of what attempts' telemetry values are of. */
   addSensors(attempts: readonly LiveSensors[]): void {
     for (const each of attempts) {
       const places = each.sensors.map(({ panel, name }, place): [string, number] => [`${panel}\t${name}`, place]);
@@ -79,7 +79,7 @@ export class SampleStore {
   told(sample: LiveSample, panel: string): [string, number][] {
     const places = this.places.get(attemptOf(sample)) ?? new Map<string, number>();
     return [...places].flatMap(([key, place]): [string, number][] => {
-      const value = sample.beside[place] ?? null;
+      const value = sample.telemetry[place] ?? null;
       return key.startsWith(`${panel}\t`) && value !== null ? [[key.slice(panel.length + 1), value]] : [];
     });
   }
@@ -88,17 +88,17 @@ export class SampleStore {
   readings(host: string, panel: string, name: string): { sample: LiveSample; value: number | null }[] {
     return (this.read.get(host) ?? []).map((sample) => {
       const place = this.places.get(attemptOf(sample))?.get(`${panel}\t${name}`) ?? -1;
-      return { sample, value: sample.beside[place] ?? null };
+      return { sample, value: sample.telemetry[place] ?? null };
     });
   }
 
   private insert(sample: LiveSample): void {
     const name = `${sample.host}\t${sample.direction}\t${sample.stream}`;
     insertInto(this.lines, name, sample);
-    if (sample.beside.length === 0) return;
+    if (sample.telemetry.length === 0) return;
     insertInto(this.read, sample.host, sample);
     for (const [key, place] of this.places.get(attemptOf(sample)) ?? []) {
-      if ((sample.beside[place] ?? null) !== null) this.heard.add(`${sample.host}\t${key}`);
+      if ((sample.telemetry[place] ?? null) !== null) this.heard.add(`${sample.host}\t${key}`);
     }
   }
 
@@ -208,8 +208,8 @@ export function points(line: readonly LiveSample[], field: SampleField, from: nu
   return made;
 }
 
-/** The same of one sensor beside the I/O. One that tells something only now and then is a line all the same. */
-export function besidePoints(readings: ReturnType<SampleStore["readings"]>, from: number): Point[] {
+/** The same of one telemetry sensor. One that tells something only now and then is a line all the same. */
+export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, from: number): Point[] {
   const made: Point[] = [];
   let last: LiveSample | undefined;
   for (const { sample, value } of readings) {

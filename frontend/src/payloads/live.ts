@@ -17,7 +17,7 @@ export const liveSample = struct({
   p999_ns: nullable(number),
   queue_depth: nullable(number),
   utilisation_percent: nullable(number),
-  beside: list(nullable(number)),
+  telemetry: list(nullable(number)),
 });
 
 export const liveSensors = struct({

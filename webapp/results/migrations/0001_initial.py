@@ -92,7 +92,7 @@ class Migration(migrations.Migration):
                 ("utilisation_percent", models.FloatField(null=True)),
                 ("queue_depth", models.FloatField(null=True)),
                 (
-                    "beside",
+                    "telemetry",
                     django.contrib.postgres.fields.ArrayField(
                         base_field=webapp.results.models.Real(null=True), null=True, size=None
                     ),

@@ -53,7 +53,7 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("
 BEGUN: tuple[Item, ...] = (ACCEPTED, STARTED)
 SAMPLE_COLUMNS = (
     "attempt_id", "second", "stream", "direction", "at", "interval_ms", "ios", "bytes", "runtime_ms",
-    "p50_ns", "p99_ns", "p999_ns", "latency", "utilisation_percent", "queue_depth", "beside",
+    "p50_ns", "p99_ns", "p999_ns", "latency", "utilisation_percent", "queue_depth", "telemetry",
 )  # fmt: skip
 
 
@@ -396,17 +396,17 @@ def with_sensors(*names: str) -> StreamStarted:
 def test_it_keeps_what_the_host_did_beside_the_io(attempt: Attempt, more: tuple[Item, ...]) -> None:
     say(attempt.host, attempt, (1, (ACCEPTED, with_sensors("sda", "sdb"))))
     both = (*SAMPLE.directions, replace(SAMPLE.directions[0], direction=Direction.WRITE))
-    said = (replace(sample(0), directions=both, beside=(31.5, None)), replace(sample(1), beside=()))
+    said = (replace(sample(0), directions=both, telemetry=(31.5, None)), replace(sample(1), telemetry=()))
     say(attempt.host, attempt, (2, (*said, *more)))
     assert StreamRun.objects.get().sensors == [["temperature", "sda"], ["temperature", "sdb"]]
-    kept = Sample.objects.order_by("second", "direction").values_list("second", "direction", "beside")
+    kept = Sample.objects.order_by("second", "direction").values_list("second", "direction", "telemetry")
     assert list(kept) == [(0, "read", [31.5, None]), (0, "write", None), (1, "read", None)]
 
 
 def test_many_seconds_at_once_keep_it_too(attempt: Attempt) -> None:
     say(attempt.host, attempt, (1, (ACCEPTED, with_sensors("sda", "sdb"))))
-    say(attempt.host, attempt, (2, tuple(replace(sample(second), beside=(second, None)) for second in range(150))))
-    assert Sample.objects.get(second=149).beside == [149, None]
+    say(attempt.host, attempt, (2, tuple(replace(sample(second), telemetry=(second, None)) for second in range(150))))
+    assert Sample.objects.get(second=149).telemetry == [149, None]
 
 
 def test_a_line_of_the_kernels_log_is_kept_once_and_warns_beside_the_result(attempt: Attempt) -> None:

@@ -68,7 +68,7 @@ def test_it_goes_on_with_streams_that_began_in_earlier_reports(attempts: list[At
         (STARTED,),  # a move that is none: it never began, and says that it is done
         (STARTED, sample(0), sample(0)),
         (STARTED, msgspec.structs.replace(sample(0), at=1e300)),
-        (STARTED, msgspec.structs.replace(sample(0), beside=(1e300,))),
+        (STARTED, msgspec.structs.replace(sample(0), telemetry=(1e300,))),
         (msgspec.structs.replace(STARTED, job_text="\0"),),
     ],
 )
@@ -153,17 +153,17 @@ def _transactions() -> int:
 def test_it_keeps_the_same_of_sensors_in_both_ways_to_write_a_second(attempts: list[Attempt]) -> None:
     """By COPY, whose arrays are packed here, and as an ordinary second."""
     told = [(0.1, 2.5, -7.0), (None, 1e-3, None), (), (float(2**24 + 1), 3e38, 0.0)]
-    seconds = [msgspec.structs.replace(sample(n), beside=values) for n, values in enumerate(told)]
+    seconds = [msgspec.structs.replace(sample(n), telemetry=values) for n, values in enumerate(told)]
     sensors = tuple(Sensor(kind=SensorKind.CPU_USER, name=f"cpu{number}") for number in range(3))
     one, other = attempts[:2]
     take([piece(one, ACCEPTED, msgspec.structs.replace(STARTED, sensors=sensors), *seconds)])
     say(other.host, other, (1, (ACCEPTED, STARTED)))
     say(other.host, other, *((2 + n, (second,)) for n, second in enumerate(seconds)))
-    kept = _beside(one)
-    assert kept == _beside(other)
+    kept = _telemetry(one)
+    assert kept == _telemetry(other)
     assert [None if values is None else len(values) for values in kept] == [3, 3, None, 3]
     assert kept[1] == [None, pytest.approx(1e-3), None]
 
 
-def _beside(attempt: Attempt) -> list[list[float | None] | None]:
-    return list(Sample.objects.filter(attempt=attempt).order_by("second").values_list("beside", flat=True))
+def _telemetry(attempt: Attempt) -> list[list[float | None] | None]:
+    return list(Sample.objects.filter(attempt=attempt).order_by("second").values_list("telemetry", flat=True))

@@ -27,8 +27,8 @@ from webapp.runs.selectors import progress
 from webapp.screens import points
 from webapp.screens.hosts.presence import phase_words
 from webapp.screens.payloads import LiveCell, LiveNow, LiveRun, LiveSample, LiveValue
-from webapp.screens.runs.beside import Lines, lines_of, live_sensors
 from webapp.screens.runs.story import lasted
+from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
 
 SAMPLES_AT_ONCE = 3_000
 SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
@@ -207,7 +207,7 @@ def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSampl
         p999_ns=row.p999_ns,
         queue_depth=row.queue_depth,
         utilisation_percent=row.utilisation_percent,
-        beside=lines.values(row.beside) if lines else (),
+        telemetry=lines.values(row.telemetry) if lines else (),
     )
 
 

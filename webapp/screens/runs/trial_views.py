@@ -17,8 +17,8 @@ from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialS
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
-from webapp.screens.runs.beside import lines_of, live_sensors, summary
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
+from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
 from worker.contract.histogram import Histogram
 from worker.contract.packing import unpack
@@ -122,7 +122,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "moves": trial.moves.order_by("at", "id"),
         **_seconds(trial),
-        "beside": summary(trial),
+        "telemetry": summary(trial),
         "kernel_lines": [line for line in lines if not line.elsewhere],
         "lines_elsewhere": [line for line in lines if line.elsewhere],
         "virtual_drives": on_virtual_drives([trial.point]),

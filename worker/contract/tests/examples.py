@@ -169,7 +169,7 @@ SAMPLE = Sample(
         ),
     ),
     device=DEVICE,
-    beside=(23.5, 41, 3.5, 0, 61250, 38.9, None),
+    telemetry=(23.5, 41, 3.5, 0, 61250, 38.9, None),
 )
 STREAM_RESULT = StreamResult(
     stream=0,
@@ -441,8 +441,19 @@ HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2
 WORKER_LOG = WorkerLog(
     session="5f0c3b7a91d2e604",
     lines=(
-        LogLine(number=41, at=AT, level=LogLevel.INFO, text="worker.executor: Begun.", attempt=ATTEMPT),
-        LogLine(number=42, at=AT + 2, level=LogLevel.WARNING, text="worker.hello: No hello to the server: timed out"),
+        LogLine(
+            number=41,
+            at=AT,
+            level=LogLevel.INFO,
+            text="worker.orders.executor: Started trial 12 of run 3.",
+            attempt=ATTEMPT,
+        ),
+        LogLine(
+            number=42,
+            at=AT + 2,
+            level=LogLevel.WARNING,
+            text="worker.link.registration: The registration was not delivered: timed out",
+        ),
     ),
 )
 TOKEN_REQUEST = TokenRequest()

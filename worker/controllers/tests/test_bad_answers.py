@@ -4,17 +4,18 @@ from pathlib import Path
 
 import pytest
 
-from worker import controllers, tools
-from worker.controllers import ADAPTERS, Adapter, Policy, ToolError
+from worker import controllers
+from worker.controllers import ADAPTERS, Adapter, CachePolicy, ToolError
 from worker.controllers.base import Adapter as Base
 from worker.controllers.tests.tools import DOCUMENTED, install
+from worker.process import tools
 
 TOOLS = {adapter.name: adapter for adapter in ADAPTERS}
 
 
 def problem(adapter: Adapter) -> str:
     with pytest.raises(ToolError) as told:
-        adapter.look()
+        adapter.read_controllers()
     return str(told.value)
 
 
@@ -30,7 +31,7 @@ def test_it_says_which_tool_is_missing(adapter: Adapter, tmp_path: Path, monkeyp
 
 def test_it_ends_one_that_hangs(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, adapter.programs[0], "import time\ntime.sleep(60)")
-    monkeypatch.setattr("worker.controllers.base.LOOK_LIMIT_S", 0.5)
+    monkeypatch.setattr("worker.controllers.base.ANSWER_LIMIT_S", 0.5)
     assert "gave no answer within 0.5 s and was ended" in problem(adapter)
 
 
@@ -92,7 +93,7 @@ def test_it_gives_the_reason_that_storcli_gives(tmp_path: Path, monkeypatch: pyt
     )
     install(tmp_path, monkeypatch, "storcli64", f"import sys\nprint({failed!r})\nsys.exit(1)")
     with pytest.raises(ToolError, match=r"storcli: Property not supported \(code 255\)"):
-        TOOLS["storcli"].set("0", "0", Policy.READ_AHEAD, "none")
+        TOOLS["storcli"].set("0", "0", CachePolicy.READ_AHEAD, "none")
 
 
 def test_it_says_that_no_controller_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,13 +125,13 @@ def test_it_speaks_to_every_tool_in_the_language_it_reads(tmp_path: Path, monkey
 def test_bytes_that_are_no_text_are_read_as_far_as_they_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = (DOCUMENTED / "megacli-8.07/AdpAllInfo").read_bytes().replace(b"SV12345678", b"SV\xff\xfe")
     install(tmp_path, monkeypatch, "MegaCli64", f"import sys\nsys.stdout.buffer.write({whole!r})")
-    (found,) = TOOLS["MegaCli"].look()
+    (found,) = TOOLS["MegaCli"].read_controllers()
     assert found.serial.startswith("SV")
 
 
 def test_one_tool_that_fails_leaves_the_others_word(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, "storcli64", "import sys\nsys.exit('no')")
-    told = controllers.look(["megaraid_sas"])
+    told = controllers.read_controllers(["megaraid_sas"])
     assert told.controllers == ()
     assert told.problems["megaraid_sas"].startswith("storcli: ")
     assert "MegaCli is not installed on this host." in told.problems["megaraid_sas"]
@@ -140,7 +141,7 @@ def test_no_further_tool_is_asked_after_one_that_took_too_long(tmp_path: Path, m
     install(tmp_path, monkeypatch, "MegaCli64", "import sys\nsys.exit('asked')")
     install(tmp_path, monkeypatch, "storcli64", "import sys, time\ntime.sleep(0.2)\nsys.exit('slow')")
     monkeypatch.setattr(controllers, "TOTAL_LIMIT_S", 0.1)
-    told = controllers.look(["megaraid_sas"]).problems["megaraid_sas"]
+    told = controllers.read_controllers(["megaraid_sas"]).problems["megaraid_sas"]
     assert "MegaCli was not asked: others took more than 0.1 s." in told
 
 

@@ -13,7 +13,7 @@ TIB, GIB = 2**40, 2**30
 
 def look(directory: Path, monkeypatch: pytest.MonkeyPatch, program: str, recorded: str, driver: str) -> Controller:
     printing(directory, monkeypatch, program, recorded)
-    told = controllers.look([driver])
+    told = controllers.read_controllers([driver])
     ((_, found),) = told.controllers
     return found
 
@@ -94,11 +94,11 @@ def test_it_reads_megacli_of_2009(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_controller_without_any_drive_is_one_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bare = (DOCUMENTED / "megacli-4.00/AdpAllInfo").read_text()
     install(tmp_path, monkeypatch, "MegaCli", f"print({bare!r})")
-    ((_, found),) = controllers.look(["megaraid_sas"]).controllers
+    ((_, found),) = controllers.read_controllers(["megaraid_sas"]).controllers
     assert (found.model, found.virtual_drives, found.physical_drives) == ("PERC 6/i Integrated", (), ())
     lines = (DOCUMENTED / "ssacli-4.21-P420i.txt").read_text().partition("   Array: A")[0]
     install(tmp_path, monkeypatch, "ssacli", f"print({lines!r})")
-    ((_, other),) = controllers.look(["hpsa"]).controllers
+    ((_, other),) = controllers.read_controllers(["hpsa"]).controllers
     assert (other.model, other.virtual_drives) == ("Smart Array P420i", ())
 
 
@@ -155,7 +155,7 @@ def test_it_reads_areca_with_enclosures(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_it_starts_nothing_where_no_controller_has_a_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     printing(tmp_path, monkeypatch, "storcli64", "storcli-1.14-9266.json")
-    assert controllers.look(["mpt3sas", "ahci"]) == controllers.Told()
+    assert controllers.read_controllers(["mpt3sas", "ahci"]) == controllers.ToolAnswers()
 
 
 def test_it_takes_the_first_tools_word_for_a_controller_that_two_know(
@@ -163,6 +163,6 @@ def test_it_takes_the_first_tools_word_for_a_controller_that_two_know(
 ) -> None:
     printing(tmp_path, monkeypatch, "storcli64", "storcli-1.14-9266.json")
     printing(tmp_path, monkeypatch, "MegaCli64", "megacli-8.07")
-    told = controllers.look(["megaraid_sas"])
+    told = controllers.read_controllers(["megaraid_sas"])
     assert [name for name, _ in told.controllers] == ["storcli"]
     assert told.problems == {"megaraid_sas": "perccli is not installed on this host."}

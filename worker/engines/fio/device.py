@@ -20,7 +20,8 @@ class Counters(msgspec.Struct, frozen=True):
     write_ios: int
     write_sectors: int
     io_ms: int  # time with at least one I/O in flight
-    queue_ms: int  # the same, each I/O counted
+    queue_ms: int  # the same, summed over the I/Os
+    discard_sectors: int = 0  # 0 on kernels before 4.18
 
 
 def read_counters(device: str, sys_block: Path = SYS_BLOCK) -> Counters | None:
@@ -43,7 +44,8 @@ def counters_in(stat: bytes) -> Counters | None:
     fields = [int(word) for word in stat.split()]
     if len(fields) < 11:
         return None
-    return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10])
+    discarded = fields[13] if len(fields) > 13 else 0
+    return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10], discarded)
 
 
 def is_gone(device: str, sys_block: Path = SYS_BLOCK) -> bool:

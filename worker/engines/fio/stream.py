@@ -12,15 +12,15 @@ from typing import Protocol
 
 from worker.contract.items import DeviceSample, LatencyKind, Sample, Sensor, StreamResult, StreamStarted
 from worker.contract.workload import IoEngine, Stream
+from worker.engines.capacity import check_capacity
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
 from worker.engines.fio.device import Counters, is_gone, read_counters, sample_of_all
 from worker.engines.fio.difference import Differ, Interval, results_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.version import completion_latency_problem
-from worker.engines.fio.watch import Ended, Limits, watch
+from worker.engines.fio.watch import Ended, StreamLimits, watch
 from worker.engines.probe import check_features
-from worker.engines.room import check_room
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.process import Scope
 from worker.recipes import Recipe, RecipeError, opening, render
 
@@ -28,7 +28,7 @@ STDERR_KEPT = 60_000
 JSON_KEPT = 2 * 1024 * 1024
 
 
-class Beside(Protocol):
+class Telemetry(Protocol):
     """What else is read for every sample: values in the order of the sensors."""
 
     sensors: tuple[Sensor, ...]
@@ -41,7 +41,7 @@ class Beside(Protocol):
 
 def run_stream(
     stream: Stream,
-    place: Place,
+    open_target: OpenTarget,
     *,
     scope: Scope,
     cancelled: threading.Event,
@@ -49,22 +49,24 @@ def run_stream(
     total_limit_s: float,
     on_started: Callable[[StreamStarted], None],
     on_sample: Callable[[Sample], None],
-    beside: Beside | None = None,
+    telemetry: Telemetry | None = None,
 ) -> StreamResult:
-    """Run the stream's job at its place. Raises StreamFailed; then nothing of fio is left running.
+    """Run the stream's job at its open_target. Raises StreamFailed; then nothing of fio is left running.
 
-    `beside` is read at the same moments as the device's counters.
+    `telemetry` is read at the same moments as the device's counters.
     """
-    check_room(stream, place)
-    check_features(stream.workload, place.device)
-    recipe = recipe_at(stream, place, render)
+    check_capacity(stream, open_target)
+    check_features(stream.workload, open_target.device)
+    recipe = recipe_at(stream, open_target, render)
     started_at = time.time()
-    child = scope.spawn(recipe.command, cwd_fd=place.cwd_fd, stdin_text=recipe.job_text, pass_fds=place.pass_fds)
-    on_started(_stream_started(started_at, stream, recipe, beside))
-    sampler = Sampler(stream, place.devices, on_sample, beside)
-    ended = watch(child, scope, Limits(cancelled, silence_limit_s, total_limit_s), sampler.take)
+    child = scope.spawn(
+        recipe.command, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text, pass_fds=open_target.pass_fds
+    )
+    on_started(_stream_started(started_at, stream, recipe, telemetry))
+    sampler = Sampler(stream, open_target.devices, on_sample, telemetry)
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), sampler.take)
     ended_at = time.time()
-    final = final_dump(ended, stream, place)
+    final = final_dump(ended, stream, open_target)
     _refuse_wrong_latency(final, ended, stream)
     sampler.finish(final)
     return StreamResult(
@@ -83,21 +85,21 @@ def run_stream(
     )
 
 
-def _stream_started(at: float, stream: Stream, recipe: Recipe, beside: Beside | None) -> StreamStarted:
+def _stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemetry | None) -> StreamStarted:
     return StreamStarted(
         at=at,
         stream=stream.number,
         job_text=recipe.job_text,
         command=recipe.command,
-        sensors=beside.sensors if beside else (),
-        kernel_log=beside.kernel_log if beside else False,
+        sensors=telemetry.sensors if telemetry else (),
+        kernel_log=telemetry.kernel_log if telemetry else False,
     )
 
 
-def recipe_at(stream: Stream, place: Place, renderer: Callable[[Stream], Recipe]) -> Recipe:
+def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
     """The recipe with the device's name as the guard resolved and holds it."""
     try:
-        return renderer(opening(stream, place.path))
+        return renderer(opening(stream, open_target.path))
     except RecipeError as error:
         raise StreamFailed(error.code, str(error)) from error
 
@@ -110,7 +112,7 @@ class Sampler:
         stream: Stream,
         devices: tuple[str, ...],
         on_sample: Callable[[Sample], None],
-        beside: Beside | None = None,
+        telemetry: Telemetry | None = None,
     ) -> None:
         work = stream.workload
         polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
@@ -119,13 +121,13 @@ class Sampler:
         self._stream = stream
         self._devices = devices
         self._on_sample = on_sample
-        self._beside = beside
+        self._telemetry = telemetry
         self._differ = Differ(
             self.kind, ramp=work.ramp_s > 0, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None
         )
         self._first = self._before = self._counters()
-        if beside:
-            beside.restart()
+        if telemetry:
+            telemetry.restart()
 
     def take(self, dump: Dump) -> None:
         self._emit(self._differ.feed(dump))
@@ -152,7 +154,7 @@ class Sampler:
             interval_ms=interval.duration_ms,
             directions=interval.directions,
             device=sample_of_all(self._devices, self._before, after),
-            beside=self._beside.take() if self._beside else (),
+            telemetry=self._telemetry.take() if self._telemetry else (),
         )
         self.count += 1
         self._before = after
@@ -162,16 +164,16 @@ class Sampler:
         """Until the first sample, the device's interval begins with the last dump of the ramp."""
         if self.count == 0 and self._stream.workload.ramp_s and self._differ.ramping:
             self._first = self._before = now
-            if self._beside:
-                self._beside.restart()
+            if self._telemetry:
+                self._telemetry.restart()
 
 
-def final_dump(ended: Ended, stream: Stream, place: Place) -> Dump:
+def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
     """fio's last dump, if the run was good; raises StreamFailed with fio's words if not."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
     if ended.exit_code or error:
-        raise _failure(ended, stream, place, error)
+        raise _failure(ended, stream, open_target, error)
     if dump is None:
         raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
     if len(dump.text) > JSON_KEPT:
@@ -186,9 +188,9 @@ def _refuse_wrong_latency(dump: Dump, ended: Ended, stream: Stream) -> None:
         raise _failed(ended, "option_refused", problem)
 
 
-def _failure(ended: Ended, stream: Stream, place: Place, error: int) -> StreamFailed:
+def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) -> StreamFailed:
     words = ended.words or "no words"
-    if gone := next(filter(is_gone, place.devices), ""):  # fio's own words would be "No space left on device"
+    if gone := next(filter(is_gone, open_target.devices), ""):  # fio's own words would be "No space left on device"
         return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
     if error == EOPNOTSUPP and stream.workload.uring.hipri:
         return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")

@@ -1,4 +1,4 @@
-"""What particular versions of fio are known to get wrong."""
+"""Known errors of particular fio versions."""
 
 import re
 

@@ -1,20 +1,16 @@
-"""One fio process from its start to its end, watched: silence, total time, cancellation."""
+"""Follow one fio process from its start to its end, within its limits."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import msgspec
 
 from worker.engines.errors import StreamFailed, last_words
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
-from worker.process import WARDEN_DIED, Child, Scope
-
-LOOK_S = 0.25  # how often the cancel event and the limits are looked at; output wakes us at once
-END_LIMIT_S = 10.0
+from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 
 
-class Limits(msgspec.Struct, frozen=True):
+class StreamLimits(msgspec.Struct, frozen=True):
     cancelled: threading.Event
     silence_s: float
     total_s: float
@@ -23,7 +19,7 @@ class Limits(msgspec.Struct, frozen=True):
 class Ended(msgspec.Struct, frozen=True):
     exit_code: int
     last: Dump | None
-    stdout_text: str  # what was no JSON
+    stdout_text: str  # standard output that was not JSON
     stderr: str
 
     @property
@@ -31,64 +27,45 @@ class Ended(msgspec.Struct, frozen=True):
         return last_words(f"{self.stdout_text}\n{self.stderr}")
 
 
-def watch(child: Child, scope: Scope, limits: Limits, on_dump: Callable[[Dump], None]) -> Ended:
-    """Follow it to its end; `on_dump` gets every dump as it comes. Raises StreamFailed after killing the scope."""
+def watch(child: Child, scope: Scope, limits: StreamLimits, on_dump: Callable[[Dump], None]) -> Ended:
+    """Follow fio to its end; `on_dump` gets every dump as it arrives. Raises StreamFailed after killing the scope.
+
+    Only whole dumps are a sign of life. fio is killed without a chance to tidy up, so that it writes nothing more.
+    """
     reader = OutputReader()
-    last: Dump | None = None
-    try:
-        for dump in _dumps(child, reader, limits):
-            last = dump
+    dumps: list[Dump] = []
+
+    def take(data: bytes) -> bool:
+        found = reader.feed(data)
+        dumps[:] = found[-1:] or dumps
+        for dump in found:
             on_dump(dump)
-        return Ended(_exit_code(child), last, reader.text, child.stderr())
-    except StreamFailed as failed:
-        scope.kill()
-        failed.stderr = child.stderr()
-        failed.fio_json = last.text if last else ""
-        raise
-    except BaseException:
-        scope.kill()
-        raise
+        return bool(found)
 
-
-def _dumps(child: Child, reader: OutputReader, limits: Limits) -> Iterator[Dump]:
-    started = heard = time.monotonic()
-    while True:
-        _check(limits, started, heard)
-        data = child.read(LOOK_S)
-        if data == b"":
-            return
-        dumps = _feed(reader, data) if data else []
-        if dumps:
-            heard = time.monotonic()
-        yield from dumps
-
-
-def _feed(reader: OutputReader, data: bytes) -> list[Dump]:
+    bounds = Limits(total_s=limits.total_s, silence_s=limits.silence_s)
     try:
-        return reader.feed(data)
+        code = follow(child, scope, bounds, take, cancelled=limits.cancelled, grace_s=0)
     except BadOutput as error:
-        raise StreamFailed("fio_output_bad", str(error)) from error
+        raise _failed("fio_output_bad", str(error), child, dumps) from error
+    except Stopped as stopped:
+        raise _failed(*_reason(stopped.reason, limits), child, dumps) from stopped
+    return Ended(code, dumps[-1] if dumps else None, reader.text, child.stderr())
 
 
-def _check(limits: Limits, started: float, heard: float) -> None:
-    now = time.monotonic()
-    if limits.cancelled.is_set():
-        raise StreamFailed("cancelled", "The stream was cancelled and fio was killed.")
-    if now - heard > limits.silence_s:
-        raise StreamFailed(
+def _failed(code: str, message: str, child: Child, dumps: list[Dump]) -> StreamFailed:
+    return StreamFailed(code, message, stderr=child.stderr(), fio_json=dumps[-1].text if dumps else "")
+
+
+def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:
+    """Code and message."""
+    if reason is Reason.CANCELLED:
+        return "cancelled", "The stream was cancelled and fio was killed."
+    if reason is Reason.SILENT:
+        return (
             "fio_silent",
             f"fio has said nothing for {limits.silence_s:g} s, though it reports every second, and was killed. "
-            "The device may hang (see the kernel log), or fio does.",
+            "The device or fio may hang: see the kernel log.",
         )
-    if now - started > limits.total_s:
-        raise StreamFailed("fio_timeout", f"fio was not done after {limits.total_s:g} s, the limit, and was killed.")
-
-
-def _exit_code(child: Child) -> int:
-    """fio has closed its output, so it is about to end."""
-    code = child.wait(END_LIMIT_S)
-    if code is None:
-        raise StreamFailed("fio_silent", f"fio closed its output and did not end within {END_LIMIT_S:g} s.")
-    if code == WARDEN_DIED:
-        raise StreamFailed("fio_error", "The process that watches over fio was killed, so fio was killed too.")
-    return code
+    if reason is Reason.TIMEOUT:
+        return "fio_timeout", f"fio was not done after {limits.total_s:g} s, the limit, and was killed."
+    return "fio_error", "The process that supervises fio was killed, so fio was killed too."

@@ -11,7 +11,7 @@ from worker.contract.items import Sample
 from worker.contract.workload import CpusPolicy, Placement
 from worker.engines import StreamFailed
 from worker.engines.tests.test_streams import Bench, bench, stream
-from worker.process import warden
+from worker.process import supervisor
 from worker.process.scope import _marker_of
 
 __all__ = ["bench"]
@@ -20,7 +20,7 @@ __all__ = ["bench"]
 def placed(bench: Bench, **placement: Any) -> set[tuple[str, str, str, str]]:
     """(nice, I/O priority, processors, memory nodes) of fio's jobs, seen with the first sample."""
     seen: set[tuple[str, str, str, str]] = set()
-    ours = f"{warden.MARK}={_marker_of(bench.state)}".encode()
+    ours = f"{supervisor.MARK}={_marker_of(bench.state)}".encode()
 
     def look(_sample: Sample) -> None:
         for pid in (int(entry.name) for entry in Path("/proc").glob("[0-9]*")):

@@ -19,7 +19,7 @@ from worker.engines import StreamFailed, missing_features, prefill, run_stream
 from worker.engines.fio import device
 from worker.engines.fio.version import version_of
 from worker.engines.probe import capabilities, device_under, polls
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.process import open_scope
 from worker.recipes import render
 
@@ -33,18 +33,18 @@ class Bench:
         self.data = directory / "data"
         self.data.mkdir()
         self.cwd_fd = os.open(self.data, os.O_DIRECTORY)
-        self.place = Place(path=".", cwd_fd=self.cwd_fd, device=device_under(str(self.data)))
+        self.open_target = OpenTarget(path=".", cwd_fd=self.cwd_fd, device=device_under(str(self.data)))
         self.samples: list[Sample] = []
         self.started: list[StreamStarted] = []
         self.cancelled = threading.Event()
 
     def run(
-        self, stream: Stream, place: Place | None = None, *, silence_s: float = 10, total_s: float = 20
+        self, stream: Stream, open_target: OpenTarget | None = None, *, silence_s: float = 10, total_s: float = 20
     ) -> StreamResult:
         with open_scope(self.state, "stream") as scope:
             return run_stream(
                 stream,
-                place or self.place,
+                open_target or self.open_target,
                 scope=scope,
                 cancelled=self.cancelled,
                 silence_limit_s=silence_s,
@@ -56,8 +56,15 @@ class Bench:
     def prefill(self, stream: Stream) -> list[float]:
         said: list[float] = []
         with open_scope(self.state, "prefill") as scope:
-            prefill(stream, self.place, scope=scope, cancelled=self.cancelled, silence_limit_s=10, total_limit_s=20,
-                    on_progress=said.append)  # fmt: skip
+            prefill(
+                stream,
+                self.open_target,
+                scope=scope,
+                cancelled=self.cancelled,
+                silence_limit_s=10,
+                total_limit_s=20,
+                on_progress=said.append,
+            )
         return said
 
 
@@ -166,7 +173,7 @@ def test_it_refuses_what_it_cannot_render_before_it_starts(bench: Bench) -> None
 
 
 def test_it_names_a_missing_feature_and_does_not_start(bench: Bench) -> None:
-    if polls(bench.place.device):
+    if polls(bench.open_target.device):
         pytest.skip("this device has poll queues")
     work = stream(uring=UringOptions(hipri=True))
     with pytest.raises(StreamFailed, match="hipri") as failure:
@@ -184,9 +191,9 @@ def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch
 
 def test_it_lets_no_file_grow(bench: Bench) -> None:
     (bench.data / "mine").write_bytes(bytes(MIB))
-    place = Place(path="mine", cwd_fd=bench.cwd_fd)
+    open_target = OpenTarget(path="mine", cwd_fd=bench.cwd_fd)
     with pytest.raises(StreamFailed, match="take a smaller size"):
-        bench.run(stream(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), place)
+        bench.run(stream(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), open_target)
     assert (bench.data / "mine").stat().st_size == MIB
 
 
@@ -212,8 +219,8 @@ def loop(tmp_path: Path) -> Iterator[str]:
 @pytest.mark.root
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root for a loop device")
 def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> None:
-    place = Place(path=loop, device=Path(loop).name)
-    result = bench.run(stream(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), place)
+    open_target = OpenTarget(path=loop, device=Path(loop).name)
+    result = bench.run(stream(TargetKind.BLOCK, "/dev/disk/by-id/other-name", size_bytes=None, numjobs=2), open_target)
     assert f"filename={loop}\n" in bench.started[0].job_text
     (read,) = result.directions
     assert result.device is not None
@@ -221,7 +228,7 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert 10 < result.device.utilisation_percent <= 100
     assert result.device.queue_depth > 0.5
     with pytest.raises(StreamFailed, match="take a smaller size"):
-        bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), place)
+        bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), open_target)
 
 
 @pytest.mark.root
@@ -230,7 +237,9 @@ def test_it_shows_nothing_of_a_device_that_does_not_count(bench: Bench, loop: st
     counting = Path(f"/sys/block/{Path(loop).name}/queue/iostats")
     counting.write_text("0")
     try:
-        result = bench.run(stream(TargetKind.BLOCK, loop, size_bytes=None), Place(path=loop, device=Path(loop).name))
+        result = bench.run(
+            stream(TargetKind.BLOCK, loop, size_bytes=None), OpenTarget(path=loop, device=Path(loop).name)
+        )
     finally:
         counting.write_text("1")
     assert result.device is None
@@ -250,7 +259,7 @@ def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
     with pytest.raises(StreamFailed, match="went away") as failure, open_scope(bench.state, "stream") as scope:
         run_stream(
             stream(TargetKind.BLOCK, loop, runtime_s=10),
-            Place(path=loop, device=Path(loop).name),
+            OpenTarget(path=loop, device=Path(loop).name),
             scope=scope,
             cancelled=bench.cancelled,
             silence_limit_s=10,

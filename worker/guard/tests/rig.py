@@ -11,7 +11,9 @@ import pytest
 
 from worker import policy
 from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
+from worker.link.targets import report_targets
 from worker.policy import Policy
+from worker.settings import SETTING_NAMES
 
 MIB = 1024 * 1024
 needs_root = [pytest.mark.root, pytest.mark.skipif(os.geteuid() != 0, reason="needs root: loop devices")]
@@ -57,7 +59,7 @@ def load(directory: Path, *targets: dict[str, Any], pools: Mapping[str, list[str
     named = (f"[[pool]]\nid = {_toml(name)}\ndrives = {_toml(drives)}\n" for name, drives in (pools or {}).items())
     path.write_text("".join([*(f"[[target]]\n{row}\n" for row in rows), *named]))
     path.chmod(0o600)
-    return policy.load(path)
+    return policy.load(path, SETTING_NAMES)
 
 
 def _toml(value: Any) -> str:
@@ -72,7 +74,7 @@ def block(device: str, file: Path, **more: Any) -> dict[str, Any]:
 
 def stream(allowed: Policy, *, writes: bool = False, target: int = 0, size: int | None = MIB, files: int = 1) -> Stream:
     """A stream at a target of the policy, as the server would order it."""
-    entry = policy.report(allowed)[target]
+    entry = report_targets(allowed)[target]
     pattern = Pattern.RANDWRITE if writes else Pattern.RANDREAD
     return Stream(
         number=0,

@@ -6,9 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import guard, policy
+from worker import guard
 from worker.contract.workload import Stream
 from worker.guard.tests import rig
+from worker.link.targets import report_targets
 from worker.policy import Policy
 
 pytestmark = rig.needs_root
@@ -180,7 +181,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
         stream = rig.stream(allowed)
         with guard.admit(stream, allowed, ()) as place:
             assert place.path == device
-        assert [target.opens for target in policy.report(allowed)] == [device]
+        assert [target.opens for target in report_targets(allowed)] == [device]
         link.unlink()
         link.symlink_to(file)
         assert refusal(stream, allowed).code == "guard_path"
@@ -193,7 +194,7 @@ def test_it_follows_a_link_of_udev_but_not_to_a_plain_file(tmp_path: Path, file:
 def test_it_refuses_the_disk_that_the_host_runs_from(tmp_path: Path) -> None:
     from worker.inventory import sysfs, usage
 
-    disk = min(usage.look().root_disks(), default="")
+    disk = min(usage.read_usage().root_disks(), default="")
     if not disk or not Path(sysfs.device_path(disk)).exists():
         pytest.skip("the root file system lies on no device with a node")
     target = {"id": "root", "kind": "block", "path": f"/dev/{disk}", "stable_id": sysfs.stable_id(disk)}

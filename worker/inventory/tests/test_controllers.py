@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker.contract.controllers import Controller, PhysicalDrive
-from worker.controllers import Told
+from worker.controllers import ToolAnswers
 from worker.controllers.tests.tools import printing
 from worker.inventory import controllers, devices, pci
 from worker.inventory.usage import Usage
@@ -60,7 +60,7 @@ def sys(tmp_path: Path) -> Path:
     return root
 
 
-def take(sys: Path, told: Told) -> dict[str, Controller]:
+def take(sys: Path, told: ToolAnswers) -> dict[str, Controller]:
     found = devices.block_devices(UNUSED, sys, open_devices=False)
     return {each.address: each for each in controllers.take(pci.functions(sys), found, told, sys)}
 
@@ -98,7 +98,7 @@ def test_it_says_why_a_raid_controller_tells_nothing(
     sys: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("worker.tools._PLACES", ())
+    monkeypatch.setattr("worker.process.tools._PLACES", ())
     found = take(sys, controllers.ask_tools(sys))[RAID]
     assert (found.tool, found.virtual_drives, found.physical_drives) == ("sysfs", (), ())
     assert found.problem == (
@@ -108,7 +108,7 @@ def test_it_says_why_a_raid_controller_tells_nothing(
 
 
 def test_it_reads_a_host_bus_adapter_from_sysfs(sys: Path) -> None:
-    found = take(sys, Told())[HBA]
+    found = take(sys, ToolAnswers())[HBA]
     assert (found.tool, found.firmware, found.bios) == ("sysfs", "16.00.10.00", "08.37.00.00")
     assert (found.driver, found.problem) == ("mpt3sas", "")
     assert found.physical_drives == (

@@ -12,7 +12,7 @@ import pytest
 
 from worker.inventory import health, written
 from worker.inventory.answers import IntelLog, OcpLog, decoded
-from worker.tools import Said, ToolError
+from worker.process import Said, ToolError
 
 RECORDED = Path(__file__).parent / "recorded"
 KNOWN = {"in_smartctl_database": True}

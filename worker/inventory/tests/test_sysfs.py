@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from worker.inventory import sysfs, usage
+from worker.stable_id import is_stable, shortened
 
 
 class Tree:
@@ -72,7 +73,7 @@ def test_it_names_drives_by_what_stays_with_them(tree: Tree) -> None:
         "sdb": "sata-INTEL_SSDSC2KB96_WBM0A1B2",
         "vda": "name:vda",
     }
-    assert not sysfs.is_stable(ids["vda"])
+    assert not is_stable(ids["vda"])
 
 
 def test_it_spells_the_uuid_of_an_array_as_udev_does(tree: Tree) -> None:
@@ -94,7 +95,7 @@ def test_it_follows_what_lies_above_and_below(tree: Tree) -> None:
 
 
 def test_it_keeps_long_ids_apart() -> None:
-    first, second = (sysfs.shortened("loop:/" + "x" * 200 + end) for end in "ab")
+    first, second = (shortened("loop:/" + "x" * 200 + end) for end in "ab")
     assert (len(first), first != second) == (100, True)
 
 
@@ -117,7 +118,7 @@ def test_it_finds_the_hosts_own_disks_under_raid_and_lvm(tree: Tree, tmp_path: P
     (proc / "swaps").write_text(
         "Filename Type Size Used Priority\n/swap\\040file file 1 0 -2\n/dev/dm-9 partition 1 0 -2\n"
     )
-    seen = usage.look(tree.sys, proc)
+    seen = usage.read_usage(tree.sys, proc)
     assert seen.root_disks(tree.sys) == {"dm-0", "md0", "nvme0n1p1", "nvme0n1"}
     assert seen.swap_files == ("/swap file",)
     assert seen.swaps == ("dm-9",)

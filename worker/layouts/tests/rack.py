@@ -8,7 +8,7 @@ from worker import layouts
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal
-from worker.layouts import Built, ours
+from worker.layouts import Built, ownership
 from worker.recipes.layouts import parse
 
 DRIVES = 4
@@ -50,9 +50,11 @@ class Rack:
         layouts.take_down(built.record, state=self.state, journal=self.journal)
 
     def assert_blank(self) -> None:
-        assert [str(ours.look(device)) for device in self.devices if not ours.look(device).blank] == []
+        assert [
+            str(ownership.read_content(device)) for device in self.devices if not ownership.read_content(device).blank
+        ] == []
         assert self.journal.layouts() == ()
-        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.look().mounts)
+        assert not any(mount.point.startswith(str(self.state)) for _device, mount in usage.read_usage().mounts)
 
 
 @contextmanager

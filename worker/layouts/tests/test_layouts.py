@@ -5,14 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from worker import layouts, policy
+from worker import layouts
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.inventory import usage
 from worker.journal import Journal, LayoutRecord
-from worker.layouts import LayoutFailed, ours, steps
+from worker.layouts import LayoutFailed, ownership, steps
 from worker.layouts.offered import offered
 from worker.layouts.tests.rack import DRIVES, Rack, racked
+from worker.link.targets import report_targets
 from worker.recipes.layouts import Step, needed, parse
 
 pytestmark = rig.needs_root
@@ -57,13 +58,13 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
     built = rack.build(line)
     if built.mount_point:
         assert Path(built.mount_point, "file").write_bytes(b"x" * rig.MIB) == rig.MIB
-        kinds = {mount.kind for _device, mount in usage.look().mounts if mount.point == built.mount_point}
+        kinds = {mount.kind for _device, mount in usage.read_usage().mounts if mount.point == built.mount_point}
         assert kinds == {parse(line).file_system.value}
     else:
         rig.run("dd", "if=/dev/urandom", f"of={built.device}", "bs=1M", "count=8", "conv=fsync")
     found = layouts.read_back(parse(line), built)
     rack.take_down(built)
-    assert (found.wrong, layouts.standing(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
+    assert (found.wrong, layouts.existing_layout(parse(line), (), run="r1", journal=rack.journal)) == ((), None)
     assert found.words.startswith(line)
     rack.assert_blank()
 
@@ -71,7 +72,7 @@ def test_it_builds_uses_and_takes_down(rack: Rack, line: str) -> None:
 def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.db")
     journal.save_layout(LayoutRecord(key="t1", run="r1", line="raid9 x2", drives=(), mount_point=""))
-    (told,) = layouts.put_back(journal.layouts(), state=tmp_path, journal=journal)
+    (told,) = layouts.restore(journal.layouts(), state=tmp_path, journal=journal)
     assert (told.restored, "does not understand layout t1 (`raid9 x2`)" in told.note) == (False, True)
     assert len(journal.layouts()) == 1
 
@@ -79,7 +80,7 @@ def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path)
 def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
     script = "echo too small >&2; seq 9999 >&2; echo its options >&2; exit 3"
     with pytest.raises(LayoutFailed, match=r"(?s)with 3: too small.*its options$") as caught:
-        steps.run(Step("try", ("sh", "-c", script)), state=tmp_path, key="t1")
+        steps.run(Step("try", ("sh", "-c", script)), state=tmp_path)
     assert len(caught.value.message) < 1200
 
 
@@ -114,7 +115,7 @@ def test_it_takes_down_what_a_killed_worker_left(rack: Rack) -> None:
     rack.build("single / ext4")
     again = Journal(rack.state / "journal.db")
     assert [record.line for record in again.layouts("r1")] == ["single / ext4"]
-    assert all(item.restored for item in layouts.put_back(again.layouts(), state=rack.state, journal=again))
+    assert all(item.restored for item in layouts.restore(again.layouts(), state=rack.state, journal=again))
     rack.assert_blank()
 
 
@@ -135,7 +136,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     with pytest.raises(LayoutFailed, match="holds ext4 precious") as failure:
         rack.take_down(built)
     assert failure.value.code == "layout_foreign"
-    assert ours.look(rack.devices[0]).label == "precious"
+    assert ownership.read_content(rack.devices[0]).label == "precious"
     assert rack.journal.layouts() == (built.record,)
 
 
@@ -157,7 +158,7 @@ def test_it_leaves_alone_what_is_mounted_after_the_check(rack: Rack, tmp_path: P
         assert (failure.value.code, (point / "file").read_text()) == ("layout_held", "kept")
     finally:
         rig.run("umount", str(point))
-    assert (ours.look(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
+    assert (ownership.read_content(rack.devices[1]).label, rack.journal.layouts()) == ("precious", ())
     rack.take_down(rack.build(line))
     rack.assert_blank()
 
@@ -230,7 +231,7 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
 
 
 def test_its_policy_is_read_as_any_other(rack: Rack) -> None:
-    assert [target.present for target in policy.report(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
+    assert [target.present for target in report_targets(rack.policy)] == [True] * (DRIVES + 1)  # and their pool
 
 
 def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pytest.CaptureFixture[str]) -> None:

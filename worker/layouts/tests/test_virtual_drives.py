@@ -13,20 +13,21 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker import layouts, policy
+from worker import layouts
 from worker.contract.items import Item, Observed, Outcome, SettingRecord
 from worker.contract.orders import Arming, LayoutWish, TrialOrder
 from worker.contract.workload import IoEngine, Pattern, Stream, TargetRef, Workload
 from worker.control import Control
 from worker.controllers.tests.arrays import ADDRESS, Shelf
-from worker.files import CompleteFiles
+from worker.engines.complete_files import CompleteFiles
 from worker.guard import GuardRefused
 from worker.guard.tests import rig
 from worker.journal import Journal, LayoutRecord, MadeDrive
 from worker.layouts import Built, LayoutFailed, virtual_drives
+from worker.link.targets import report_targets
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
 from worker.recipes.layouts import parse
-from worker.trial import Bench as TrialBench
-from worker.trial import Trial
 
 pytestmark = rig.needs_root
 DRIVES, DISKS = 8, 2
@@ -85,8 +86,8 @@ def test_it_makes_formats_reads_back_and_deletes(bench: Bench) -> None:
     ((drive),) = bench.shelf.read()["vds"].values()
     assert (drive["name"], drive["spans"], drive["bgi"]) == (f"ss-{built.record.key}-0", 2, "off")
     assert built.members == (drive["disk"],)
-    standing = layouts.standing(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
-    assert standing == built
+    existing = layouts.existing_layout(parse(line), bench.policy.targets, run="r1", journal=bench.journal)
+    assert existing == built
     bench.take_down(built.record)
     bench.assert_blank()
 
@@ -112,7 +113,7 @@ def test_it_builds_from_nothing_but_the_very_drives_unconfigured_and_good(bench:
         with pytest.raises(GuardRefused) as refused:
             bench.build("vd raid0 x2 strip 64k")
         assert refused.value.code == code, refused.value
-    assert [t.present for t in policy.report(bench.policy)][:3] == [True, False, True]
+    assert [t.present for t in report_targets(bench.policy)][:3] == [True, False, True]
     assert (bench.shelf.read()["vds"], bench.journal.layouts()) == ({}, ())
 
 
@@ -157,7 +158,10 @@ def test_it_leaves_alone_what_is_not_its_own_any_more(bench: Bench, change: dict
     assert failed.value.code == "layout_foreign", failed.value
     assert list(bench.shelf.read()["vds"]) == [number]
     assert len(bench.journal.layouts()) == 1
-    assert layouts.standing(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal) is None
+    assert (
+        layouts.existing_layout(parse(built.record.line), bench.policy.targets[:2], run="r1", journal=bench.journal)
+        is None
+    )
 
 
 def test_it_says_what_the_tool_said_and_leaves_nothing(bench: Bench) -> None:
@@ -189,7 +193,7 @@ def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
 
 def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Bench) -> None:
     line = "vd raid0 x2 strip 64k"
-    found = {each.id: each for each in policy.report(bench.policy)}
+    found = {each.id: each for each in report_targets(bench.policy)}
 
     def ref(name: str) -> TargetRef:
         each = found[name]
@@ -205,8 +209,9 @@ def test_a_trial_measures_on_a_virtual_drive_and_the_next_one_finds_it(bench: Be
             arming=Arming(serials=armed, by="tester", until=now + 60),
         )  # fmt: skip
         files = CompleteFiles(bench.state / "files.db")
-        place = TrialBench(bench.state, bench.folder / "policy.toml", bench.journal, files)
-        end = Trial(order, place, items.append, Control(order.attempt)).run()
+        host = HostContext(bench.state, bench.folder / "policy.toml", bench.journal, files)
+        context = OrderContext(host=host, emit=items.append, control=Control(order.attempt))
+        end = Trial(order, context).run()
         files.close()
         return end.outcome, end.message, items
 

@@ -17,7 +17,7 @@ def main(state: str, file: str, *kinds: str) -> None:
     job = f"[held]\nfilename={file}\nrw=randread\nbs=4k\ndirect=1\nnumjobs=2\nruntime=60s\ntime_based=1\nsize=8m\n"
     command = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
     child = scope.spawn(command, stdin_text=job)
-    print(scope.isolation, child.warden_pid, flush=True)
+    print(scope.isolation, child.supervisor_pid, flush=True)
     while child.read(1.0) != b"":
         pass
     print(child.wait(), flush=True)

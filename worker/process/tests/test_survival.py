@@ -12,7 +12,7 @@ from typing import IO
 
 import pytest
 
-from worker.process import WARDEN_DIED, cgroups, isolation, kill_leftovers, open_scope
+from worker.process import SUPERVISOR_DIED, cgroups, isolation, kill_leftovers, open_scope
 
 CLONE = Path(__file__).parents[3]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
@@ -77,8 +77,8 @@ class Holder:
     def __init__(self, state: Path, file: str, *kinds: str, user: tuple[str, ...] = ()) -> None:
         command = (*user, sys.executable, "-m", "worker.process.tests.holder", str(state), file, *kinds)
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=CLONE)
-        self.isolation, _, warden = self._line().rpartition(" ")
-        self.warden = int(warden)
+        self.isolation, _, supervisor = self._line().rpartition(" ")
+        self.supervisor = int(supervisor)
         assert until(lambda: len(fio_on(file)) >= 2), "fio did not start"
 
     def _line(self) -> str:
@@ -97,9 +97,9 @@ class Holder:
 
 
 def main_fio(holder: Holder, file: str) -> int:
-    """The fio that the warden started: its jobs are other processes."""
+    """The fio that the supervisor started: its jobs are other processes."""
     parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]) for pid in fio_on(file)}
-    (main,) = set(parents.values()) - {holder.warden} or parents
+    (main,) = set(parents.values()) - {holder.supervisor} or parents
     return main
 
 
@@ -151,11 +151,11 @@ def test_it_stops_the_device_when_fio_itself_is_killed(place: Path, loop: str) -
 
 @needs_root
 @pytest.mark.root
-def test_it_stops_the_device_when_the_warden_is_killed(place: Path, loop: str) -> None:
+def test_it_stops_the_device_when_the_supervisor_is_killed(place: Path, loop: str) -> None:
     holder = Holder(place / "state", loop, "cgroup2", "cgroup1")
-    os.kill(holder.warden, signal.SIGKILL)
+    os.kill(holder.supervisor, signal.SIGKILL)
     assert until(lambda: not fio_on(loop))
-    assert holder.exit_code_seen() == WARDEN_DIED
+    assert holder.exit_code_seen() == SUPERVISOR_DIED
     assert_quiet(loop)
     holder.kill()
     kill_leftovers(place / "state")
@@ -163,12 +163,12 @@ def test_it_stops_the_device_when_the_warden_is_killed(place: Path, loop: str) -
 
 @needs_root
 @pytest.mark.root
-def test_it_kills_what_worker_and_warden_left_when_both_die_at_once(place: Path, loop: str) -> None:
+def test_it_kills_what_worker_and_supervisor_left_when_both_die_at_once(place: Path, loop: str) -> None:
     holder = Holder(place / "state", loop, "cgroup2", "cgroup1")
     os.kill(holder.process.pid, signal.SIGSTOP)
     for pid in fio_on(loop):
-        os.kill(pid, signal.SIGSTOP)  # deaf to the warden's farewell
-    os.kill(holder.warden, signal.SIGKILL)
+        os.kill(pid, signal.SIGSTOP)  # deaf to the supervisor's farewell
+    os.kill(holder.supervisor, signal.SIGKILL)
     holder.kill()
     assert kill_leftovers(place / "state") == ("held",)
     assert not fio_on(loop)

@@ -9,7 +9,7 @@ from worker.contract.items import SettingRecord, SettingRestored
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.settings import by_hand, session
 from worker.settings.base import SettingFailed
 from worker.settings.restore import BY_HAND, restore_run
@@ -22,7 +22,7 @@ class Host:
         self.forbidden = rig.load(folder, rig.block(device, file))
         self.allowed = rig.load(folder, rig.block(device, file, settings=["*"]))
         self.device = Path(device).name
-        self.place = Place(path=device, device=self.device, target="disk")
+        self.open_target = OpenTarget(path=device, device=self.device, target="disk")
         self.journal = Journal(folder / "journal.db")
 
     def now(self, name: str) -> str:
@@ -32,14 +32,14 @@ class Host:
         Path(f"/sys/block/{self.device}/queue/{name}").write_text(value)
 
     def change(self, name: str, value: str) -> list[SettingRecord]:
-        return by_hand.change(name, value, self.place, self.allowed, self.journal)
+        return by_hand.change(name, value, self.open_target, self.allowed, self.journal)
 
     def put_back(self, name: str) -> list[SettingRestored]:
-        return by_hand.put_back(name, self.place, self.journal)
+        return by_hand.restore(name, self.open_target, self.journal)
 
-    def settle(self, **values: str) -> list[SettingRecord]:
+    def apply_settings(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        return session.settle(wishes, "run", {0: self.place}, self.allowed, self.journal)
+        return session.apply_settings(wishes, "run", {0: self.open_target}, self.allowed, self.journal)
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
 
 
 def test_it_is_read_without_being_touched(host: Host) -> None:
-    told = by_hand.read("read_ahead_kb", host.place)
+    told = by_hand.read("read_ahead_kb", host.open_target)
     assert (told.asked, told.observed, told.device) == ("", "256", host.device)
     assert not host.journal.baselines()
 
@@ -64,7 +64,7 @@ def test_it_stays_through_starts_and_runs_and_is_put_back_when_asked(host: Host)
     assert (told.before, told.asked, told.observed) == ("256", "64", "64")
     assert session.restore_all(host.journal) == []
     assert host.now("read_ahead_kb") == "64"
-    host.settle(read_ahead_kb="512", nr_requests="32")
+    host.apply_settings(read_ahead_kb="512", nr_requests="32")
     assert host.now("read_ahead_kb") == "512"
     restore_run("run", host.journal)
     assert (host.now("read_ahead_kb"), host.now("nr_requests")) == ("64", "100")
@@ -102,13 +102,13 @@ def test_it_is_refused_in_the_words_of_runs(host: Host) -> None:
     with pytest.raises(SettingFailed, match="was not changed by hand"):
         host.put_back("read_ahead_kb")
     with pytest.raises(SettingFailed) as failed:
-        by_hand.change("read_ahead_kb", "64", host.place, host.forbidden, host.journal)
+        by_hand.change("read_ahead_kb", "64", host.open_target, host.forbidden, host.journal)
     assert failed.value.code == "setting_not_allowed"
     assert host.now("read_ahead_kb") == "256"
 
 
 def test_a_run_that_holds_settings_is_not_disturbed(host: Host) -> None:
-    host.settle(nr_requests="32")
+    host.apply_settings(nr_requests="32")
     refused(host, "read_ahead_kb", "64", "setting_conflict")
     restore_run("run", host.journal)
     assert host.change("read_ahead_kb", "64")
@@ -117,8 +117,8 @@ def test_a_run_that_holds_settings_is_not_disturbed(host: Host) -> None:
 def test_a_setting_of_an_absent_device_is_in_nobodys_way(host: Host, tmp_path: Path) -> None:
     with rig.loop(rig.sparse(tmp_path / "other.img")) as other:
         allowed = rig.load(tmp_path, rig.block(other, tmp_path / "other.img", settings=["*"]))
-        place = {0: Place(path=other, device=Path(other).name, target="disk")}
-        session.settle([SettingWish(name="nomerges", value="2")], "run", place, allowed, host.journal)
+        open_target = {0: OpenTarget(path=other, device=Path(other).name, target="disk")}
+        session.apply_settings([SettingWish(name="nomerges", value="2")], "run", open_target, allowed, host.journal)
         with pytest.raises(SettingFailed, match="A run has changed settings"):
             host.change("read_ahead_kb", "64")
     try:

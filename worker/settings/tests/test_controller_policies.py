@@ -11,13 +11,13 @@ import pytest
 
 from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
-from worker.controllers import Policy as ControllerPolicyKind
+from worker.controllers import CachePolicy
 from worker.controllers.tests.emulations import NAA, Emulation
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.inventory.tests.test_controllers import function, link, put
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import session
 from worker.settings.base import SettingFailed
@@ -38,14 +38,14 @@ class Rig:
         self.policy: Policy = rig.load(directory, {**entry, "settings": allowed})
         self.journal = Journal(directory / "journal.db")
 
-    def settle(self, **values: str) -> list[SettingRecord]:
+    def apply_settings(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=f"controller.{name}", value=value) for name, value in values.items()]
-        places = {0: Place(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
+        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
 
     def fails(self, **values: str) -> SettingFailed:
         with pytest.raises(SettingFailed) as told:
-            self.settle(**values)
+            self.apply_settings(**values)
         return told.value
 
     def restore(self) -> list[tuple[str, str, bool]]:
@@ -61,7 +61,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 @pytest.fixture
 def behind(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder that looks like /sys and takes its place where drives behind controllers are looked for."""
+    """A folder that looks like /sys and takes its open_target where drives behind controllers are looked for."""
     monkeypatch.setattr(DRIVES, "sys", tmp_path / "sys")
     monkeypatch.setattr(DRIVES, "_behind", {})
     monkeypatch.setattr(DRIVES, "_answers", {})
@@ -70,8 +70,8 @@ def behind(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> Path
 
 def rig_of(tool: str, tmp_path: Path, device: str, sys: Path, *, naa: str = NAA) -> Rig:
     at = function(sys, "0000:03:00.0", "0x010400", DRIVERS[tool])
-    place = PLACES.get(tool, "0:2:0:0")
-    disk = at / "host0/target" / place
+    open_target = PLACES.get(tool, "0:2:0:0")
+    disk = at / "host0/target" / open_target
     put(disk / "block" / device, size="2048")
     if tool in ("storcli", "ssacli"):
         put(disk, wwid=f"naa.{naa}")
@@ -85,7 +85,7 @@ def test_storcli_sets_all_four_and_puts_them_back(
 ) -> None:
     tool = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
-    records = drive.settle(
+    records = drive.apply_settings(
         write_cache="always write back", read_ahead="read ahead", io_policy="cached", disk_cache="disabled"
     )
     assert {(r.name, r.device, r.before, r.asked, r.observed) for r in records} == {
@@ -110,7 +110,7 @@ def test_megacli_knows_adaptive_and_puts_back_what_a_bad_battery_is_to_mean(
 ) -> None:
     tool = Emulation(tmp_path, monkeypatch, "MegaCli", write="wt", bad="yes", disk="off")
     drive = rig_of("MegaCli", tmp_path, device, behind)
-    drive.settle(write_cache="write back", read_ahead="adaptive", io_policy="cached", disk_cache="enabled")
+    drive.apply_settings(write_cache="write back", read_ahead="adaptive", io_policy="cached", disk_cache="enabled")
     assert [tool[name] for name in ("write", "bad", "read", "io", "disk")] == ["wb", "no", "adra", "cached", "on"]
     assert all(restored for _, _, restored in drive.restore())
     assert [tool[name] for name in ("write", "bad", "read", "io", "disk")] == ["wt", "yes", "nora", "direct", "off"]
@@ -122,7 +122,7 @@ def test_the_others_set_the_write_cache_alone(
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, tool, battery="OK")
     drive = rig_of(tool, tmp_path, device, behind)
-    drive.settle(write_cache="write through")
+    drive.apply_settings(write_cache="write through")
     assert state["write"] == "wt"
     assert drive.restore() == [("controller.write_cache", "write back", True)]
     assert state["write"] == "wb"
@@ -160,7 +160,7 @@ def test_a_low_battery_is_no_reason_to_leave_it_set_to_write_back(
     """It works through now, and would write back as soon as the battery is charged."""
     state = Emulation(tmp_path, monkeypatch, "storcli", battery="Charging")
     drive = rig_of("storcli", tmp_path, device, behind)
-    (record,) = drive.settle(write_cache="write through")
+    (record,) = drive.apply_settings(write_cache="write through")
     assert (record.before, record.observed) == ("write through (set to write back)", "write through")
     assert state["write"] == "wt"
     drive.restore()
@@ -211,7 +211,7 @@ def test_it_never_sets_another_disks_virtual_drive(
     """Somebody deletes the virtual drive and makes another one with its number, after we have found it."""
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
-    drive.settle(read_ahead="read ahead")
+    drive.apply_settings(read_ahead="read ahead")
     state["naa"] = "600605b010cbe11029aeeba55d3e0000"
     state["asked"] = []
     monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
@@ -225,7 +225,7 @@ def test_somebody_elses_change_is_left_as_it_is(
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
-    drive.settle(write_cache="write through")
+    drive.apply_settings(write_cache="write through")
     state["write"] = "awb"
     monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
     assert drive.restore() == [("controller.write_cache", "always write back", False)]
@@ -238,14 +238,14 @@ def test_a_killed_worker_puts_it_back_even_after_a_restart_of_the_host(
     state = Emulation(tmp_path, monkeypatch, "storcli")
     drive = rig_of("storcli", tmp_path, device, behind)
 
-    def set_and_die(device: str, policy: ControllerPolicyKind, value: str) -> None:
+    def set_and_die(device: str, policy: CachePolicy, value: str) -> None:
         ControllerDrives.set(DRIVES, device, policy, value)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as dying:
         dying.setattr(DRIVES, "set", set_and_die)
         with pytest.raises(KeyboardInterrupt):
-            drive.settle(write_cache="write through")
+            drive.apply_settings(write_cache="write through")
     assert state["write"] == "wt"
     monkeypatch.setattr(drive.journal, "boot_id", "another start of the host")
     assert drive.restore() == [("controller.write_cache", "write back", True)]

@@ -13,11 +13,11 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
-from worker.settings import BY_KEY, REGISTRY, Scope, session
+from worker.open_target import OpenTarget
+from worker.settings import BY_KEY, REGISTRY, SETTING_NAMES, SettingScope, session
 from worker.settings.base import SettingFailed
 
-HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is Scope.HOST}
+HOST_WIDE = {name: setting for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST}
 # A little beside what kernels come with.
 HARMLESS = {
     "vm.dirty_ratio": "21", "vm.dirty_bytes": "2147483648", "vm.dirty_background_ratio": "11",
@@ -31,18 +31,18 @@ class Machine:
         path = directory / "policy.toml"
         path.write_text(f"[host]\nsettings = {allowed}\n".replace("'", '"'))
         path.chmod(0o600)
-        self.policy = policy.load(path)
+        self.policy = policy.load(path, SETTING_NAMES)
         self.directory = directory
         self.journal = Journal(directory / "journal.db")
 
-    def settle(self, values: dict[str, str]) -> list[SettingRecord]:
+    def apply_settings(self, values: dict[str, str]) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        places = {0: Place(path="/srv/a", device="", target="a")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path="/srv/a", device="", target="a")}
+        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
 
 
 def states() -> dict[str, str]:
-    return {key: s.capture("") for key, s in BY_KEY.items() if s.scope is Scope.HOST and s.discover("")}
+    return {key: s.capture("") for key, s in BY_KEY.items() if s.scope is SettingScope.HOST and s.discover("")}
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_it_applies_reads_back_and_restores(machine: Machine, name: str) -> None
     if not value:
         pytest.skip(setting.missing(""))
     before = states()
-    (record,) = machine.settle({name: value})
+    (record,) = machine.apply_settings({name: value})
     assert (record.name, record.device, record.asked, record.observed) == (name, "", value, value)
     assert setting.read("") == value
     (told,) = session.restore_run("run", machine.journal)
@@ -88,11 +88,11 @@ def test_it_applies_reads_back_and_restores(machine: Machine, name: str) -> None
 def test_it_puts_a_limit_back_in_the_face_it_had(machine: Machine, state: str) -> None:
     limit = BY_KEY["vm.dirty_ratio"]
     limit.restore("", state)
-    machine.settle({"vm.dirty_bytes": "2147483648"})
+    machine.apply_settings({"vm.dirty_bytes": "2147483648"})
     assert Path("/proc/sys/vm/dirty_ratio").read_text().strip() == "0"
     session.restore_run("run", machine.journal)
     assert limit.capture("") == state
-    machine.settle({"vm.dirty_ratio": "25"})
+    machine.apply_settings({"vm.dirty_ratio": "25"})
     assert Path("/proc/sys/vm/dirty_bytes").read_text().strip() == "0"
     assert all(item.restored for item in session.restore_run("run", machine.journal))
     assert limit.capture("") == state
@@ -113,7 +113,7 @@ def test_it_puts_a_limit_back_in_the_face_it_had(machine: Machine, state: str) -
 def test_it_refuses_in_the_kernels_words(machine: Machine, wish: dict[str, str], code: str, words: str) -> None:
     before = states()
     with pytest.raises(SettingFailed, match=words) as caught:
-        machine.settle(wish)
+        machine.apply_settings(wish)
     assert caught.value.code == code
     session.restore_run("run", machine.journal)
     assert states() == before
@@ -122,7 +122,7 @@ def test_it_refuses_in_the_kernels_words(machine: Machine, wish: dict[str, str],
 @pytest.mark.root
 @rig.needs_root[1]
 def test_it_leaves_what_somebody_else_changed_since(machine: Machine) -> None:
-    machine.settle({"vm.dirty_expire_centisecs": "3100"})
+    machine.apply_settings({"vm.dirty_expire_centisecs": "3100"})
     Path("/proc/sys/vm/dirty_expire_centisecs").write_text("3200")
     (told,) = session.restore_run("run", machine.journal)
     assert (told.restored, told.observed, "somebody else" in told.note) == (False, "3200", True)
@@ -131,7 +131,7 @@ def test_it_leaves_what_somebody_else_changed_since(machine: Machine) -> None:
 @pytest.mark.root
 @rig.needs_root[1]
 def test_it_restores_nothing_after_a_reboot(machine: Machine) -> None:
-    machine.settle({"vm.dirty_expire_centisecs": "3100"})
+    machine.apply_settings({"vm.dirty_expire_centisecs": "3100"})
     machine.journal.close()
     later = Journal(machine.directory / "journal.db", boot_id="another boot")
     (told,) = session.restore_all(later)
@@ -142,7 +142,7 @@ def test_it_restores_nothing_after_a_reboot(machine: Machine) -> None:
 def test_it_changes_nothing_of_the_host_that_the_policy_does_not_name(tmp_path: Path) -> None:
     narrow = Machine(tmp_path, ["vm.dirty_ratio"])
     with pytest.raises(SettingFailed, match=r"under \[host\]") as caught:
-        narrow.settle({"vm.dirty_bytes": "2147483648"})
+        narrow.apply_settings({"vm.dirty_bytes": "2147483648"})
     assert caught.value.code == "setting_not_allowed"
 
 
@@ -158,7 +158,7 @@ def dying(path, value, what, write=vm.write_file):
 
 import worker.settings.kernel_file
 worker.settings.kernel_file.write_file = dying
-Machine(Path(sys.argv[1]), list(HOST_WIDE)).settle({"vm.dirty_bytes": "2147483648"})
+Machine(Path(sys.argv[1]), list(HOST_WIDE)).apply_settings({"vm.dirty_bytes": "2147483648"})
 """
 
 

@@ -15,8 +15,8 @@ from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.journal import Journal
-from worker.place import Place
-from worker.settings import REGISTRY, Scope, session
+from worker.open_target import OpenTarget
+from worker.settings import REGISTRY, SettingScope, session
 from worker.settings.base import SettingFailed
 from worker.settings.subjects import subject_of
 
@@ -28,18 +28,18 @@ class Drive:
     """A drive, a policy that allows everything, and a journal."""
 
     def __init__(self, directory: Path, device: str) -> None:
-        names = [name for name, setting in REGISTRY.items() if setting.scope is not Scope.HOST]
+        names = [name for name, setting in REGISTRY.items() if setting.scope is not SettingScope.HOST]
         entry = {"id": "drive", "kind": "block", "path": f"/dev/{device}", "stable_id": sysfs.stable_id(device)}
         allowed = rig.load(directory, {**entry, "settings": names})
-        host = tuple(name for name, setting in REGISTRY.items() if setting.scope is Scope.HOST)
+        host = tuple(name for name, setting in REGISTRY.items() if setting.scope is SettingScope.HOST)
         self.policy = policy.Policy(allowed.path, allowed.targets, host)
         self.device = device
         self.journal = Journal(directory / "journal.db")
 
-    def settle(self, **values: str) -> list[SettingRecord]:
+    def apply_settings(self, **values: str) -> list[SettingRecord]:
         wishes = [SettingWish(name=name.replace("__", "."), value=value) for name, value in values.items()]
-        places = {0: Place(path=f"/dev/{self.device}", device=self.device, target="drive")}
-        return session.settle(wishes, "run", places, self.policy, self.journal)
+        open_targets = {0: OpenTarget(path=f"/dev/{self.device}", device=self.device, target="drive")}
+        return session.apply_settings(wishes, "run", open_targets, self.policy, self.journal)
 
     def read(self, name: str) -> str:
         return REGISTRY[name].read(subject_of(REGISTRY[name], self.device))
@@ -47,7 +47,7 @@ class Drive:
     def applies_and_restores(self, name: str, value: str) -> None:
         before = self.read(name)
         assert before != value
-        self.settle(**{name.replace(".", "__"): value})
+        self.apply_settings(**{name.replace(".", "__"): value})
         assert self.read(name) == value or REGISTRY[name].verify(
             subject_of(REGISTRY[name], self.device), value, self.read(name)
         )
@@ -69,7 +69,7 @@ def test_it_sets_the_queue_depth_of_a_scsi_drive(tmp_path: Path, serial: str) ->
 def test_it_notices_a_queue_depth_that_is_refused_or_clamped(tmp_path: Path) -> None:
     found = drive(tmp_path, "LABVS0")
     with pytest.raises(SettingFailed) as caught:
-        found.settle(queue_depth="100000")
+        found.apply_settings(queue_depth="100000")
     assert caught.value.code in ("setting_clamped", "setting_refused")
     session.restore_run("run", found.journal)
 
@@ -83,7 +83,7 @@ def test_it_switches_the_drives_own_write_cache(tmp_path: Path, serial: str) -> 
 
 def test_it_says_that_an_nvme_drive_is_no_scsi_drive(tmp_path: Path) -> None:
     with pytest.raises(SettingFailed, match="no SCSI or SATA drive"):
-        drive(tmp_path, "LABNVME0").settle(drive_write_cache="write back")
+        drive(tmp_path, "LABNVME0").apply_settings(drive_write_cache="write back")
 
 
 def test_it_switches_the_write_cache_of_an_nvme_controller(tmp_path: Path) -> None:
@@ -95,14 +95,14 @@ def test_it_says_what_a_power_state_is_refused_for(tmp_path: Path) -> None:
     found = drive(tmp_path, "LABNVME0")
     assert found.read("nvme.power_state") == "0"
     with pytest.raises(SettingFailed) as caught:
-        found.settle(nvme__power_state="31")
+        found.apply_settings(nvme__power_state="31")
     assert caught.value.code in ("setting_refused", "setting_clamped")
 
 
 def test_it_reads_back_that_polling_was_not_switched(tmp_path: Path) -> None:
     found = drive(tmp_path, "LABNVME0")
     with pytest.raises(SettingFailed) as caught:
-        found.settle(io_poll="1" if found.read("io_poll") == "0" else "0")
+        found.apply_settings(io_poll="1" if found.read("io_poll") == "0" else "0")
     assert caught.value.code in ("setting_clamped", "setting_refused")
 
 
@@ -110,7 +110,7 @@ def test_it_reads_back_that_polling_was_not_switched(tmp_path: Path) -> None:
 def test_it_moves_the_interrupts_of_a_raid_controller(tmp_path: Path, value: str) -> None:
     found = drive(tmp_path, "LABINT0000")
     before = found.read("irq_affinity")
-    (record,) = found.settle(irq_affinity=value)
+    (record,) = found.apply_settings(irq_affinity=value)
     assert sysfs.PCI_ADDRESS.match(record.device)
     session.restore_run("run", found.journal)
     assert found.read("irq_affinity") == before
@@ -122,9 +122,11 @@ def test_two_drives_of_one_controller_cannot_want_different_interrupts(tmp_path:
         SettingWish(name="irq_affinity", value=value, stream=stream) for stream, value in enumerate(("cpu0", "cpu1"))
     ]
     names = (DRIVES["LABINT0000"], DRIVES["LABINT0001"])
-    places = {stream: Place(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)}
+    open_targets = {
+        stream: OpenTarget(path=f"/dev/{name}", device=name, target="drive") for stream, name in enumerate(names)
+    }
     with pytest.raises(SettingFailed) as caught:
-        session.settle(wishes, "run", places, found.policy, found.journal)
+        session.apply_settings(wishes, "run", open_targets, found.policy, found.journal)
     assert caught.value.code == "setting_conflict"
 
 
@@ -132,7 +134,7 @@ def test_it_says_that_the_kernel_manages_the_interrupts_of_nvme_queues(tmp_path:
     found = drive(tmp_path, "LABNVME0")
     before = found.read("irq_affinity")
     with pytest.raises(SettingFailed, match="the kernel itself manages interrupt"):
-        found.settle(irq_affinity="cpu0")
+        found.apply_settings(irq_affinity="cpu0")
     assert found.read("irq_affinity") == before
 
 
@@ -158,8 +160,8 @@ def test_it_stops_irqbalance_before_it_moves_interrupts_and_starts_it_again(tmp_
     found = drive(tmp_path, "LABINT0000")
     assert found.read("irqbalance") == "on"
     with pytest.raises(SettingFailed, match="set irqbalance to off, too"):
-        found.settle(irq_affinity="cpu1")
-    found.settle(irq_affinity="cpu1", irqbalance="off")
+        found.apply_settings(irq_affinity="cpu1")
+    found.apply_settings(irq_affinity="cpu1", irqbalance="off")
     assert found.read("irqbalance") == "off"
     told = session.restore_run("run", found.journal)
     assert [(item.name, item.restored) for item in told] == [("irq_affinity", True), ("irqbalance", True)]
@@ -199,4 +201,4 @@ def test_it_sets_up_an_array(array: Drive, name: str, value: str) -> None:
 
 def test_it_says_which_array_setting_the_kernel_refuses(array: Drive) -> None:
     with pytest.raises(SettingFailed, match="Invalid argument"):
-        array.settle(md__stripe_cache_size="1")
+        array.apply_settings(md__stripe_cache_size="1")

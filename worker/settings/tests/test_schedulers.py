@@ -37,11 +37,11 @@ def test_it_sets_a_tunable_of_the_scheduler_that_is_chosen_with_it(host: Host, s
         pytest.skip(f"this kernel has no {scheduler}")
     before = host.state()
     value = OTHER.get(name, IN_TICKS)
-    host.settle({tunable.name: value, "scheduler": scheduler})
+    host.apply_settings({tunable.name: value, "scheduler": scheduler})
     assert host.state()[tunable.name] == value
-    host.settle({"scheduler": scheduler})
+    host.apply_settings({"scheduler": scheduler})
     assert host.state()[tunable.name] != value
-    host.settle({tunable.name: value, "scheduler": scheduler})
+    host.apply_settings({tunable.name: value, "scheduler": scheduler})
     told = session.restore_run("run", host.journal)
     assert all(item.restored for item in told)
     assert host.state() == before
@@ -52,10 +52,10 @@ def test_it_puts_back_a_schedulers_own_tunables_with_it(host: Host) -> None:
     host.write("iosched/read_expire", "100")
     host.write("iosched/fifo_batch", "4")
     before = host.state()
-    host.settle({"scheduler": "kyber", "kyber.read_lat_nsec": "1000000"})
-    host.settle({"mq-deadline.fifo_batch": "7"})
+    host.apply_settings({"scheduler": "kyber", "kyber.read_lat_nsec": "1000000"})
+    host.apply_settings({"mq-deadline.fifo_batch": "7"})
     assert (host.state()["mq-deadline.fifo_batch"], host.state()["mq-deadline.read_expire"]) == ("7", "100")
-    host.settle({"scheduler": "none"})
+    host.apply_settings({"scheduler": "none"})
     told = session.restore_run("run", host.journal)
     assert [(item.name, item.value, item.observed, item.restored) for item in told if item.name == "scheduler"] == [
         ("scheduler", "mq-deadline", "mq-deadline", True)
@@ -68,7 +68,7 @@ def test_it_puts_back_what_the_kernel_reckons_from_the_size_of_the_queue(host: H
     """Linux 6.1 makes mq-deadline's async_depth what nr_requests was before."""
     host.write("scheduler", "mq-deadline")
     before = host.state()
-    host.settle({"nr_requests": "32", **asked})
+    host.apply_settings({"nr_requests": "32", **asked})
     assert all(host.state()[name] == value for name, value in asked.items())
     told = session.restore_run("run", host.journal)
     assert [item.name for item in told if not item.restored] == []
@@ -82,7 +82,7 @@ def test_it_puts_back_the_idling_that_bfqs_strict_guarantees_change(host: Host, 
     host.write("scheduler", "bfq")
     host.write("iosched/slice_idle_us", "2000")
     before = host.state()
-    host.settle({"bfq.strict_guarantees": "1", **asked})
+    host.apply_settings({"bfq.strict_guarantees": "1", **asked})
     assert host.state()["bfq.slice_idle_us"] == asked.get("bfq.slice_idle_us", "8000")
     told = session.restore_run("run", host.journal)
     assert [item.name for item in told if not item.restored] == []
@@ -91,24 +91,24 @@ def test_it_puts_back_the_idling_that_bfqs_strict_guarantees_change(host: Host, 
 
 def test_it_says_which_scheduler_a_tunable_needs(host: Host) -> None:
     with pytest.raises(SettingFailed, match=r"only with scheduler bfq; loop\d+ has none: set scheduler, too") as caught:
-        host.settle({"bfq.low_latency": "0"})
+        host.apply_settings({"bfq.low_latency": "0"})
     assert caught.value.code == "setting_refused"
 
 
 def test_it_notices_a_tunable_that_the_kernel_keeps_otherwise(host: Host) -> None:
     with pytest.raises(SettingFailed) as caught:
-        host.settle({"scheduler": "mq-deadline", "mq-deadline.front_merges": "5"})
+        host.apply_settings({"scheduler": "mq-deadline", "mq-deadline.front_merges": "5"})
     assert caught.value.code == "setting_clamped"
 
 
 def test_it_counts_read_ahead_in_sectors(host: Host) -> None:
     before = host.state()
-    (record,) = host.settle({"read_ahead_sectors": "8192"})
+    (record,) = host.apply_settings({"read_ahead_sectors": "8192"})
     assert (record.name, record.asked, record.observed) == ("read_ahead_sectors", "8192", "8192")
     assert rig.run("blockdev", "--getra", host.path) == "8192"
     assert host.state()["read_ahead_kb"] == "4096"
-    host.settle({"read_ahead_kb": "64", "max_sectors_kb": "512"})
-    host.settle({"read_ahead_sectors": "2048", "max_sectors_kb": "256"})
+    host.apply_settings({"read_ahead_kb": "64", "max_sectors_kb": "512"})
+    host.apply_settings({"read_ahead_sectors": "2048", "max_sectors_kb": "256"})
     assert rig.run("blockdev", "--getra", host.path) == "2048"
     assert all(item.restored for item in session.restore_run("run", host.journal))
     assert host.state() == before
@@ -116,5 +116,5 @@ def test_it_counts_read_ahead_in_sectors(host: Host) -> None:
 
 def test_it_refuses_both_ways_of_counting_at_once(host: Host) -> None:
     with pytest.raises(SettingFailed, match="Take one of them") as caught:
-        host.settle({"read_ahead_sectors": "8192", "read_ahead_kb": "64"})
+        host.apply_settings({"read_ahead_sectors": "8192", "read_ahead_kb": "64"})
     assert caught.value.code == "setting_conflict"

@@ -11,10 +11,10 @@ from worker.contract.items import SettingRecord
 from worker.contract.orders import SettingWish
 from worker.guard.tests import rig
 from worker.journal import Journal
-from worker.place import Place
+from worker.open_target import OpenTarget
 from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY, caches, session
-from worker.settings.base import Scope, SettingError, SettingFailed
+from worker.settings.base import SettingError, SettingFailed, SettingScope
 from worker.settings.kernel_file import KernelFile
 
 pytestmark = rig.needs_root
@@ -29,14 +29,16 @@ class Host:
         self.allowed = rig.load(directory, rig.block(device, file, settings=["*", "write_cache"]))
         self.journal = Journal(directory / "journal.db")
 
-    def settle(self, values: dict[str, str], run: str = "run", policy: Policy | None = None) -> list[SettingRecord]:
+    def apply_settings(
+        self, values: dict[str, str], run: str = "run", policy: Policy | None = None
+    ) -> list[SettingRecord]:
         wishes = [SettingWish(name=name, value=value) for name, value in values.items()]
-        places = {0: Place(path=self.path, device=self.device, target="disk")}
-        return session.settle(wishes, run, places, policy or self.allowed, self.journal)
+        open_targets = {0: OpenTarget(path=self.path, device=self.device, target="disk")}
+        return session.apply_settings(wishes, run, open_targets, policy or self.allowed, self.journal)
 
     def state(self) -> dict[str, str]:
         """Of everything that a loop device has."""
-        own = {key: s for key, s in BY_KEY.items() if s.scope is Scope.DEVICE and s.discover(self.device)}
+        own = {key: s for key, s in BY_KEY.items() if s.scope is SettingScope.DEVICE and s.discover(self.device)}
         return {name: setting.read(self.device) for name, setting in own.items()}
 
     def write(self, name: str, value: str) -> None:
@@ -71,7 +73,7 @@ CHANGES = {
 @pytest.mark.parametrize("name", list(CHANGES))
 def test_it_applies_reads_back_and_restores(host: Host, name: str) -> None:
     before = host.state()
-    (record,) = host.settle({name: CHANGES[name]})
+    (record,) = host.apply_settings({name: CHANGES[name]})
     assert (record.name, record.device, record.before) == (name, host.device, before[name])
     assert record.asked == record.observed == host.state()[name] == CHANGES[name]
     told = session.restore_run("run", host.journal)
@@ -83,7 +85,7 @@ def test_it_applies_reads_back_and_restores(host: Host, name: str) -> None:
 
 def test_it_applies_all_together_and_puts_all_back(host: Host) -> None:
     before = host.state()
-    host.settle(dict(reversed(CHANGES.items())))
+    host.apply_settings(dict(reversed(CHANGES.items())))
     assert CHANGES.items() <= host.state().items()
     assert all(told.restored for told in session.restore_all(host.journal))
     assert host.state() == before
@@ -91,15 +93,15 @@ def test_it_applies_all_together_and_puts_all_back(host: Host) -> None:
 
 def test_it_takes_back_what_the_next_trial_does_not_wish(host: Host) -> None:
     before = host.state()
-    host.settle({"rq_affinity": "2", "read_ahead_kb": "64"})
-    host.settle({"read_ahead_kb": "64"})
+    host.apply_settings({"rq_affinity": "2", "read_ahead_kb": "64"})
+    host.apply_settings({"read_ahead_kb": "64"})
     assert host.state() == {**before, "read_ahead_kb": "64"}
-    host.settle({})
+    host.apply_settings({})
     assert host.state() == before
 
 
 def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None:
-    host.settle({"scheduler": "mq-deadline"})
+    host.apply_settings({"scheduler": "mq-deadline"})
     fresh = host.state()
     assert fresh["nr_requests"] != "100"  # the kernel's choice for that scheduler
     for earlier in (
@@ -107,22 +109,22 @@ def test_a_trials_state_does_not_depend_on_the_trials_before(host: Host) -> None
         {"nr_requests": "50"},
         {"max_sectors_kb": "512"},
     ):
-        host.settle(earlier)
-        host.settle({"scheduler": "mq-deadline"})
+        host.apply_settings(earlier)
+        host.apply_settings({"scheduler": "mq-deadline"})
         assert host.state() == fresh
 
 
 def test_it_puts_back_another_run_first(host: Host) -> None:
     before = host.state()
-    host.settle({"nomerges": "2"}, run="one")
-    host.settle({"rq_affinity": "2"}, run="two")
+    host.apply_settings({"nomerges": "2"}, run="one")
+    host.apply_settings({"rq_affinity": "2"}, run="two")
     assert host.state() == {**before, "rq_affinity": "2"}
     session.restore_run("two", host.journal)
     assert host.state() == before
 
 
 def test_it_leaves_what_somebody_else_changed_since(host: Host) -> None:
-    host.settle({"nomerges": "2"})
+    host.apply_settings({"nomerges": "2"})
     host.write("nomerges", "1")
     (told,) = session.restore_run("run", host.journal)
     assert (told.restored, told.observed) == (False, "1")
@@ -132,7 +134,7 @@ def test_it_leaves_what_somebody_else_changed_since(host: Host) -> None:
 
 
 def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
-    host.settle({"nomerges": "2"})
+    host.apply_settings({"nomerges": "2"})
     host.journal.close()
     later = Journal(host.directory / "journal.db", boot_id="another boot")
     (told,) = session.restore_all(later)
@@ -145,15 +147,15 @@ def test_it_restores_nothing_after_a_reboot(host: Host) -> None:
 
 
 def test_it_puts_a_setting_back_when_its_absent_device_is_there_again(host: Host) -> None:
-    host.settle({"nomerges": "2"})
+    host.apply_settings({"nomerges": "2"})
     rig.run("losetup", "--detach", host.path)
     for _ in range(2):
         (told,) = session.restore_run("run", host.journal)
         assert (told.restored, "the device is absent" in told.note) == (False, True)
-    host.settle({}, run="another")  # which does not need the device
+    host.apply_settings({}, run="another")  # which does not need the device
     rig.run("losetup", host.path, str(host.file))
     host.write("nomerges", "2")
-    host.settle({}, run="another")
+    host.apply_settings({}, run="another")
     assert (host.state()["nomerges"], host.journal.baselines()) == ("0", ())
 
 
@@ -171,7 +173,7 @@ def test_it_puts_back_what_could_not_be_read_after_the_write(host: Host, monkeyp
     with monkeypatch.context() as broken:
         broken.setattr(KernelFile, "_write", hide_and_write)
         with pytest.raises(SettingFailed, match="cannot be read"):
-            host.settle({"nomerges": "2"})
+            host.apply_settings({"nomerges": "2"})
     (told,) = session.restore_run("run", host.journal)
     assert (told.restored, told.note) == (False, "nomerges cannot be read: Input/output error.")
     monkeypatch.undo()
@@ -181,7 +183,7 @@ def test_it_puts_back_what_could_not_be_read_after_the_write(host: Host, monkeyp
 
 
 def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> None:
-    host.settle({"nomerges": "2"})
+    host.apply_settings({"nomerges": "2"})
     (kept,) = host.journal.baselines()
     host.journal.drop_baseline(kept)
     other = msgspec.structs.replace(kept, name="queue.tomorrow")
@@ -214,7 +216,7 @@ def test_it_keeps_what_only_another_version_of_the_worker_knows(host: Host) -> N
 def test_it_fails_by_name_and_leaves_nothing_behind(host: Host, wish: dict[str, str], code: str) -> None:
     before = host.state()
     with pytest.raises(SettingFailed) as caught:
-        host.settle({"rq_affinity": "2", **wish})
+        host.apply_settings({"rq_affinity": "2", **wish})
     assert (caught.value.code, next(iter(wish)) in caught.value.message) == (code, True)
     session.restore_all(host.journal)
     assert host.state() == before
@@ -224,14 +226,14 @@ def test_it_changes_only_what_the_policy_lists(host: Host) -> None:
     before = host.state()
     narrow = rig.load(host.directory, rig.block(host.path, host.file, settings=["nomerges"]))
     with pytest.raises(SettingFailed) as caught:
-        host.settle({"nomerges": "2", "scheduler": "bfq"}, policy=narrow)
+        host.apply_settings({"nomerges": "2", "scheduler": "bfq"}, policy=narrow)
     assert caught.value.code == "setting_not_allowed"
     assert host.state() == before
 
 
 def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
     host.write("wbt_lat_usec", "1234")
-    (record,) = host.settle({"wbt_lat_usec": "-1"})
+    (record,) = host.apply_settings({"wbt_lat_usec": "-1"})
     assert record.observed not in ("1234", "-1")
     session.restore_all(host.journal)
     assert host.state()["wbt_lat_usec"] == "1234"
@@ -239,9 +241,9 @@ def test_it_asks_for_the_kernels_default_of_throttling(host: Host) -> None:
 
 def test_it_refuses_two_values_for_one_device(host: Host) -> None:
     wishes = [SettingWish(name="nomerges", value=value, stream=stream) for stream, value in enumerate("12")]
-    places = {stream: Place(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
+    open_targets = {stream: OpenTarget(path=host.path, device=host.device, target="disk") for stream in (0, 1)}
     with pytest.raises(SettingFailed) as caught:
-        session.settle(wishes, "run", places, host.allowed, host.journal)
+        session.apply_settings(wishes, "run", open_targets, host.allowed, host.journal)
     assert caught.value.code == "setting_conflict"
 
 
@@ -251,8 +253,8 @@ from pathlib import Path
 from worker import policy
 from worker.contract.orders import SettingWish
 from worker.journal import Journal
-from worker.place import Place
-from worker.settings import session
+from worker.open_target import OpenTarget
+from worker.settings import SETTING_NAMES, session
 from worker.settings.kernel_file import KernelFile
 
 left = int(sys.argv[4])
@@ -270,8 +272,9 @@ def dying(self, device, value):
 KernelFile._write = dying
 directory, device = Path(sys.argv[1]), sys.argv[2]
 wishes = [SettingWish(name=n, value=v) for n, v in (pair.split("=") for pair in sys.argv[3].split(","))]
-place = Place(path="/dev/" + device, device=device, target="disk")
-session.settle(wishes, "run", {0: place}, policy.load(directory / "policy.toml"), Journal(directory / "journal.db"))
+open_target = OpenTarget(path="/dev/" + device, device=device, target="disk")
+allowed = policy.load(directory / "policy.toml", SETTING_NAMES)
+session.apply_settings(wishes, "run", {0: open_target}, allowed, Journal(directory / "journal.db"))
 """
 
 

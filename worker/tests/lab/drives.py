@@ -6,7 +6,7 @@ from pathlib import Path
 from worker import policy
 from worker.guard.tests import rig
 from worker.inventory import sysfs
-from worker.settings import REGISTRY, Scope
+from worker.settings import REGISTRY, SettingScope
 
 RAID = ("LABINT0000", "LABINT0001", "LABSAM0002", "LABSAM0003")  # behind the MegaRAID controller, by bay
 
@@ -20,7 +20,7 @@ def by_serial() -> dict[str, str]:
 def allow(directory: Path, *serials: str, **others: Mapping[str, object]) -> policy.Policy:
     """A policy with each of the drives under its serial as id, and further entries."""
     names = by_serial()
-    settings = [name for name, setting in REGISTRY.items() if setting.scope is not Scope.HOST]
+    settings = [name for name, setting in REGISTRY.items() if setting.scope is not SettingScope.HOST]
     drives = [
         {
             "id": serial,

@@ -12,8 +12,8 @@ import msgspec
 
 from worker import inventory
 from worker.contract.inventory import Inventory
-from worker.layouts import ours
-from worker.settings import REGISTRY, Scope
+from worker.layouts import ownership
+from worker.settings import REGISTRY, SettingScope
 from worker.settings.base import SettingError
 from worker.settings.subjects import HOST, subject_of
 from worker.tests.lab.drives import by_serial
@@ -24,12 +24,14 @@ def take() -> dict[str, str]:
     facts: dict[str, str] = {}
     _flatten("inventory", _lasting(inventory.take()), facts)
     for serial, device in sorted(by_serial().items()):
-        content = ours.look(f"/dev/{device}")
+        content = ownership.read_content(f"/dev/{device}")
         facts[f"content.{serial}"] = "blank" if content.blank else str(content)
         for name, setting in REGISTRY.items():
-            if setting.scope is not Scope.HOST:
+            if setting.scope is not SettingScope.HOST:
                 facts[f"setting.{serial}.{name}"] = _read(name, device)
-    facts |= {f"setting.host.{name}": _read(name, "") for name, each in REGISTRY.items() if each.scope is Scope.HOST}
+    facts |= {
+        f"setting.host.{name}": _read(name, "") for name, each in REGISTRY.items() if each.scope is SettingScope.HOST
+    }
     return facts
 
 

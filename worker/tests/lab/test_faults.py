@@ -16,13 +16,14 @@ from worker.contract.items import Finished, Item, KernelLog, Outcome, Sample, St
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Pattern, Stream, TargetKind, TargetRef, Workload
 from worker.control import Control
-from worker.files import CompleteFiles
+from worker.engines.complete_files import CompleteFiles
 from worker.guard.tests import rig
 from worker.journal import Journal
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
 from worker.settings import REGISTRY
 from worker.settings.subjects import subject_of
 from worker.tests.lab.drives import allow, by_serial
-from worker.trial import Bench, Trial
 
 SERIAL = "LABSAM0003"
 pytestmark = [*rig.needs_root, pytest.mark.skipif(SERIAL not in by_serial(), reason="needs a lab machine")]
@@ -49,8 +50,9 @@ class Lab:
 
     def trial(self, runtime_s: int, emit: Callable[[Item], None] | None = None) -> Finished:
         journal = Journal(self.state / "journal.db")
-        bench = Bench(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
-        return Trial(self.order(runtime_s), bench, emit or self.items.append, Control("a1")).run()
+        host = HostContext(self.state, self.policy.path, journal, CompleteFiles(self.state / "files.db"))
+        context = OrderContext(host=host, emit=emit or self.items.append, control=Control("a1"))
+        return Trial(self.order(runtime_s), context).run()
 
 
 @pytest.fixture
@@ -98,11 +100,13 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
 def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
     assert lab.trial(runtime_s=2).outcome is Outcome.DONE
     started = next(item for item in lab.items if isinstance(item, StreamStarted))
-    places = [place for place, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")]
-    assert len(places) == 1
+    indexes = [
+        open_target for open_target, sensor in enumerate(started.sensors) if sensor.name.startswith("megaraid_sas ")
+    ]
+    assert len(indexes) == 1
     samples = [item for item in lab.items if isinstance(item, Sample)]
-    assert all(len(sample.beside) == len(started.sensors) for sample in samples)
-    assert sum(sample.beside[places[0]] or 0 for sample in samples) > 0
+    assert all(len(sample.telemetry) == len(started.sensors) for sample in samples)
+    assert sum(sample.telemetry[indexes[0]] or 0 for sample in samples) > 0
 
 
 def test_what_the_kernel_says_of_the_drive_meanwhile_comes_with_the_trial(lab: Lab) -> None:
@@ -123,7 +127,7 @@ KILLED = """
     from pathlib import Path
     from worker.contract.orders import SettingWish
     from worker.journal import Journal
-    from worker.place import Place
+    from worker.open_target import OpenTarget
     from worker.policy import load
     from worker.settings import REGISTRY, session
 
@@ -137,8 +141,8 @@ KILLED = """
 
     type(setting).apply = apply_and_die
     wishes = [SettingWish(name=name, value=os.environ["VALUE"], stream=0)]
-    places = {0: Place(path="/dev/" + device, device=device, target="LABSAM0003")}
-    session.settle(wishes, "r1", places, load(Path(policy)), Journal(Path(state) / "journal.db"))
+    open_targets = {0: OpenTarget(path="/dev/" + device, device=device, target="LABSAM0003")}
+    session.apply_settings(wishes, "r1", open_targets, load(Path(policy)), Journal(Path(state) / "journal.db"))
 """
 
 

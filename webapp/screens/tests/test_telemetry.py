@@ -1,0 +1,110 @@
+"""What the host did beside the I/O, and what its kernel said, on pages."""
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.runs.models import Trial
+from webapp.screens.runs.live import live_run
+from webapp.screens.runs.telemetry import Lines, summary
+from webapp.screens.tests import factories
+
+CORES = [["cpu_user", "cpu0"], ["cpu_iowait", "cpu0"], ["cpu_user", "cpu1"], ["cpu_iowait", "cpu1"]]
+SENSORS = [*CORES, ["temperature", "sda"], ["power", "server (IPMI)"]]
+
+
+def measured() -> Trial:
+    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=1)
+    trial = run.trials.get(index=0)
+    factories.finish_trial(trial)
+    StreamRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
+    for second, values in enumerate(([10, 80, 30, 0, 31.5, None], [20, 80, 50, 0, None, None])):
+        Sample.objects.filter(attempt__trial=trial, second=second).update(telemetry=values)
+    return trial
+
+
+def trouble(trial: Trial) -> None:
+    attempt = trial.attempts.get()
+    KernelLine.objects.create(attempt=attempt, sequence=7, at=timezone.now(), level=3, text="ata1: hard resetting link")
+    Result.objects.filter(trial=trial).update(kernel_lines=1)
+
+
+def test_of_many_cores_it_shows_the_mean_and_the_busiest() -> None:
+    lines = Lines.of(SENSORS)
+    shown = dict(zip([sensor.name for sensor in lines.sensors], lines.values([10, 80, 30, 0, 31.5, None]), strict=True))
+    assert shown == {
+        "sda": 31.5,
+        "server (IPMI)": None,
+        "user, mean of all cores": 20,
+        "waiting for I/O, mean of all cores": 40,
+        "busiest core": 30,  # one that only waits is free for others
+    }
+
+
+def test_values_that_do_not_fit_the_sensors_are_not_shown() -> None:
+    assert Lines.of(SENSORS).values([1, 2]) == ()
+    assert Lines.of(SENSORS).values(None) == ()
+
+
+@pytest.mark.django_db
+def test_the_live_page_names_sensors_once_an_attempt() -> None:
+    live = live_run(measured().run)
+    assert [sensor.panel for sensor in live.sensors[0].sensors] == ["temperature", "power", "cpu", "cpu", "cpu"]
+    told = [sample.telemetry for sample in live.samples]
+    assert (31.5, None, 20, 40, 30) in told
+
+
+@pytest.mark.django_db
+def test_a_sensor_that_told_nothing_is_not_summed_up() -> None:
+    found = summary(measured())
+    assert [(each.what, each.name, each.mean) for each in found.sensors] == [("temperature", "sda", "31.5 °C")]
+    assert [(core.name, core.shares, core.busiest) for core in found.cores] == [
+        ("cpu0", ("15.0 %", "80.0 %"), "20.0 %"),
+        ("cpu1", ("40.0 %", "0 %"), "50.0 %"),
+    ]
+
+
+def test_a_trial_page_shows_sensors_and_says_that_the_kernel_was_content(operator: Client) -> None:
+    trial = measured()
+    page = operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode()
+    assert "31.5 °C" in page
+    assert "not tried on real hardware" in page
+    assert "no error, reset or timeout of storage" in page
+    StreamRun.objects.update(kernel_log_read=False)
+    assert "Nothing is known of the kernel&#x27;s log" in (
+        operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode().replace("kernel's", "kernel&#x27;s")
+    )
+
+
+def test_trouble_is_flagged_on_the_trial_in_the_grid_and_in_results(operator: Client) -> None:
+    trial = measured()
+    pages = (f"/runs/{trial.run.number}/trials/1/", f"/runs/{trial.run.number}/", "/results/")
+    assert not any("trouble" in operator.get(page).content.decode() for page in pages)
+    KernelLine.objects.create(
+        attempt=trial.attempts.get(), sequence=6, at=timezone.now(), level=3, text="ata9: frozen", elsewhere=True
+    )
+    at_trial, *others = (operator.get(page).content.decode() for page in pages)
+    assert "1 line meanwhile about other devices of the host" in at_trial
+    assert "ata9: frozen" in at_trial
+    assert not any("trouble" in page for page in (at_trial, *others))
+    trouble(trial)
+    at_trial, grid, results = (operator.get(page).content.decode() for page in pages)
+    assert "ata1: hard resetting link" in at_trial
+    assert "ata9: frozen" in at_trial
+    assert "1 line of its log" in at_trial
+    assert "The kernel reported trouble with storage" in at_trial
+    assert "is-troubled" in grid
+    assert "Kernel log: 1 line" in grid
+    assert "During 1 of the results shown the kernel reported trouble" in results
+
+
+def test_the_api_tells_it_all(operator: Client) -> None:
+    trial = measured()
+    trouble(trial)
+    detail = operator.get(f"/api/v1/trials/{trial.pk}").json()
+    assert [line["text"] for line in detail["kernel_log"]] == ["ata1: hard resetting link"]
+    assert detail["results"][0]["kernel_lines"] == 1
+    series = operator.get(f"/api/v1/trials/{trial.pk}/samples").json()
+    assert series["sensors"][4] == {"kind": "temperature", "name": "sda"}
+    assert series["samples"][0]["telemetry"][4] == 31.5

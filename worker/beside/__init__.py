@@ -1,7 +1,0 @@
-"""What the host does beside the I/O, a value a sensor for every sample of a trial: see `Beside`."""
-
-from worker.beside.kernel_log import KernelWatch
-from worker.beside.kernel_names import kernel_names
-from worker.beside.sources import Beside, every_source
-
-__all__ = ["Beside", "KernelWatch", "every_source", "kernel_names"]

@@ -1,0 +1,218 @@
+"""The command line as people and programs use it, on this host's real fio."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from worker.cli import main
+from worker.contract.signing import key_id
+from worker.link.enrolment import find_paths, load_enrolment
+from worker.tests.peer import ENROLMENT_TOKEN, TOKEN, Peer
+from worker.tests.test_service import POLICY
+
+KEYS = {key_id(b"k" * 32): base64.b64encode(b"k" * 32).decode()}
+WORKLOAD = {"pattern": "randread", "ioengine": "psync", "size_bytes": 4 << 20, "runtime_s": 1, "direct": False}
+
+
+class Shell:
+    """`sweetspot-worker` with a state directory and policy of its own."""
+
+    def __init__(self, place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.place = place
+        self.folder = place / "target"
+        self.folder.mkdir()
+        self.policy = place / "policy.toml"
+        self.policy.write_text(POLICY.format(path=self.folder))
+        self.state = place / "state"
+        self._capsys = capsys
+        self.out = ""
+        self.err = ""
+
+    def __call__(self, *arguments: str) -> int:
+        options = ["--state", str(self.state), "--policy", str(self.policy)]
+        try:
+            status = main([*options, *arguments])
+        except SystemExit as end:
+            status = int(end.code or 0)
+        self.out, self.err = self._capsys.readouterr()
+        return status
+
+    def trial_file(self, **content: object) -> str:
+        path = self.place / "trial.json"
+        path.write_text(json.dumps({"streams": [{"target": "scratch", "workload": WORKLOAD}], **content}))
+        return str(path)
+
+
+@pytest.fixture
+def shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(tmp_path, capsys)
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    yield peer
+    peer.down()
+
+
+# ---- enrol
+
+
+def test_it_enrols_once(shell: Shell, peer: Peer) -> None:
+    enrol = ("enrol", "--server", peer.url, "--name", "store-1", "--token", ENROLMENT_TOKEN)
+    peer.keys = KEYS
+    assert shell(*enrol) == 0, shell.err
+    assert "store-1" in shell.out
+    assert TOKEN not in shell.out + shell.err
+    enrolment = load_enrolment(find_paths(state=str(shell.state)))
+    assert (enrolment.host, enrolment.server, enrolment.host_token) == ("h1", peer.url, TOKEN)
+    assert shell(*enrol) == 2
+    assert "--replace" in shell.err
+    assert shell(*enrol, "--replace", "--json") == 0
+    assert json.loads(shell.out)["host"] == "h1"
+
+
+def test_it_keeps_nothing_of_a_server_with_another_key(shell: Shell, peer: Peer) -> None:
+    peer.keys = KEYS
+    enrol = ("enrol", "--server", peer.url, "--token", ENROLMENT_TOKEN, "--key", "0123456789abcdef")
+    assert shell(*enrol) == 2
+    assert "The connection may be intercepted" in shell.err
+    assert not (shell.state / "worker.json").exists()
+    peer.keys = {"0123456789abcdef": next(iter(KEYS.values()))}
+    assert shell(*enrol) == 2
+    assert "fingerprint" in shell.err
+
+
+def test_it_says_why_enrolment_is_refused(shell: Shell, peer: Peer) -> None:
+    assert shell("enrol", "--server", peer.url, "--token", "not-the-right-token") == 2
+    assert "unknown, used or expired" in shell.err
+    assert shell("enrol", "--server", "http://sweetspot.example.org", "--token", ENROLMENT_TOKEN) == 2
+    assert "in the clear" in shell.err
+
+
+# ---- run
+
+
+def test_it_runs_a_trial_from_a_file(shell: Shell) -> None:
+    assert shell("run", shell.trial_file()) == 0, shell.out + shell.err
+    assert "IOPS" in shell.out
+    assert "p99" in shell.out
+    assert shell.out.rstrip().endswith("Done.")
+
+
+def test_it_prints_items_as_json_lines(shell: Shell) -> None:
+    assert shell("run", shell.trial_file(), "--json") == 0, shell.err
+    items = [json.loads(line) for line in shell.out.splitlines()]
+    assert items[0]["type"] == "phase"
+    assert items[-1] == {**items[-1], "type": "finished", "outcome": "done"}
+    assert {"observed", "stream_started", "sample", "stream_result"} <= {item["type"] for item in items}
+
+
+def test_it_shows_the_job_without_running_it(shell: Shell) -> None:
+    assert shell("run", shell.trial_file(), "--dry-run") == 0
+    assert "rw=randread" in shell.out
+    assert "rw=write" in shell.out  # the prefill
+    assert list(shell.folder.iterdir()) == []
+    assert not shell.state.exists()
+
+
+def test_it_names_what_is_wrong_with_a_trial_file(shell: Shell) -> None:
+    assert shell("run", shell.trial_file(streams=[{"target": "nowhere", "workload": WORKLOAD}])) == 2
+    assert "'nowhere'" in shell.err
+    assert "scratch" in shell.err
+    assert shell("run", shell.trial_file(streams=[{"target": "scratch", "workload": {**WORKLOAD, "rw": "x"}}])) == 2
+    assert "`rw`" in shell.err
+    assert shell("run", shell.trial_file(streams=[])) == 2
+    assert shell("run", str(shell.place / "missing.json")) == 2
+    deep = {**WORKLOAD, "iodepth": 8}
+    assert shell("run", shell.trial_file(streams=[{"target": "scratch", "workload": deep}])) == 2
+    assert "sync_depth" in shell.err
+
+
+def test_it_runs_nothing_that_the_policy_does_not_list(shell: Shell, tmp_path: Path) -> None:
+    target = {"id": "x", "kind": "directory", "path": str(tmp_path), "stable_id": f"dir:{tmp_path}"}
+    assert shell("run", shell.trial_file(streams=[{"target": target, "workload": WORKLOAD}])) == 1
+    assert "guard_not_in_policy" in shell.out
+
+
+def test_it_runs_two_streams_together(shell: Shell) -> None:
+    streams = [{"target": "scratch", "workload": {**WORKLOAD, "seed": seed}} for seed in (1, 2)]
+    assert shell("run", shell.trial_file(streams=streams), "--json") == 0, shell.out + shell.err
+    items = [json.loads(line) for line in shell.out.splitlines()]
+    results = [item for item in items if item["type"] == "stream_result"]
+    assert sorted(item["stream"] for item in results) == [0, 1]
+    assert abs(results[0]["started_at"] - results[1]["started_at"]) < 0.5
+
+
+# ---- doctor, inventory, restore
+
+
+def test_it_examines_a_host_that_is_not_enrolled(shell: Shell) -> None:
+    status = shell("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(shell.out)}
+    assert checks["fio"]["state"] == "ok"
+    assert checks["target"]["state"] == "ok"
+    assert checks["enrolment"]["state"] == "note"
+    assert status == int(any(check["state"] == "broken" for check in checks.values()))
+
+
+def test_it_finds_what_is_broken_and_says_what_to_do(shell: Shell, peer: Peer) -> None:
+    peer.keys = KEYS
+    shell("enrol", "--server", peer.url, "--token", ENROLMENT_TOKEN)
+    shell.policy.write_text("[[target]\n")
+    peer.down()
+    assert shell("doctor") == 1
+    for name in ("policy", "server", "broker"):
+        assert f"BROKEN  {name}" in shell.out
+    assert "→" in shell.out
+    peer.up()
+
+
+def test_it_greets_the_server_and_compares_clocks(shell: Shell, peer: Peer) -> None:
+    peer.keys = KEYS
+    shell("enrol", "--server", peer.url, "--token", ENROLMENT_TOKEN)
+    shell("doctor", "--json")
+    checks = {check["name"]: check for check in json.loads(shell.out)}
+    assert checks["server"]["state"] == "ok"
+    assert checks["clock"]["state"] == "ok"
+    assert len(peer.hellos) == 1
+
+
+def test_it_takes_stock(shell: Shell) -> None:
+    assert shell("inventory", "--json") == 0
+    assert json.loads(shell.out)["kernel"]["release"]
+    assert shell("inventory") == 0
+    assert "Memory" in shell.out
+    assert "scratch" in shell.out
+
+
+def test_it_has_nothing_to_put_back(shell: Shell) -> None:
+    assert shell("restore") == 0
+    assert "Nothing to restore" in shell.out
+
+
+def test_it_says_its_version(shell: Shell) -> None:
+    assert shell("--version") == 0
+    assert shell.out.startswith("sweetspot-worker ")
+
+
+def test_it_explains_a_layout_without_touching_anything(shell: Shell) -> None:
+    assert shell("layout", "2 arrays of raid5 x4 chunk 64k / lvm stripe 256k / xfs") == 0
+    assert "LVM stripe: misaligned" in shell.out
+    assert "mdadm --create /dev/md/sweetspot-preview-1" in shell.out
+    assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a", "--drive", "/dev/b", "--json") == 0
+    (shown,) = json.loads(shell.out)
+    assert shown["width_bytes"] == 128 * 1024
+    assert shown["build"][-1]["argv"][-2:] == ["/dev/a", "/dev/b"]
+
+
+def test_it_lists_a_sweep_of_layouts_and_says_what_is_wrong_with_one(shell: Shell) -> None:
+    assert shell("layout", "raid5 x3..5 chunk 64k / xfs") == 0
+    assert shell.out.count("raid5 x") == 3
+    assert shell("layout", "raid5 x2 chunk 64k") == 2
+    assert "at least 3 drives" in shell.err
+    assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a") == 2
+    assert "has 2 drives, 1 are given" in shell.err

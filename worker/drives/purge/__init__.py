@@ -1,0 +1,67 @@
+"""Purge a drive: ask for its methods, purge it, verify the result.
+
+    held by the guard ─► sent ─► (progress) ─► the drive's answer ─► samples are read ─► Purged
+                           └── refused, failed, or not zeros where zeros are promised ─► PurgeFailed
+
+One module a family of commands, each with `offers` and `send`. The drive is held open for the worker alone from the
+guard's check to the last sample. A drive goes on with most of these by itself: only a discard can be broken off.
+"""
+
+import time
+from collections.abc import Mapping
+
+from worker.contract.items import Purged
+from worker.contract.purge import PurgeMethod, PurgeOffer
+from worker.drives.purge import ata, discard, nvme, scsi, zeros
+from worker.drives.purge.base import Family, HeldDrive, PurgeFailed, Say, Stopped
+from worker.inventory import sysfs
+
+__all__ = ["HeldDrive", "PurgeFailed", "Say", "offers", "purge"]
+
+_M = PurgeMethod
+FAMILIES: Mapping[PurgeMethod, Family] = {
+    _M.DISCARD: discard,
+    _M.NVME_FORMAT: nvme,
+    _M.NVME_FORMAT_CRYPTO: nvme,
+    _M.NVME_SANITIZE_BLOCK: nvme,
+    _M.NVME_SANITIZE_CRYPTO: nvme,
+    _M.ATA_SECURE_ERASE: ata,
+    _M.ATA_ENHANCED_ERASE: ata,
+    _M.SCSI_FORMAT: scsi,
+}
+
+
+def offers(name: str) -> tuple[PurgeOffer, ...]:
+    """The methods that a whole device offers. Changes nothing. Asks programs, so call it rarely."""
+    if sysfs.whole(name) != name:
+        return ()
+    return tuple(offer for family in (discard, nvme, ata, scsi) for offer in family.offers(name))
+
+
+def purge(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Purged:
+    """Purge a drive that the guard holds. Raises PurgeFailed; then the content is unknown."""
+    family = FAMILIES[method]
+    offer = next((each for each in family.offers(drive.name) if each.method is method), None)
+    if offer is None or offer.problem:
+        why = offer.problem if offer else f"{drive.path} is no drive for {method}."
+        raise PurgeFailed("purge_not_offered", f"{drive.path} cannot be purged by {method}: {why}")
+    began = time.monotonic()
+    sent = family.send(drive, method, say, stopped)
+    seconds = time.monotonic() - began
+    found = zeros.sample(drive)
+    promised = family.promises_zeros(drive.name, method)
+    if promised and not found.all_zeros:
+        words = f"{drive.path} promises zeros after {method}, and {found.other} of {found.samples} samples are others."
+        raise PurgeFailed("purge_not_verified", words)
+    return Purged(
+        at=time.time(),
+        device=drive.name,
+        serial=sysfs.serial(drive.name),
+        method=method,
+        commands=sent.commands,
+        said=sent.said[-2000:],
+        samples=found.samples,
+        samples_not_zero=found.other,
+        zeros_promised=promised,
+        seconds=seconds,
+    )

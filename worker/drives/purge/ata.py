@@ -1,0 +1,129 @@
+"""ATA SECURITY ERASE UNIT, through hdparm (ACS-3, 4.20; hdparm(8)).
+
+A drive must have a password before it can be erased, and loses it with the erasure. Most firmware of hosts freezes
+the security of drives at start, so that nothing can set one.
+"""
+
+import re
+import time
+
+import msgspec
+
+from worker.contract.purge import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.drives.purge.running import answer, to_the_end
+from worker.inventory import sysfs
+from worker.process import ToolError, ask
+
+PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, and is told where it is left behind
+LIMIT_S = 24 * 3600.0
+_M = PurgeMethod
+_FROZEN = (
+    "Its security is frozen, which the host's firmware does at start. Suspend and wake the host, or unplug and plug "
+    "the drive while the host runs; some firmware has a switch for it."
+)
+_MINUTES = re.compile(r"(\d+)min for (ENHANCED )?SECURITY ERASE UNIT")
+
+
+class Security(msgspec.Struct, frozen=True, kw_only=True):
+    """The section “Security” of hdparm -I."""
+
+    supported: bool = False
+    enabled: bool = False  # it has a password
+    locked: bool = False
+    frozen: bool = False
+    enhanced: bool = False
+    minutes: int | None = None  # that the drive says it takes
+    enhanced_minutes: int | None = None
+
+
+def offers(name: str) -> tuple[PurgeOffer, ...]:
+    if sysfs.transport(name) != "sata":
+        return ()
+    try:
+        found = read_security(ask("hdparm", "-I", sysfs.device_path(name)).out)
+    except ToolError as error:
+        problem = f"What the drive supports cannot be asked: {error}"
+        return tuple(PurgeOffer(method=each, problem=problem) for each in (_M.ATA_SECURE_ERASE, _M.ATA_ENHANCED_ERASE))
+    return judged(found)
+
+
+def judged(found: Security) -> tuple[PurgeOffer, ...]:
+    problem = _problem(found)
+    enhanced = problem or ("" if found.enhanced else "The drive says that it does not support this.")
+    return (
+        PurgeOffer(method=_M.ATA_SECURE_ERASE, problem=problem),
+        PurgeOffer(method=_M.ATA_ENHANCED_ERASE, problem=enhanced),
+    )
+
+
+def _problem(found: Security) -> str:
+    if not found.supported:
+        return "The drive says that it does not support this."
+    if found.frozen:
+        return _FROZEN
+    if found.locked or found.enabled:
+        return "It has a password that is not ours: take that off first (hdparm --security-disable)."
+    return ""
+
+
+def read_security(printed: str) -> Security:
+    """Lines read `not<tab>frozen` or `<tab>frozen`; a drive without the section supports nothing."""
+    _, head, section = printed.partition("Security:")
+    if not head:
+        return Security()
+    words = [" ".join(line.split()) for line in section.splitlines()]
+    minutes = {bool(found[1]): int(found[0]) for found in _MINUTES.findall(section)}
+    return Security(
+        supported="supported" in words,
+        enabled="enabled" in words,
+        locked="locked" in words,
+        frozen="frozen" in words,
+        enhanced="supported: enhanced erase" in words,
+        minutes=minutes.get(False),
+        enhanced_minutes=minutes.get(True),
+    )
+
+
+def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+    found = read_security(answer("hdparm", "-I", drive.path).out)
+    enhanced = method is _M.ATA_ENHANCED_ERASE
+    takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
+    set_password = ("hdparm", "--user-master", "u", "--security-set-pass", PASSWORD, drive.path)
+    erase = ("hdparm", "--user-master", "u", f"--security-erase{'-enhanced' if enhanced else ''}", PASSWORD, drive.path)
+    answer(*set_password)
+    began = time.monotonic()
+
+    def tick(_: str) -> None:
+        passed = time.monotonic() - began
+        say(f"the drive erases itself, which it says takes {takes_s / 60:g} min", _estimated(passed, takes_s))
+
+    try:
+        printed = to_the_end(*erase, tick=tick, limit_s=LIMIT_S)
+        _refuse_if_locked_out(drive)
+    except PurgeFailed as error:
+        raise PurgeFailed(error.code, f"{error.message} {_take_off(drive)}") from error
+    return Sent((" ".join(set_password), " ".join(erase)), printed)
+
+
+def _estimated(passed_s: float, takes_s: float) -> float | None:
+    return min(99.0, 100 * passed_s / takes_s) if takes_s else None
+
+
+def _refuse_if_locked_out(drive: HeldDrive) -> None:
+    """hdparm may end well although the drive refused: an erased drive has no password any more."""
+    if read_security(answer("hdparm", "-I", drive.path).out).enabled:
+        raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it did not erase itself.")
+
+
+def _take_off(drive: HeldDrive) -> str:
+    command = ("hdparm", "--user-master", "u", "--security-disable", PASSWORD, drive.path)
+    try:
+        answer(*command)
+    except PurgeFailed:
+        return f"The drive is left with the password {PASSWORD!r}: {' '.join(command)}"
+    return "The password was taken off again."
+
+
+def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - ACS leaves the pattern to the maker
+    return None

@@ -1,0 +1,51 @@
+"""BLKDISCARD (block/ioctl.c, blkdiscard(8)) over the whole device, through the very descriptor that the guard holds.
+
+In steps, so that progress is known and it can be broken off. TRIM, UNMAP or Dataset Management underneath; a loop
+device punches holes into its file, which read as zeros.
+"""
+
+import fcntl
+import struct
+
+from worker.contract.purge import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.inventory import sysfs
+
+BLKDISCARD = 0x1277
+STEPS = 50
+_SMALLEST_STEP = 64 * 2**20
+
+
+def offers(name: str) -> tuple[PurgeOffer, ...]:
+    most = sysfs.number(name, "queue/discard_max_bytes")
+    if most is None or sysfs.kind(name) in ("rom", "zram"):
+        return ()
+    problem = "" if most else "The drive, or what it is behind, takes no discards (discard_max_bytes is 0)."
+    return (PurgeOffer(method=PurgeMethod.DISCARD, problem=problem),)
+
+
+def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
+    granule = max(sysfs.number(drive.name, "queue/discard_granularity") or 0, 2**20)
+    step = max(_SMALLEST_STEP, drive.size_bytes // STEPS // granule * granule)
+    for start in range(0, drive.size_bytes, step):
+        if stopped():
+            raise PurgeFailed(
+                "cancelled",
+                f"The discard of {drive.path} was broken off at {start} of {drive.size_bytes} bytes: it is partly "
+                "purged, and what it holds is unknown until it is purged or filled as a whole.",
+            )
+        say(f"discarding {drive.path}", 100 * start / drive.size_bytes)
+        _discard(drive, start, min(step, drive.size_bytes - start))
+    return Sent((f"BLKDISCARD {drive.path} 0 {drive.size_bytes}",), "")
+
+
+def _discard(drive: HeldDrive, start: int, length: int) -> None:
+    try:
+        fcntl.ioctl(drive.fd, BLKDISCARD, struct.pack("=QQ", start, length))
+    except OSError as error:
+        words = f"{drive.path} refused to discard {length} bytes from {start}: {error.strerror}."
+        raise PurgeFailed("purge_refused", words) from error
+
+
+def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - one method
+    return True if sysfs.kind(name) == "loop" else None

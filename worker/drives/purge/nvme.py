@@ -1,0 +1,136 @@
+"""NVMe Format NVM and Sanitize, through nvme-cli.
+
+NVM Express Base Specification 1.4: Identify Controller OACS bit 1 (Format NVM is there), FNA bits 0 and 1 (it is for
+all namespaces) and 2 (cryptographic erase), SANICAP bits 0 and 1 (crypto erase, block erase); Identify Namespace
+DLFEAT bits 2:0 = 1 (deallocated blocks read as zeros). Sanitize always is of the whole drive. The status page is read
+as nvme-cli prints it for people, which all its versions do alike.
+"""
+
+import re
+import time
+
+import msgspec
+
+from worker.contract.purge import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.drives.purge.running import answer, to_the_end
+from worker.inventory import sysfs
+from worker.process import ToolError, ask
+
+LIMIT_S = 4 * 3600.0
+POLL_S = 1.0
+_M = PurgeMethod
+_SECURE_ERASE = {_M.NVME_FORMAT: 1, _M.NVME_FORMAT_CRYPTO: 2}  # SES of Format NVM
+_ACTION = {_M.NVME_SANITIZE_BLOCK: 2, _M.NVME_SANITIZE_CRYPTO: 4}  # SANACT of Sanitize
+_DONE, _GOING_ON = (1, 4), 2  # Sanitize Status, bits 2:0; 4: done, and no deallocation was asked for
+_PROGRESS = re.compile(r"\(SPROG\)\s*:\s*(\d+)")
+_STATUS = re.compile(r"\(SSTAT\)\s*:\s*(0x[0-9a-fA-F]+|\d+)")
+
+
+class Controller(msgspec.Struct, frozen=True):
+    """Fields of Identify Controller that list the supported methods."""
+
+    oacs: int = 0
+    fna: int = 0
+    sanicap: int = 0
+
+
+class _Namespace(msgspec.Struct, frozen=True):
+    dlfeat: int = 0
+
+
+def offers(name: str) -> tuple[PurgeOffer, ...]:
+    if sysfs.transport(name) != "nvme":
+        return ()
+    try:
+        said = ask("nvme", "id-ctrl", "--output-format=json", sysfs.device_path(name))
+        found = msgspec.json.decode(said.out, type=Controller) if said.exit_code == 0 else None
+    except (ToolError, msgspec.DecodeError, msgspec.ValidationError) as error:
+        return _all(f"What the drive supports cannot be asked: {error}")
+    if found is None:
+        return _all(f"What the drive supports cannot be asked: {said.err.strip()[:500]}")
+    return judged(found, other_namespaces(name))
+
+
+def judged(found: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]:
+    """What such a drive offers that has these other namespaces, too."""
+    too = f"It would erase {', '.join(others)} as well, on the same drive." if others else ""
+    formats, crypto = bool(found.oacs & 2), bool(found.fna & 4)
+    of_all = too if found.fna & 3 else ""
+    return (
+        _offer(_M.NVME_FORMAT, formats, of_all),
+        _offer(_M.NVME_FORMAT_CRYPTO, formats and crypto, of_all),
+        _offer(_M.NVME_SANITIZE_BLOCK, bool(found.sanicap & 2), too),
+        _offer(_M.NVME_SANITIZE_CRYPTO, bool(found.sanicap & 1), too),
+    )
+
+
+def _offer(method: PurgeMethod, supported: bool, problem: str) -> PurgeOffer:
+    return PurgeOffer(method=method, problem=problem if supported else "The drive says that it does not support this.")
+
+
+def _all(problem: str) -> tuple[PurgeOffer, ...]:
+    return tuple(PurgeOffer(method=method, problem=problem[:2000]) for method in (*_SECURE_ERASE, *_ACTION))
+
+
+def other_namespaces(name: str) -> tuple[str, ...]:
+    """Block devices of the same drive."""
+    own = sysfs.model(name), sysfs.serial(name)
+    drives = (n for n in sysfs.names() if n != name and sysfs.kind(n) == "disk" and sysfs.transport(n) == "nvme")
+    return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
+
+
+def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+    return _format(drive, method, say) if method in _SECURE_ERASE else _sanitize(drive, method, say)
+
+
+def _format(drive: HeldDrive, method: PurgeMethod, say: Say) -> Sent:
+    command = ("nvme", "format", drive.path, f"--ses={_SECURE_ERASE[method]}", "--force")
+    say(" ".join(command), None)
+    printed = to_the_end(*command, tick=lambda _: say(" ".join(command), None), limit_s=LIMIT_S)
+    return Sent((" ".join(command),), printed)
+
+
+def _sanitize(drive: HeldDrive, method: PurgeMethod, say: Say) -> Sent:
+    controller = controller_path(drive.name)
+    command = ("nvme", "sanitize", controller, f"--sanact={_ACTION[method]}")
+    answer(*command)
+    give_up_at = time.monotonic() + LIMIT_S
+    while time.monotonic() < give_up_at:
+        time.sleep(POLL_S)
+        printed = answer("nvme", "sanitize-log", controller).out
+        status, percent = read_progress(printed)
+        if status in _DONE:
+            return Sent((" ".join(command),), printed)
+        if status != _GOING_ON:
+            raise PurgeFailed("purge_failed", f"The drive says that the sanitize operation failed (status {status}).")
+        say(" ".join(command), percent)
+    raise PurgeFailed("purge_timeout", f"{drive.path} is still at it after {LIMIT_S / 3600:g} hours.")
+
+
+def read_progress(printed: str) -> tuple[int, float]:
+    """Status (bits 2:0 of SSTAT) and percent (SPROG of 65536). Raises PurgeFailed for what is not understood."""
+    progress, status = _PROGRESS.search(printed), _STATUS.search(printed)
+    if progress is None or status is None:
+        raise PurgeFailed("purge_failed", f"The sanitize log could not be read: {printed[:500]!r}")
+    return int(status[1], 0) & 7, 100 * int(progress[1]) / 65536
+
+
+def controller_path(name: str) -> str:
+    """The character device of the drive; of a drive with several paths the first."""
+    place = (sysfs.node(name) / "device").resolve()
+    found = [place, *sorted(place.glob("nvme[0-9]*"))]
+    first = next((each.name for each in found if re.fullmatch(r"nvme\d+", each.name)), "")
+    if not first:
+        raise PurgeFailed("purge_failed", f"The controller of {name} cannot be found.")
+    return f"/dev/{first}"
+
+
+def promises_zeros(name: str, method: PurgeMethod) -> bool | None:
+    if method not in _SECURE_ERASE:
+        return None
+    try:
+        said = ask("nvme", "id-ns", "--output-format=json", sysfs.device_path(name))
+        return msgspec.json.decode(said.out, type=_Namespace).dlfeat & 7 == 1 or None
+    except (ToolError, msgspec.DecodeError, msgspec.ValidationError):
+        return None

@@ -1,0 +1,40 @@
+"""Run purging programs: short ones that must succeed, and long ones that report progress."""
+
+import shlex
+from collections.abc import Callable
+
+from worker.drives.purge.base import PurgeFailed
+from worker.process import Said, ToolError, ToolMissing, ask
+
+
+def answer(*command: str, limit_s: float = 30.0) -> Said:
+    """Run a short command that must succeed. Raises PurgeFailed with the command's own words."""
+    try:
+        said = ask(*command, limit_s=limit_s)
+    except ToolError as error:
+        raise PurgeFailed("purge_tool_missing", str(error)) from error
+    return _succeeded(command, said)
+
+
+def to_the_end(*command: str, tick: Callable[[str], None], limit_s: float) -> str:
+    """Run a long command; return its output. `tick` gets the output so far, several times a second.
+
+    Raises PurgeFailed.
+    """
+    try:
+        said = ask(*command, limit_s=limit_s, merge_stderr=True, on_poll=tick)
+    except ToolMissing as error:
+        raise PurgeFailed("purge_tool_missing", str(error)) from error
+    except ToolError as error:
+        raise PurgeFailed("purge_timeout", f"{error} The drive may still be erasing itself.") from error
+    return _succeeded(command, said).out
+
+
+def _succeeded(command: tuple[str, ...], said: Said) -> Said:
+    """Raises PurgeFailed for an exit status other than 0."""
+    if said.exit_code == 0:
+        return said
+    words = said.err.strip() or said.out.strip()
+    raise PurgeFailed(
+        "purge_refused", f"{shlex.join(command)} ended with {said.exit_code}: {words[-1500:] or 'no message'}"
+    )

@@ -1,0 +1,39 @@
+"""SCSI FORMAT UNIT, through sg_format of sg3_utils (SBC-4, 5.3; sg_format(8)). Hours on hard disks."""
+
+import re
+
+from worker.contract.purge import PurgeMethod, PurgeOffer
+from worker.drives.purge.base import HeldDrive, Say, Sent, Stopped
+from worker.drives.purge.running import to_the_end
+from worker.inventory import sysfs
+from worker.process import ToolError, ask
+
+LIMIT_S = 72 * 3600.0
+_PROGRESS = re.compile(r"(\d+(?:\.\d+)?)% done")
+
+
+def offers(name: str) -> tuple[PurgeOffer, ...]:
+    """Drives that speak SCSI themselves: a RAID controller's virtual drives do not format."""
+    if sysfs.transport(name) != "sas" or sysfs.kind(name) != "disk":
+        return ()
+    try:
+        ask("sg_format", "--version")
+    except ToolError as error:
+        return (PurgeOffer(method=PurgeMethod.SCSI_FORMAT, problem=str(error)),)
+    return (PurgeOffer(method=PurgeMethod.SCSI_FORMAT),)
+
+
+def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+    command = ("sg_format", "--format", "--quick", drive.path)
+    printed = to_the_end(*command, tick=lambda so_far: say(" ".join(command), read_percent(so_far)), limit_s=LIMIT_S)
+    return Sent((" ".join(command),), printed)
+
+
+def read_percent(printed: str) -> float | None:
+    """Of the last line `Format unit in progress, 12.34% done`."""
+    found = _PROGRESS.findall(printed)
+    return float(found[-1]) if found else None
+
+
+def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - the pattern is the maker's
+    return None

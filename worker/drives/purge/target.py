@@ -1,0 +1,42 @@
+"""Purge one drive under the guard, and record what it holds afterwards."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+
+from worker import guard
+from worker.contract.items import Phase, Purged
+from worker.contract.purge import PurgeMethod
+from worker.contract.workload import TargetRef
+from worker.drives.purge import Say, purge
+from worker.drives.records import Drives
+from worker.policy import Policy
+
+log = logging.getLogger(__name__)
+
+PROGRESS_EVERY_S = 1.0
+
+
+def purge_target(
+    target: TargetRef, method: PurgeMethod, allowed: Policy, armed: tuple[str, ...], *,
+    drives: Drives, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
+) -> None:  # fmt: skip
+    """Raises GuardRefused or PurgeFailed; then the drive's state is unknown."""
+    with guard.hold_drive(target, allowed, armed) as drive:
+        drives.begin_writing(drive.name)
+        log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)
+        emit(purge(drive, method, _progress(emit), stopped.is_set))
+    drives.purged(drive.name)
+
+
+def _progress(emit: Callable[[Phase | Purged], None]) -> Say:
+    emitted_at = -PROGRESS_EVERY_S
+
+    def say(words: str, percent: float | None) -> None:
+        nonlocal emitted_at
+        if time.monotonic() - emitted_at >= PROGRESS_EVERY_S:
+            emitted_at = time.monotonic()
+            emit(Phase(at=time.time(), name="purge", detail=words, percent=percent))
+
+    return say

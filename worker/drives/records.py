@@ -1,0 +1,136 @@
+"""Records of the drives that this worker has written, on disk."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import msgspec
+
+from worker.contract.inventory import DriveHealth
+from worker.contract.workload import Stream, TargetKind, Workload
+from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.engines.fio.device import read_counters
+from worker.inventory import health, sysfs
+from worker.journal import current_boot_id
+from worker.open_target import OpenTarget
+from worker.whole_file import write_whole
+
+
+class Drives:
+    """Records by stable id and serial, one file each. For one thread."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def state(self, name: str) -> DriveState:
+        """The state of a whole device, by its kernel name."""
+        record = self._read(name)
+        return state_now(record, self._count_again(name, record))
+
+    def begin_writing(self, name: str) -> "Writing":
+        """Call before the first write: if the worker dies, the drive is unknown."""
+        record = self._read(name)
+        writing = Writing(self, name, record, self._count_again(name, record))
+        self.write(name, broken_off(writing.begun))
+        return writing
+
+    def _count_again(self, name: str, record: Record | None) -> DriveCounters:
+        """Ask the drive itself, which takes a program, only after a restart of the host."""
+        return read_drive_counters(name, ask_drive=record is not None and record.counters.boot_id != current_boot_id())
+
+    def purged(self, name: str) -> None:
+        self.write(name, purged(read_drive_counters(name, ask_drive=True)))
+
+    def _read(self, name: str) -> Record | None:
+        try:
+            return msgspec.json.decode(self._path(name).read_bytes(), type=Record)
+        except (OSError, msgspec.DecodeError):
+            return None  # a damaged record means an unknown drive
+
+    def write(self, name: str, record: Record) -> None:
+        write_whole(self._path(name), msgspec.json.encode(record))
+
+    def _path(self, name: str) -> Path:
+        identity = f"{sysfs.stable_id(name)}:{sysfs.serial(name)}"
+        return self._folder / f"{hashlib.sha256(identity.encode()).hexdigest()[:32]}.json"
+
+
+class Writing:
+    """The writes of a trial to one drive, from before the first write until the device is closed."""
+
+    def __init__(self, drives: Drives, name: str, before: Record | None, begun: DriveCounters) -> None:
+        self._drives = drives
+        self.name = name
+        self.before = before
+        self.begun = begun
+
+    @property
+    def state(self) -> DriveState:
+        """The drive's state before the first write."""
+        return state_now(self.before, self.begun)
+
+    def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
+        """Call after the kernel has written everything back. `told`: the drive's health since then."""
+        size = sysfs.size_bytes(self.name)
+        manner = manner_of(workloads, size)
+        ended = read_drive_counters(self.name, ask_drive=told is None, told=told)
+        record = after_writes(self.before, self.begun, ended, manner=manner, size_bytes=size)
+        self._drives.write(self.name, record)
+
+
+def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
+    """The manner of all streams to one drive together."""
+    manners = {_manner(work, size_bytes) for work in workloads if work.pattern.writes}
+    return manners.pop() if len(manners) == 1 else Manner.OTHER
+
+
+def _manner(work: Workload, size_bytes: int) -> Manner:
+    """Several sequential jobs write the same blocks again; a sequential mix skips the blocks that it reads."""
+    if work.size_bytes is not None and work.size_bytes < size_bytes:
+        return Manner.OTHER
+    if work.pattern.random:
+        return Manner.RANDOM
+    return Manner.OTHER if work.pattern.mixed or work.threads > 1 else Manner.SEQUENTIAL
+
+
+class TrialDrives:
+    """The drives of one trial: their state before it, and after it."""
+
+    def __init__(self, drives: Drives) -> None:
+        self._drives = drives
+        self._written: list[tuple[Writing, list[Stream]]] = []
+
+    def begin(self, streams: Iterable[Stream], open_targets: Mapping[int, OpenTarget]) -> dict[str, str]:
+        """Return facts for the trial's configuration, and record from now on what is written."""
+        streams_on: dict[str, list[Stream]] = {}
+        for stream in streams:
+            if stream.target.kind is TargetKind.BLOCK and open_targets[stream.number].device:
+                streams_on.setdefault(open_targets[stream.number].device, []).append(stream)
+        states = {device: self._state(device, found) for device, found in streams_on.items()}
+        return {
+            f"stream.{stream.number}.drive_state": states[on].value
+            for on, found in streams_on.items()
+            for stream in found
+        }
+
+    def _state(self, device: str, streams: list[Stream]) -> DriveState:
+        if not any(stream.workload.pattern.writes for stream in streams):
+            return self._drives.state(device)
+        writing = self._drives.begin_writing(device)
+        self._written.append((writing, streams))
+        return writing.state
+
+    def end(self, told: Mapping[str, DriveHealth]) -> None:
+        """Call after the devices were closed, which flushes the kernel's caches. `told`: the drives' health since."""
+        for writing, streams in self._written:
+            writing.end((stream.workload for stream in streams), told.get(writing.name))
+
+
+def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:
+    """`told` is the drive's health, if it was asked already."""
+    counters = read_counters(name)
+    sectors = counters.write_sectors + counters.discard_sectors if counters else None
+    if ask_drive and sysfs.transport(name) in health.ASKED:
+        told = health.of(name)
+    host_bytes = told.host_written_bytes if told else None
+    return DriveCounters(boot_id=current_boot_id(), sectors=sectors, host_written_bytes=host_bytes)

@@ -1,0 +1,103 @@
+"""The state of a drive, derived from what the worker did to it. Pure functions.
+
+    unknown ──► purged ──► used ──► sequentially filled ──► used ──► random filled ─► …
+       ▲          (a purge or a whole pass leads there from every state)
+       └── another program wrote, the host restarted and the drive has no counter of its own, a write was stopped
+
+A pass writes as many bytes as the drive has, in one manner over the whole drive, with no other writes in between. A
+shorter write in the manner that filled the drive keeps its state; any other write makes it used. An unknown drive stays
+unknown until it is purged or filled. "Random filled" means that the drive's capacity was written at random offsets, not
+that every block was written.
+
+Another program wrote if the kernel's counters of written and discarded sectors have changed. They start at 0 after a
+restart: then the host bytes in the drive's SMART data must be unchanged. Neither shows writes of another host to a
+shared drive, or commands that bypass the block layer (a manual nvme format).
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+SECTOR_BYTES = 512
+
+
+class DriveState(StrEnum):
+    UNKNOWN = "unknown"
+    PURGED = "purged"
+    SEQUENTIAL = "sequentially filled"
+    RANDOM = "random filled"
+    USED = "used"
+
+
+class Manner(StrEnum):
+    """How a trial writes to a drive."""
+
+    SEQUENTIAL = "sequential"
+    RANDOM = "random"
+    OTHER = "other"  # a part of the drive, several manners at once, or a mix with reads: never a pass
+
+
+_FILLED = {Manner.SEQUENTIAL: DriveState.SEQUENTIAL, Manner.RANDOM: DriveState.RANDOM}
+
+
+class DriveCounters(msgspec.Struct, frozen=True, kw_only=True):
+    """A drive's counters at one moment."""
+
+    boot_id: str
+    sectors: int | None  # written and discarded since the drive appeared; None: not counted
+    host_written_bytes: int | None = None  # the drive's own counter; None: it has none
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """The last known state of a drive."""
+
+    state: DriveState
+    counters: DriveCounters
+    manner: Manner = Manner.OTHER  # of the last writes
+    written_bytes: int = 0  # in that manner, without anything else in between
+
+
+def state_now(record: Record | None, now: DriveCounters) -> DriveState:
+    """The state of a drive now, from its last record and its counters."""
+    return record.state if record is not None and _untouched(record.counters, now) else DriveState.UNKNOWN
+
+
+def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
+    if now.sectors is None or before.sectors is None:
+        return False
+    if now.boot_id == before.boot_id:
+        return now.sectors == before.sectors
+    told = now.host_written_bytes
+    return told is not None and told == before.host_written_bytes
+
+
+def broken_off(now: DriveCounters) -> Record:
+    """The record before a write: it remains if the worker dies during the write."""
+    return Record(state=DriveState.UNKNOWN, counters=now)
+
+
+def purged(now: DriveCounters) -> Record:
+    return Record(state=DriveState.PURGED, counters=now)
+
+
+def after_writes(
+    before: Record | None, begun: DriveCounters, ended: DriveCounters, *, manner: Manner, size_bytes: int
+) -> Record:
+    """The record after a trial that wrote in this manner, alone. `before`: the last record before it."""
+    known = state_now(before, begun)
+    if begun.sectors is None or ended.sectors is None or ended.sectors < begun.sectors:
+        return broken_off(ended)
+    wrote = (ended.sectors - begun.sectors) * SECTOR_BYTES
+    if wrote == 0 and before is not None and known is before.state:
+        return msgspec.structs.replace(before, counters=ended)
+    goes_on = before is not None and known is before.state and before.manner is manner
+    in_a_row = wrote + (before.written_bytes if goes_on and before is not None else 0)
+    state = _after(known, manner, in_a_row, size_bytes)
+    return Record(state=state, counters=ended, manner=manner, written_bytes=in_a_row)
+
+
+def _after(known: DriveState, manner: Manner, in_a_row: int, size_bytes: int) -> DriveState:
+    filled = _FILLED.get(manner)
+    if filled is not None and (known is filled or in_a_row >= size_bytes > 0):
+        return filled
+    return DriveState.UNKNOWN if known is DriveState.UNKNOWN else DriveState.USED

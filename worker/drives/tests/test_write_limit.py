@@ -1,0 +1,160 @@
+"""What a policy lets one run write to a drive, held against the kernel's counter of a folder that looks like sysfs."""
+
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from worker.contract.orders import SettingWish
+from worker.contract.tests.examples import STREAM
+from worker.contract.workload import Pattern, Stream, TargetKind
+from worker.control import Control
+from worker.drives import write_limit
+from worker.drives.tests.test_wear import Host
+from worker.drives.wear import Wear
+from worker.drives.write_limit import WriteLimit
+from worker.guard import GuardRefused
+from worker.open_target import OpenTarget
+from worker.policy import Policy, PolicyEntry
+
+MIB = 2**20
+PLACES = {0: OpenTarget(path="/dev/nvme0n1", device="nvme0n1")}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Host:
+    return Host(tmp_path)
+
+
+def policy(limit: int | None) -> Policy:
+    entry = PolicyEntry(
+        id="nvme0", kind=TargetKind.BLOCK, path="/dev/nvme0n1", stable_id="nvme-eui.1", max_write_bytes=limit
+    )
+    return Policy(Path("/p"), (entry,))
+
+
+def stream(amount: int | None = None, *, read_percent: int | None = None) -> Stream:
+    pattern = Pattern.RANDWRITE if read_percent is None else Pattern.RANDRW
+    work = replace(STREAM.workload, pattern=pattern, amount_bytes=amount, runtime_s=None, read_percent=read_percent)
+    return replace(STREAM, workload=work)
+
+
+def begun(host: Host, limit: int | None, **more: Stream) -> WriteLimit:
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    found = WriteLimit(wear)
+    found.begin(policy(limit), [more.get("stream", stream())], PLACES, None)
+    found.check()
+    return found
+
+
+def switch(host: Host, iostats: str) -> None:
+    (host.node / "queue").mkdir(exist_ok=True)
+    (host.node / "queue/iostats").write_text(f"{iostats}\n")
+
+
+def test_an_amount_that_is_over_the_limit_is_refused_before_anything_is_written(host: Host) -> None:
+    begun(host, 4 * MIB, stream=stream(4 * MIB))
+    begun(host, 4 * MIB, stream=stream(16 * MIB, read_percent=75))
+    with pytest.raises(GuardRefused, match=r"the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
+        begun(host, 4 * MIB, stream=stream(4 * MIB + 1))
+
+
+def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_does_not(host: Host) -> None:
+    begun(host, 4 * MIB)
+    host.has_written(3 * MIB // 512)
+    with pytest.raises(GuardRefused, match="has written 3145728 bytes"):
+        begun(host, 4 * MIB, stream=stream(2 * MIB))
+    other = Wear(host.state, "r2", host.said.append, host.sys)
+    other.begin(["nvme0n1"])
+    limit = WriteLimit(other)
+    limit.begin(policy(4 * MIB), [stream(2 * MIB)], PLACES, None)
+    limit.check()
+
+
+def test_a_restart_of_the_host_does_not_forget_it(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    host.has_written(3 * MIB // 512)
+    wear.end()
+    host.has_written(MIB // 512)
+    monkeypatch.setattr("worker.drives.wear.current_boot_id", lambda: "after the restart")
+    assert host.wear().written_bytes(["nvme0n1"]) == {"nvme0n1": 4 * MIB}
+
+
+def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
+    host: Host, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    limit, control = begun(host, 4 * MIB), Control("a")
+    with limit.watching(control):
+        assert not control.stopped.wait(0.05)
+        host.has_written(4 * MIB // 512 + 1)
+        assert control.stopped.wait(10)
+    assert control.reason
+    assert (control.reason.code, "max_write_bytes" in control.reason.message) == ("guard_write_limit", True)
+
+
+def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
+    switch(host, "0")
+    with pytest.raises(GuardRefused, match=r"does not count what is written to nvme0n1: its iostats are off"):
+        begun(host, 4 * MIB)
+
+
+def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
+    for limit, value in ((4 * MIB, "1"), (None, "0")):
+        WriteLimit(host.wear()).begin(
+            policy(limit), [stream()], PLACES, None, [SettingWish(name="iostats", value=value)]
+        )
+    for value in ("0", "00"):
+        wish = SettingWish(name="iostats", value=value)
+        with pytest.raises(GuardRefused, match=rf"iostats={value} makes the kernel stop counting.*Leave iostats at 1"):
+            WriteLimit(host.wear()).begin(policy(4 * MIB), [stream()], PLACES, None, [wish])
+
+
+@pytest.mark.parametrize(("gone", "words"), [(False, "its iostats are off"), (True, "the drive is gone")])
+def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
+    host: Host, monkeypatch: pytest.MonkeyPatch, gone: bool, words: str
+) -> None:
+    monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
+    switch(host, "1")
+    limit, control = begun(host, 4 * MIB), Control("a")
+    with limit.watching(control):
+        assert not control.stopped.wait(0.05)
+        if gone:
+            shutil.rmtree(host.node)
+        else:
+            switch(host, "0")
+        assert control.stopped.wait(10)
+    assert control.reason
+    assert (control.reason.code, words in control.reason.message) == ("guard_write_limit", True)
+
+
+def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
+    for device in ("", "gone"):
+        with pytest.raises(GuardRefused, match="is not known"):
+            WriteLimit(host.wear()).begin(policy(1), [stream()], {0: OpenTarget(path="/x", device=device)}, None)
+
+
+def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
+    limit, control = begun(host, None, stream=stream(2**40)), Control("a")
+    host.has_written(2**40)
+    with limit.watching(control):
+        assert not control.stopped.is_set()
+
+
+def test_what_all_streams_write_to_a_drive_that_they_share_counts_together(host: Host) -> None:
+    """Two entries of the policy at one drive, one of them without a limit, and a trial that uses both at once."""
+    wear = host.wear()
+    wear.begin(["nvme0n1"])
+    first = policy(4 * MIB).targets[0]
+    both = Policy(Path("/p"), (first, replace(first, id="nvme0p2", path="/dev/nvme0n1p2", max_write_bytes=None)))
+    second = replace(stream(2 * MIB), number=1, target=replace(STREAM.target, id="nvme0p2"))
+    open_targets = {0: PLACES[0], 1: PLACES[0]}
+    for amount, refused in ((2 * MIB, nullcontext()), (2 * MIB + 1, pytest.raises(GuardRefused, match="4194305 more"))):
+        limit = WriteLimit(wear)
+        limit.begin(both, [stream(amount), second], open_targets, None)
+        with refused:
+            limit.check()

@@ -1,0 +1,30 @@
+"""Check that the workload fits its target: fio would silently use less of a device, or let a file grow."""
+
+import os
+
+from worker.contract.workload import Stream, TargetKind
+from worker.engines.errors import StreamFailed
+from worker.engines.fio.device import SECTOR_BYTES, SYS_BLOCK
+from worker.open_target import OpenTarget
+
+
+def check_capacity(stream: Stream, open_target: OpenTarget) -> None:
+    """Raises StreamFailed if the asked size is more than the device or file has. Directories are the guard's matter."""
+    wanted, there = stream.workload.size_bytes, size_of(stream, open_target)
+    if wanted is not None and there is not None and wanted > there:
+        raise StreamFailed(
+            "option_refused",
+            f"The workload uses {wanted} bytes, but {stream.target.path} has {there}: take a smaller size.",
+        )
+
+
+def size_of(stream: Stream, open_target: OpenTarget) -> int | None:
+    """Bytes of the device or file; None where it is not known or not limited."""
+    try:
+        if stream.target.kind is TargetKind.BLOCK and open_target.device:
+            return int((SYS_BLOCK / open_target.device / "size").read_text()) * SECTOR_BYTES
+        if stream.target.kind is TargetKind.FILE:
+            return os.stat(open_target.path, dir_fd=open_target.cwd_fd).st_size
+    except OSError:
+        return None
+    return None

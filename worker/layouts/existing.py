@@ -1,0 +1,79 @@
+"""Layouts of earlier trials: kept for a trial that needs the same one, otherwise taken down."""
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from worker.contract.items import SettingRestored
+from worker.contract.layouts import Layout
+from worker.journal import BY_HAND, Journal, LayoutRecord
+from worker.layouts.building import Built
+from worker.layouts.steps import LayoutFailed
+from worker.layouts.taking_down import drives_now, take_down
+from worker.policy import PolicyEntry
+from worker.recipes import layouts
+from worker.recipes.layouts import Names
+
+NAME = "layout"  # in reports, among names of settings
+BLANK = "blank drives"
+LONGEST = 2000  # of a text in the contract
+
+
+def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
+    """The run's own layout of this line on these drives, if it is complete."""
+    wanted = [(entry.identity, entry.serial) for entry in entries]
+    for record in journal.layouts(run):
+        if record.line == layouts.write(layout) and [(d.stable_id, d.serial) for d in record.drives] == wanted:
+            return _whole(layout, record)
+    return None
+
+
+def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
+    try:
+        now = drives_now(layout, record)
+    except LayoutFailed:
+        return None
+    top = Path(layouts.top_path(layout, now.drives, Names(record.key, now.made)))
+    if not top.exists() or (record.mount_point and not os.path.ismount(record.mount_point)):
+        return None
+    return Built(record, os.path.realpath(top), record.mount_point, now.members)
+
+
+def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:
+    """Layouts that trials of one run, or of all runs, have built."""
+    return tuple(record for record in journal.layouts(run) if record.run != BY_HAND)
+
+
+def removal_command(record: LayoutRecord) -> str:
+    """The command with which a person takes the layout down."""
+    return f"sweetspot-worker restore --layout {record.key}" if record.run == BY_HAND else "sweetspot-worker restore"
+
+
+def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
+    """Take layouts down, with one report item for each. A layout that cannot be taken down stays in the journal."""
+    for record in records:
+        note = ""
+        try:
+            take_down(record, state=state, journal=journal)
+        except LayoutFailed as error:
+            note = error.message
+        yield SettingRestored(
+            at=time.time(),
+            name=NAME,
+            device=", ".join(drive.path.rpartition("/")[2] for drive in record.drives)[:200],
+            value=BLANK,
+            observed="" if note else BLANK,
+            restored=not note,
+            note=note[:LONGEST],
+        )
+
+
+def overlaps(record: LayoutRecord, entries: Sequence[PolicyEntry]) -> bool:
+    """True if the layout uses one of these drives."""
+    return not {drive.stable_id for drive in record.drives}.isdisjoint(entry.identity for entry in entries)
+
+
+def built_on(journal: Journal) -> frozenset[str]:
+    """Stable ids of all drives under a layout of this worker."""
+    return frozenset(drive.stable_id for record in journal.layouts() for drive in record.drives)

@@ -1,0 +1,67 @@
+"""What is on a device, and whether one of the worker's layouts put it there."""
+
+import os
+
+import msgspec
+
+from worker.layouts.steps import LayoutFailed
+from worker.process import ToolError, ask
+from worker.recipes.layouts import Names
+
+NOTHING_FOUND = 2  # blkid's exit status
+FILE_SYSTEMS = ("xfs", "ext4", "btrfs", "jfs", "f2fs")
+
+
+class Content(msgspec.Struct, frozen=True):
+    """The content of a device according to blkid(8); "" for nothing."""
+
+    kind: str = ""  # a file system, linux_raid_member, LVM2_member …
+    label: str = ""
+    table: str = ""  # kind of partition table
+    table_id: str = ""
+
+    @property
+    def blank(self) -> bool:
+        return not self.kind and not self.table
+
+    def __str__(self) -> str:
+        name = self.kind or f"a partition table ({self.table})"
+        return f"{name} {self.label}".strip()
+
+
+def read_content(path: str) -> Content:
+    """Raises LayoutFailed if blkid cannot tell."""
+    try:
+        said = ask("blkid", "--probe", "--output", "export", path)
+    except ToolError as error:
+        raise LayoutFailed("layout_tool_missing", str(error)) from error
+    if said.exit_code == NOTHING_FOUND:
+        return Content()
+    if said.exit_code != 0:
+        raise LayoutFailed("layout_foreign", f"What is on {path} cannot be told: blkid ended with {said.exit_code}.")
+    found = dict(line.partition("=")[::2] for line in said.out.splitlines())
+    return Content(
+        found.get("TYPE", ""), found.get("LABEL", ""), found.get("PTTYPE", ""), found.get("PTUUID", "").lower()
+    )
+
+
+def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
+    """True also for a blank device: a killed worker may not have reached it."""
+    if content.kind == "linux_raid_member":
+        return content.label.rpartition(":")[2].startswith(f"sweetspot-{names.key}-")
+    if content.kind == "LVM2_member":
+        return _group_of(path) in ("", names.group)
+    if content.kind:
+        return content.kind in FILE_SYSTEMS and content.label == names.label
+    return not content.table or content.table_id == names.table_id
+
+
+def _group_of(path: str) -> str:
+    """The volume group of a physical volume; "" if it is in none."""
+    try:
+        said = ask("pvs", "--noheadings", "--options", "vg_name", os.path.realpath(path))
+    except ToolError as error:
+        raise LayoutFailed("layout_tool_missing", str(error)) from error
+    if said.exit_code != 0:
+        raise LayoutFailed("layout_foreign", f"Whose volume group {path} is in cannot be told: {said.err.strip()}")
+    return said.out.strip()

@@ -1,0 +1,50 @@
+"""What this host can run, cached on disk: trying every engine starts fio several times and takes seconds."""
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from worker import __version__, engines, settings
+from worker.contract.inventory import Capabilities
+from worker.layouts.offered import offered
+from worker.whole_file import write_whole
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """Cached capabilities. Another fio, kernel, boot, user or worker invalidates them."""
+
+    key: str
+    found: Capabilities
+
+
+def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
+    """Read the file at `path` if it is valid, else try every engine. `afresh` ignores the file."""
+    key = _circumstances()
+    known = None if afresh else _read(path)
+    if known is not None and known.key == key:
+        return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
+    found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())
+    write_whole(path, msgspec.json.encode(_Known(key, found)))
+    return found
+
+
+def _settings_here() -> tuple[str, ...]:
+    """All settings of devices and controllers, and the host settings that this host has."""
+    registered = settings.REGISTRY.values()
+    return tuple(s.name for s in registered if s.scope is not settings.SettingScope.HOST or s.discover(""))
+
+
+def _read(path: Path) -> _Known | None:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=_Known)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _circumstances() -> str:
+    fio = shutil.which("fio") or ""
+    modified = Path(fio).stat().st_mtime_ns if fio else 0
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{fio} {modified} {boot} {os.geteuid()} {__version__}"

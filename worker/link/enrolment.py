@@ -1,0 +1,222 @@
+"""The state directory, and the enrolment in it.
+
+The state directory holds worker.json (the enrolment, 0600), journal.db, spool.db and
+files.db. A directory that others may read is refused, because worker.json holds the
+host's token.
+"""
+
+import fcntl
+import ipaddress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+
+STATE_VARIABLE = "SWEETSPOT_WORKER_STATE"
+POLICY_VARIABLE = "SWEETSPOT_WORKER_POLICY"
+SYSTEM_STATE = Path("/var/lib/sweetspot-worker")
+SYSTEM_POLICY = Path("/etc/sweetspot-worker/policy.toml")
+
+
+class ConfigError(Exception):
+    """The worker's set-up is wrong; the message says what, where and what to do."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Enrolment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Content of worker.json. It holds the host's token and the broker's password, so it is never printed whole."""
+
+    host: str
+    host_name: str
+    server: str
+    host_token: str
+    broker_url: str
+    public_keys: dict[str, str]  # key id -> base64 of the raw Ed25519 key
+    contract: int
+    ca_file: str = ""  # certificates to trust instead of the system's
+
+    def __repr__(self) -> str:
+        return f"Enrolment(host={self.host!r}, name={self.host_name!r}, server={self.server!r})"
+
+    @property
+    def broker_tls(self) -> dict[str, object]:
+        """redis-py's options for a rediss:// broker: verify certificate and name. {} for redis://."""
+        if urlsplit(self.broker_url).scheme == "redis":
+            return {}
+        trust: dict[str, object] = {"ssl_ca_certs": self.ca_file} if self.ca_file else {}
+        return {"ssl_cert_reqs": "required", "ssl_check_hostname": True, **trust}
+
+    @property
+    def broker_address(self) -> str:
+        """The broker's URL without user and password."""
+        return without_password(self.broker_url)
+
+
+class Paths(msgspec.Struct, frozen=True, kw_only=True):
+    """The paths a worker process uses."""
+
+    state: Path
+    policy: Path
+
+    @property
+    def enrolment(self) -> Path:
+        return self.state / "worker.json"
+
+    @property
+    def journal(self) -> Path:
+        return self.state / "journal.db"
+
+    @property
+    def spool(self) -> Path:
+        return self.state / "spool.db"
+
+    @property
+    def capabilities(self) -> Path:
+        return self.state / "capabilities.json"
+
+    @property
+    def files(self) -> Path:
+        return self.state / "files.db"
+
+
+def find_paths(*, state: str | None = None, policy: str | None = None) -> Paths:
+    """Paths from the options, else from the environment, else the system's (root) or the user's defaults."""
+    chosen = state or os.environ.get(STATE_VARIABLE) or ""
+    directory = Path(chosen).absolute() if chosen else _default_state()
+    return Paths(state=directory, policy=_find_policy(policy or os.environ.get(POLICY_VARIABLE) or "", directory))
+
+
+def _default_state() -> Path:
+    return SYSTEM_STATE if os.geteuid() == 0 else Path.home() / ".local/state/sweetspot-worker"
+
+
+def _find_policy(chosen: str, state: Path) -> Path:
+    if chosen:
+        return Path(chosen).absolute()
+    own = state / "policy.toml"
+    return own if own.exists() or os.geteuid() != 0 else SYSTEM_POLICY
+
+
+def prepare_state(state: Path) -> None:
+    """Make the state directory, or refuse one that others can use."""
+    try:
+        state.mkdir(mode=0o700, parents=True, exist_ok=True)
+        facts = state.stat()
+    except OSError as error:
+        raise ConfigError("state_unusable", f"The state directory {state} cannot be used: {error}.") from error
+    if facts.st_uid != os.geteuid():
+        raise ConfigError(
+            "state_not_ours",
+            f"The state directory {state} belongs to user {facts.st_uid}, this process is user {os.geteuid()}. "
+            "Start the worker as that user, or name another directory with --state.",
+        )
+    if facts.st_mode & 0o077:
+        raise ConfigError(
+            "state_open_to_others",
+            f"The state directory {state} may be read by others (mode {facts.st_mode & 0o777:o}). "
+            f"It holds the host's token: chmod 700 {state}",
+        )
+
+
+@contextmanager
+def sole_use(state: Path) -> Iterator[None]:
+    """Lock the state directory: two workers on one journal would both change settings."""
+    fd = os.open(state / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(
+                "state_in_use",
+                f"Another worker process uses {state}. Stop it first, or name another directory with --state.",
+            ) from error
+        yield
+    finally:
+        os.close(fd)
+
+
+def load_enrolment(paths: Paths) -> Enrolment:
+    """Read worker.json; raises ConfigError if it is missing, damaged or open to others."""
+    prepare_state(paths.state)
+    path = paths.enrolment
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise ConfigError("enrolment_open_to_others", f"{path} may be read by others: chmod 600 {path}")
+            enrolment = msgspec.json.decode(file.read(), type=Enrolment)
+    except FileNotFoundError as error:
+        raise ConfigError(
+            "not_enrolled",
+            f"This host is not enrolled ({path} is missing). "
+            "Run: sweetspot-worker enrol --server URL --token TOKEN (the server's page “Add host” shows the line)",
+        ) from error
+    except (OSError, msgspec.DecodeError) as error:
+        raise ConfigError(
+            "enrolment_damaged", f"{path} cannot be read: {error}. Enrol again with --replace."
+        ) from error
+    check_server_url(enrolment.server)
+    check_broker_url(enrolment.broker_url)
+    return enrolment
+
+
+def save_enrolment(paths: Paths, enrolment: Enrolment) -> None:
+    """Write worker.json atomically."""
+    prepare_state(paths.state)
+    temporary = paths.enrolment.with_suffix(".new")
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(msgspec.json.format(msgspec.json.encode(enrolment), indent=2))
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(paths.enrolment)
+
+
+def check_server_url(url: str) -> str:
+    """Return the URL without a trailing slash; refuse one that would send the token unencrypted."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ConfigError("server_url", f"{url!r} is not a server address. Give one like https://sweetspot.example.org")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise ConfigError(
+            "server_url_plain",
+            f"{url} is plain HTTP to another machine: the host's token would travel in the clear. Use https://",
+        )
+    return url.rstrip("/")
+
+
+def check_broker_url(url: str) -> None:
+    """Refuse a broker to which this host's password would travel in the clear."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("redis", "rediss") or not parts.hostname:
+        raise ConfigError(
+            "broker_url", f"The server names {without_password(url)!r} as its broker, which is not a Redis URL."
+        )
+    if parts.scheme == "redis" and not is_loopback(parts.hostname):
+        raise ConfigError(
+            "broker_url_plain",
+            f"The server's broker {without_password(url)} is not encrypted: this host's password would travel in "
+            "the clear. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
+        )
+
+
+def is_loopback(hostname: str) -> bool:
+    if hostname == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(hostname).is_loopback
+    except ValueError:
+        return False
+
+
+def without_password(url: str) -> str:
+    """Keep only scheme, address and path of a URL, so that it may be shown."""
+    parts = urlsplit(url)
+    address = parts.netloc.rpartition("@")[2]
+    return urlunsplit((parts.scheme, address, parts.path, "", ""))

@@ -1,0 +1,245 @@
+"""Register with the server: send version, policy, capabilities and inventory at start, every minute while idle, and
+when the policy changes.
+
+An inventory takes a moment and some CPU, so none is taken while an order is carried out, or shortly after one.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from msgspec.structs import replace
+
+from worker import __version__, inventory
+from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
+from worker.contract.controllers import Controller
+from worker.contract.greetings import Hello, HelloReply
+from worker.contract.inventory import PolicyTarget
+from worker.contract.purge import PurgeOffer
+from worker.drives import purge
+from worker.inventory import controllers, health, sysfs
+from worker.link.capabilities import known_capabilities
+from worker.link.client import Client, Refused, Unreachable
+from worker.link.enrolment import ConfigError, Paths, check_broker_url
+from worker.link.keys import EnrolmentStore, read_keys
+from worker.link.targets import read_policy, report_targets
+from worker.log import hide_access
+from worker.policy import Policy
+
+T = TypeVar("T")
+log = logging.getLogger(__name__)
+
+EVERY_S = 60.0
+POLL_S = 2.0
+IDLE_S = 3.0  # after an order; the next order of a run usually comes sooner
+
+
+class Registration:
+    """Sends the message Hello and keeps the answer: the server's clock and the keys to trust."""
+
+    def __init__(
+        self,
+        paths: Paths,
+        store: EnrolmentStore,
+        client: Client,
+        *,
+        unfinished: Callable[[], tuple[str, ...]],
+        built_on: Callable[[], Collection[str]] = frozenset,
+    ) -> None:
+        self._idle = threading.Lock()
+        self._worked_at = -IDLE_S
+        self.clock_ahead_s = 0.0  # the server's clock minus the host's, at the last answer
+        self._server_zero = time.time() - time.monotonic()  # the server's clock when the host's monotonic clock was 0
+        self.public_keys = read_keys(store.enrolment.public_keys)
+        self.token_due = threading.Event()  # the server asks this host to fetch a new token
+        self._paths = paths
+        self._store = store
+        self._client = client
+        self._unfinished = unfinished
+        self._built_on = built_on
+        self._registered_at = -EVERY_S
+        self._policy_seen: object = None
+        self._trouble = ""
+        self._health = Cached(health.take)
+        self._controllers = Cached(controllers.ask_tools)
+        self._purges = PurgeOffers()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="registration", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Take no inventory inside; wait for one that is being taken."""
+        with self._idle:
+            try:
+                yield
+            finally:
+                self._worked_at = time.monotonic()
+
+    def server_now(self) -> float:
+        """Unix time by the server's clock, by which orders expire. Jumps of the host's clock do not matter."""
+        return time.monotonic() + self._server_zero
+
+    def register(self, *, probe: bool = False) -> None:
+        """Collect and send; raises Unreachable or Refused. `probe`: ask drives, controllers and fio again."""
+        self._deliver(self._collect(probe=probe))
+
+    def _collect(self, *, probe: bool = False) -> Hello:
+        self._policy_seen = self._policy_state()
+        self._registered_at = time.monotonic()
+        return self._hello(probe=probe)
+
+    def _deliver(self, message: Hello) -> None:
+        sent_at = time.monotonic()
+        reply = self._client.hello(replace(message, at=time.time()))
+        self._learn(reply, (sent_at + time.monotonic()) / 2)
+
+    def _hello(self, *, probe: bool) -> Hello:
+        found = inventory.take(told=self._controllers.known(afresh=probe))
+        allowed, policy_problem = read_policy(self._paths.policy)
+        return Hello(
+            worker_version=__version__,
+            oldest_contract=OLDEST_UNDERSTOOD,
+            newest_contract=CONTRACT_VERSION,
+            boot_id=found.kernel.boot_id,
+            at=time.time(),
+            inventory=found,
+            capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
+            targets=self._targets(allowed, found.controllers, afresh=probe) if allowed else (),
+            health=self._health.known(afresh=probe),
+            host_settings=allowed.host_settings if allowed else (),
+            journal=self._unfinished(),
+            trusted_keys=tuple(self.public_keys),
+            policy_problem=policy_problem,
+        )
+
+    def _targets(
+        self, allowed: Policy, controllers: tuple[Controller, ...], *, afresh: bool
+    ) -> tuple[PolicyTarget, ...]:
+        targets = report_targets(allowed, built_on=self._built_on(), controllers=controllers)
+        return self._purges.added(targets, afresh=afresh)
+
+    def _learn(self, reply: HelloReply, at: float) -> None:
+        """`at`: when the server answered, by the host's monotonic clock."""
+        self._server_zero = reply.server_time - at
+        self.clock_ahead_s = self.server_now() - time.time()
+        if reply.message:
+            log.info("Message of the server: %s", reply.message)
+        if reply.token_due:
+            self.token_due.set()
+        self._client.speak(reply.contract)
+        if reply.contract != self._store.enrolment.contract:
+            self._store.change(contract=reply.contract)
+        if reply.public_keys and reply.public_keys != self._store.enrolment.public_keys:
+            self.public_keys = read_keys(reply.public_keys)
+            self._store.change(public_keys=reply.public_keys)
+            self._registered_at = (
+                -EVERY_S
+            )  # register soon: the server signs with a new key once it knows that the host trusts it
+            log.warning("The server's keys are now %s.", ", ".join(self.public_keys))
+
+    def _run(self) -> None:
+        while not self._stopping.wait(POLL_S):
+            if self.token_due.is_set():
+                self.renew_token()
+            due = time.monotonic() - self._registered_at >= EVERY_S or self._policy_state() != self._policy_seen
+            if due and time.monotonic() - self._worked_at >= IDLE_S:
+                self.register_if_idle()
+
+    def register_if_idle(self) -> None:
+        """Register unless an order is being carried out. Each kind of trouble is logged once.
+
+        Orders wait only while the inventory is taken, not for a server that does not answer.
+        """
+        if not self._idle.acquire(blocking=False):
+            return
+        try:
+            try:
+                message = self._collect()
+            finally:
+                self._idle.release()
+            self._deliver(message)
+            self._trouble = ""
+        except (Unreachable, Refused) as error:
+            if str(error) != self._trouble:
+                log.warning("The registration was not delivered: %s", error)
+            self._trouble = str(error)
+        except Exception:
+            log.exception("The inventory of this host failed.")
+
+    def renew_token(self) -> None:
+        """Fetch a new host token and broker password, save them, then use them: those on disk are always valid.
+
+        This is done during trials too. After a failure it is tried again.
+        """
+        try:
+            reply = self._client.new_token()
+            hide_access(host_token=reply.host_token, broker_url=reply.broker_url)
+            check_broker_url(reply.broker_url)
+            self._store.change(host_token=reply.host_token, broker_url=reply.broker_url)
+        except Refused as error:
+            self.token_due.clear()  # the answer to an earlier request was late: the token is new already
+            log.info("No new token: %s", error)
+        except (Unreachable, ConfigError, OSError) as error:
+            log.warning("The new host token could not be fetched or saved; the old one is still valid: %s", error)
+        else:
+            self._client.use_token(reply.host_token)
+            self.token_due.clear()
+            self._registered_at = -EVERY_S  # register soon: the first use of the new token revokes the old one
+            log.info("This host has a new token.")
+
+    def _policy_state(self) -> object:
+        return _modified(self._paths.policy)
+
+
+class Cached(Generic[T]):
+    """The answer of programs, kept for `EVERY_S`: asking wakes drives, and controllers answer slowly."""
+
+    EVERY_S = 600.0
+
+    def __init__(self, ask: Callable[[], T]) -> None:
+        self._ask = ask
+        self._found: T | None = None
+        self._asked_at = 0.0
+
+    def known(self, *, afresh: bool) -> T:
+        if self._found is None or afresh or time.monotonic() - self._asked_at >= self.EVERY_S:
+            self._found = self._ask()
+            self._asked_at = time.monotonic()
+        return self._found
+
+
+class PurgeOffers:
+    """The purge methods of each drive that may be destroyed, asked as rarely as its health."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], tuple[float, tuple[PurgeOffer, ...]]] = {}
+
+    def added(self, targets: tuple[PolicyTarget, ...], *, afresh: bool) -> tuple[PolicyTarget, ...]:
+        return tuple(replace(target, purges=self._of(target, afresh=afresh)) for target in targets)
+
+    def _of(self, target: PolicyTarget, *, afresh: bool) -> tuple[PurgeOffer, ...]:
+        whole = bool(target.device) and target.opens == sysfs.device_path(target.device)
+        if not target.destroy or not target.present or not whole:
+            return ()
+        key, now = (target.device, target.serial), time.monotonic()
+        if afresh or key not in self._known or now - self._known[key][0] >= Cached.EVERY_S:
+            self._known[key] = (now, purge.offers(target.device))
+        return self._known[key][1]
+
+
+def _modified(path: Path) -> tuple[int, int] | None:
+    try:
+        facts = path.stat()
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_ino

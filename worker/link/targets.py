@@ -1,0 +1,83 @@
+"""The policy's targets and pools as the server is told of them: what each allows, and whether it can be used now."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+
+from worker import guard, policy
+from worker.contract.controllers import Controller
+from worker.contract.inventory import PolicyTarget
+from worker.contract.workload import TargetKind
+from worker.inventory import sysfs
+from worker.policy import Policy, PolicyEntry, Pool
+from worker.settings import SETTING_NAMES
+
+log = logging.getLogger(__name__)
+
+POOL_PATH = "/dev"  # of a pool as a target: only its drives have paths
+
+
+def report_targets(
+    allowed: Policy, *, built_on: Collection[str] = (), controllers: Collection[Controller] | None = None
+) -> tuple[PolicyTarget, ...]:
+    """Every target and pool with its state now. `built_on`: stable ids of drives under the worker's own layouts.
+
+    `controllers` are those of an inventory; None: ask their tools if the policy has slots, which takes time.
+    """
+    slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
+    known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())
+    found = {entry.id: _report_entry(entry, built_on, known) for entry in allowed.targets}
+    return (*found.values(), *(_report_pool(pool, allowed, found) for pool in allowed.pools))
+
+
+def _report_entry(entry: PolicyEntry, built_on: Collection[str], controllers: Collection[Controller]) -> PolicyTarget:
+    found = guard.survey(entry, own_layout=entry.identity in built_on, controllers=controllers)
+    return PolicyTarget(
+        id=entry.id,
+        kind=entry.kind,
+        path=entry.path,
+        stable_id=entry.identity,
+        serial=entry.serial,
+        destroy=entry.destroy,
+        settings=entry.settings,
+        present=not found.problem,
+        problem=found.problem[:2000],
+        max_write_bytes=entry.max_write_bytes,
+        size_bytes=found.size_bytes,
+        device=found.device,
+        opens=found.opens or None,
+        model=sysfs.model(found.device)[:200] if found.device else found.model,
+        firmware=sysfs.firmware(found.device)[:200] if found.device else found.firmware,
+    )
+
+
+def _report_pool(pool: Pool, allowed: Policy, found: Mapping[str, PolicyTarget]) -> PolicyTarget:
+    """A pool can be used while all its drives can be used, and allows the settings that all of them allow."""
+    reports = [found[name] for name in pool.drives]
+    missing = [each for each in reports if not each.present]
+    return PolicyTarget(
+        id=pool.id,
+        kind=TargetKind.POOL,
+        path=POOL_PATH,
+        stable_id=allowed.identity(pool.id),
+        destroy=True,
+        settings=_common_settings(reports),
+        present=not missing,
+        problem="; ".join(f"{each.id}: {each.problem}" for each in missing)[:2000],
+        size_bytes=sum(each.size_bytes for each in reports),
+        model=", ".join(dict.fromkeys(each.model for each in reports if each.model))[:200],
+        drives=pool.drives,
+    )
+
+
+def _common_settings(reports: Sequence[PolicyTarget]) -> tuple[str, ...]:
+    return tuple(name for name in reports[0].settings if all(name in each.settings for each in reports))
+
+
+def read_policy(path: Path) -> tuple[Policy | None, str]:
+    """The policy, or None (nothing is allowed) with the reason if it cannot be read."""
+    try:
+        return policy.load(path, SETTING_NAMES), ""
+    except policy.PolicyError as error:
+        log.error("The policy cannot be read, so nothing is allowed: %s", error)
+        return None, str(error)[:2000]

@@ -1,0 +1,260 @@
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worker.contract.items import Accepted, Finished, Outcome, Phase, Sample
+from worker.contract.tests.examples import SAMPLE
+from worker.control import Control
+from worker.link.client import Client
+from worker.link.reporter import Reporter
+from worker.link.spool import Spool
+from worker.tests.peer import TOKEN, Peer
+
+ACCEPTED = Accepted(at=1.0, worker_version="0")
+DONE = Finished(at=2.0, outcome=Outcome.DONE)
+
+
+@pytest.fixture
+def peer() -> Iterator[Peer]:
+    peer = Peer()
+    yield peer
+    peer.down()
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "spool.db")
+
+
+@pytest.fixture
+def reporter(peer: Peer, spool: Spool) -> Iterator[Reporter]:
+    reporter = Reporter(spool, Client(peer.url, TOKEN, answer_limit_s=2))
+    reporter.start()
+    yield reporter
+    reporter.stop(limit_s=0)
+
+
+def sample(second: int) -> Sample:
+    return msgspec.structs.replace(SAMPLE, second=second)
+
+
+def seconds(peer: Peer, attempt: str) -> list[int]:
+    return [item.second for item in peer.items(attempt) if isinstance(item, Sample)]
+
+
+def await_drained(spool: Spool, limit_s: float = 15) -> None:
+    until = time.monotonic() + limit_s
+    while spool.backlog()[0]:
+        assert time.monotonic() < until, f"still {spool.backlog()} in the spool"
+        time.sleep(0.02)
+
+
+def test_it_tells_a_story_in_order_and_keeps_nothing(reporter: Reporter, peer: Peer, spool: Spool) -> None:
+    reporter.follow(Control("a"))
+    reporter.emit("a", ACCEPTED)
+    for second in range(5):
+        reporter.emit("a", sample(second))
+    reporter.finish("a", DONE)
+    assert peer.wait_end("a") == DONE
+    assert peer.items("a") == [ACCEPTED, *map(sample, range(5)), DONE]
+    await_drained(spool)
+    assert peer.duplicates == 0
+
+
+def test_it_sends_the_first_and_the_last_word_at_once(reporter: Reporter, peer: Peer) -> None:
+    reporter.follow(Control("a"))
+    began = time.monotonic()
+    reporter.emit("a", ACCEPTED)
+    peer.wait(lambda: peer.items("a") == [ACCEPTED])
+    reporter.finish("a", DONE)
+    peer.wait_end("a")
+    assert time.monotonic() - began < 0.4
+    assert peer.posts <= 4
+
+
+def test_it_renews_the_lease_every_second_while_there_is_nothing_to_say(reporter: Reporter, peer: Peer) -> None:
+    reporter.follow(Control("a"))
+    peer.wait(lambda: peer.actives.count(("a",)) >= 3, limit_s=4)
+    reporter.finish("a", DONE)
+    peer.wait_end("a")
+    posts = peer.posts
+    assert peer.actives[-1] == ()
+    time.sleep(1.3)  # there is nothing to wait for: the point is that nothing comes
+    assert peer.posts - posts <= 1
+
+
+def test_it_passes_on_a_cancellation(reporter: Reporter, peer: Peer) -> None:
+    control = Control("a")
+    reporter.follow(control)
+    peer.cancel.add("a")
+    assert control.stopped.wait(4)
+    assert control.reason is not None
+    assert control.reason.outcome is Outcome.CANCELLED
+
+
+def test_it_stops_a_refused_attempt_and_sets_its_batches_aside(reporter: Reporter, peer: Peer, spool: Spool) -> None:
+    control = Control("a")
+    peer.refuse["a"] = "superseded"
+    reporter.follow(control)
+    reporter.emit("a", ACCEPTED)
+    assert control.stopped.wait(4)
+    assert control.reason is not None
+    assert control.reason.code == "superseded"
+    reporter.finish("a", DONE)
+    (lot,) = spool.set_aside()
+    assert (lot.attempt, lot.batches) == ("a", 2)
+    reporter.emit("b", ACCEPTED)
+    peer.wait(lambda: bool(peer.items("b")))
+
+
+def test_it_sends_again_after_a_lost_answer_and_nothing_is_doubled(
+    reporter: Reporter, peer: Peer, spool: Spool
+) -> None:
+    peer.lose_answers = 2
+    reporter.follow(Control("a"))
+    reporter.emit("a", ACCEPTED)
+    for second in range(3):
+        reporter.emit("a", sample(second))
+    reporter.finish("a", DONE)
+    await_drained(spool)
+    assert peer.items("a") == [ACCEPTED, *map(sample, range(3)), DONE]
+    assert peer.duplicates >= 1
+
+
+def test_it_loses_and_doubles_nothing_over_an_outage(reporter: Reporter, peer: Peer, spool: Spool) -> None:
+    reporter.follow(Control("a"))
+    reporter.emit("a", ACCEPTED)
+    peer.wait(lambda: peer.items("a") == [ACCEPTED])
+    peer.down()
+    for second in range(2000):
+        reporter.emit("a", sample(second))
+    until = time.monotonic() + 5
+    while spool.backlog()[1] < 200_000 and time.monotonic() < until:
+        time.sleep(0.02)
+    assert spool.backlog()[1] > 200_000  # on disk, not in memory
+    peer.up()
+    reporter.finish("a", DONE)
+    peer.wait_end("a")
+    assert seconds(peer, "a") == list(range(2000))
+    await_drained(spool)
+
+
+def test_it_sends_what_an_earlier_process_left(peer: Peer, spool: Spool, tmp_path: Path) -> None:
+    earlier = Reporter(spool, Client(peer.url, TOKEN))
+    for second in range(3):
+        earlier.emit("a", sample(second))
+    earlier.finish("a", DONE)
+    spool.close()
+    later = Reporter(Spool(tmp_path / "spool.db"), Client(peer.url, TOKEN))
+    later.start()
+    peer.wait_end("a")
+    later.stop(limit_s=2)
+    assert seconds(peer, "a") == [0, 1, 2]
+
+
+def test_it_flushes_when_it_stops(peer: Peer, spool: Spool) -> None:
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter.start()
+    reporter.follow(Control("a"))
+    reporter.emit("a", sample(0))
+    reporter.stop(limit_s=5)
+    assert seconds(peer, "a") == [0]
+
+
+def test_it_keeps_what_it_cannot_flush(peer: Peer, spool: Spool) -> None:
+    peer.down()
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter.start()
+    reporter.emit("a", sample(0))
+    reporter.stop(limit_s=0.5)
+    assert spool.backlog()[0] == 1
+    peer.up()
+
+
+def test_it_finds_the_one_batch_for_which_a_report_is_refused(peer: Peer, spool: Spool) -> None:
+    for attempt in ("a", "b", "c"):
+        spool.append(attempt, [b'{"type":"phase","at":1.0,"name":"of-%b"}' % attempt.encode()])
+    peer.bad_words = (b"of-b",)
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    reporter.start()
+    await_drained(spool)
+    reporter.stop(limit_s=0)
+    assert [type(item) for name in ("a", "b", "c") for item in peer.items(name)] == [Phase, Phase]
+    assert [(lot.attempt, lot.code) for lot in spool.set_aside()] == [("b", "bad_message")]
+
+
+def test_it_keeps_everything_while_its_token_is_refused(reporter: Reporter, peer: Peer, spool: Spool) -> None:
+    peer.token = "another"
+    reporter.emit("a", ACCEPTED)
+    time.sleep(1.5)  # long enough for more than one try
+    assert spool.backlog()[0] == 1
+    peer.token = TOKEN
+    peer.wait(lambda: peer.items("a") == [ACCEPTED])
+    assert spool.set_aside() == ()
+
+
+def test_it_sets_aside_what_a_server_restored_from_a_backup_cannot_take(
+    reporter: Reporter, peer: Peer, spool: Spool
+) -> None:
+    reporter.follow(Control("a"))
+    reporter.emit("a", ACCEPTED)
+    await_drained(spool)
+    peer.batches.clear()
+    reporter.finish("a", DONE)
+    await_drained(spool)
+    assert [(lot.attempt, lot.code) for lot in spool.set_aside()] == [("a", "gap")]
+
+
+def test_it_stops_the_attempt_when_the_disk_is_full(peer: Peer, tmp_path: Path) -> None:
+    spool = Spool(tmp_path / "full.db", reserve_bytes=2**60)
+    reporter = Reporter(spool, Client(peer.url, TOKEN))
+    control = Control("a")
+    reporter.follow(control)
+    reporter.emit("a", ACCEPTED)
+    assert control.stopped.is_set()
+    assert control.reason is not None
+    assert control.reason.code == "spool_full"
+    reporter.finish("a", Finished(at=1.0, outcome=Outcome.FAILED, code="spool_full", message="full"))
+    reporter.start()
+    assert peer.wait_end("a").code == "spool_full"
+    reporter.stop(limit_s=0)
+
+
+def test_it_calls_nothing_done_of_which_a_part_found_no_room(peer: Peer, tmp_path: Path) -> None:
+    """The disk fills up at the very end, when there is nothing left to be stopped."""
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", sample(0))
+    reporter._seal_all()
+    reporter.finish("a", DONE)
+    reporter.start()
+    end = peer.wait_end("a")
+    assert (end.outcome, end.code) == (Outcome.FAILED, "spool_full")
+    reporter.stop(limit_s=0)
+
+
+def test_it_lets_an_attempt_be_done_whose_acceptance_alone_found_no_room(peer: Peer, tmp_path: Path) -> None:
+    """As when settings are put back while the disk is full."""
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", ACCEPTED)
+    reporter.finish("a", DONE)
+    reporter.start()
+    assert peer.wait_end("a").outcome is Outcome.DONE
+    reporter.stop(limit_s=0)
+
+
+def test_it_keeps_what_is_said_last_even_from_the_reserve(peer: Peer, tmp_path: Path) -> None:
+    reporter = Reporter(Spool(tmp_path / "full.db", reserve_bytes=2**60), Client(peer.url, TOKEN))
+    reporter.emit("a", sample(0))
+    reporter.finish("a", DONE)
+    reporter.start()
+    assert peer.wait_end("a").outcome is Outcome.DONE
+    assert seconds(peer, "a") == [0]
+    reporter.stop(limit_s=0)
+
+
+def test_it_refuses_an_item_that_breaks_the_contract_where_it_is_made(reporter: Reporter) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        reporter.emit("a", Phase(at=1.0, name="run", percent=101.0))

@@ -1,0 +1,1 @@
+"""Orders of the server and how each kind is carried out."""

@@ -1,0 +1,268 @@
+"""Carry out the journal's orders one at a time, in a thread of its own.
+
+    received ──► begun ──► (handler of the order) ──► final item on disk ──► closed
+        │           └── the worker died: the next start reports worker_died
+        ├── cannot be read: order_unreadable, and its text is set aside in the journal
+        └── expired: order_expired
+
+The Celery task calls `take` and returns. The journal refuses an order that it knows, so an order that is delivered
+twice is carried out once.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from worker import __version__, process
+from worker.contract.base import ContractError, encode, is_id
+from worker.contract.items import Accepted, Finished, Item, Outcome, SettingRestored
+from worker.contract.orders import AnyOrder, CloseRunOrder, decode_order
+from worker.contract.signing import unseal
+from worker.control import Control
+from worker.journal import OpenAttempt
+from worker.link.client import Refused, Unreachable
+from worker.link.registration import Registration
+from worker.link.reporter import Reporter
+from worker.link.spool import SpoolFull
+from worker.log import about
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.handlers import HANDLERS
+from worker.orders.outcomes import error_text, finished
+from worker.orders.restore import restore
+
+log = logging.getLogger(__name__)
+
+IDLE_POLL_S = 5.0
+IDLE_RESTORE_S = 900.0
+
+
+class Executor:
+    def __init__(
+        self,
+        host: str,
+        context: HostContext,
+        reporter: Reporter,
+        registration: Registration,
+        *,
+        on_crash: Callable[[], None],
+        idle_restore_s: float = IDLE_RESTORE_S,
+    ) -> None:
+        self._host = host
+        self._context = context
+        self._reporter = reporter
+        self._registration = registration
+        self._on_crash = on_crash
+        self._idle_restore_s = idle_restore_s
+        self._controls: dict[str, Control] = {}
+        self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that takes orders
+        self._worked_at = time.monotonic()
+        self._idle_done = True
+        self._wake = threading.Event()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="orders", daemon=True)
+
+    # ---- called from other threads
+
+    def take(self, envelope: str) -> None:
+        """Verify an order and write it to the journal. Orders of another server or for another host are dropped."""
+        try:
+            # The expiry is checked when the order is begun, so that the server gets an answer about an expired one.
+            order = unseal(envelope, host=self._host, public_keys=self._registration.public_keys, now=0.0)
+        except ContractError as error:
+            log.error("An order was dropped (%s): %s", error.code, error)
+            return
+        with about(order.attempt):
+            self._receive(order)
+
+    def _receive(self, order: AnyOrder) -> None:
+        if not self._context.journal.receive(encode(order).decode(), order.attempt):
+            log.info("This order is known already; it was delivered again.")
+            return
+        log.info("Order received: %s.", type(order).__name__)
+        self._accept(order.attempt)
+        self._wake.set()
+
+    def _accept(self, attempt: str) -> None:
+        self._reporter.follow(self._control(attempt))
+        if not self._reporter.spool.knows(attempt):
+            self._reporter.emit(attempt, Accepted(at=time.time(), worker_version=__version__))
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def begin_stop(self) -> None:
+        """Take no more orders and stop the current one; return at once."""
+        self._stopping.set()
+        with self._lock:
+            controls = list(self._controls.values())
+        for control in controls:
+            control.fail("worker_stopped", "The worker was stopped on its host while the trial ran.")
+        self._wake.set()
+
+    def stop(self, *, limit_s: float) -> bool:
+        """Wait for the end; True if the thread ended in time."""
+        self.begin_stop()
+        if self._thread.ident is not None:
+            self._thread.join(limit_s)
+        return not self._thread.is_alive()
+
+    # ---- after a start
+
+    def recover(self) -> None:
+        """Clean up after a worker that was killed. Call before any order is taken."""
+        for name in process.kill_leftovers(self._context.state):
+            log.warning("Killed the remaining processes of %s.", name)
+        restored = self._restore_all()
+        for entry in self._context.journal.open_attempts():
+            with about(entry.attempt):
+                self._recover_attempt(entry, restored)
+
+    def _recover_attempt(self, entry: OpenAttempt, restored: Sequence[SettingRestored]) -> None:
+        try:
+            decode_order(entry.order)
+        except ContractError as error:
+            self._set_aside(entry, error, restored)
+            return
+        if self._reporter.spool.is_finished(entry.attempt):
+            self._context.journal.finish(entry.attempt)
+        elif entry.begun:
+            log.warning("The worker died while it carried out this order.")
+            self._emit_all(entry.attempt, restored)
+            words = "The worker ended while it carried out the order; it was started again and has cleaned up."
+            self._close(entry.attempt, finished(Outcome.FAILED, "worker_died", words))
+        else:
+            self._accept(entry.attempt)
+
+    def _set_aside(self, entry: OpenAttempt, error: ContractError, restored: Sequence[SettingRestored] = ()) -> None:
+        """Keep the order's text in the journal for a person; tell the server that the attempt failed."""
+        log.error("Order %d of the journal cannot be read and is set aside: %s", entry.number, error)
+        if is_id(entry.attempt) and not self._reporter.spool.is_finished(entry.attempt):
+            self._accept(entry.attempt)
+            self._emit_all(entry.attempt, restored if entry.begun else ())
+            words = (
+                f"The worker cannot read this order in its journal: {error} The order is set aside there; "
+                "“sweetspot-worker doctor” lists it."
+            )
+            if not self._finish(entry.attempt, finished(Outcome.FAILED, "order_unreadable", words)):
+                return
+        self._context.journal.set_aside(entry.number)
+
+    # ---- the thread of orders
+
+    def _run(self) -> None:
+        try:
+            self._work_on()
+            self._restore_all()
+        except Exception:
+            log.critical("The thread of orders failed; the process ends and the next start cleans up.", exc_info=True)
+            self._on_crash()
+
+    def _work_on(self) -> None:
+        while not self._stopping.is_set():
+            entry = self._context.journal.next_order()
+            if entry is not None:
+                self._work(entry)
+                continue
+            self._wake.wait(IDLE_POLL_S)
+            self._wake.clear()
+            self._restore_if_forgotten()
+
+    def _work(self, entry: OpenAttempt) -> None:
+        with about(entry.attempt), self._registration.paused():
+            self._context.journal.begin(entry.attempt)
+            self._idle_done = False
+            try:
+                order = decode_order(entry.order)
+            except ContractError as error:
+                self._set_aside(entry, error)
+                return
+            log.info("Started %s.", _title(order))
+            end = self._carry_out(order)
+            if end.code == "worker_stopped":
+                self._emit_all(order.attempt, self._restore_all())
+            self._close(order.attempt, end)
+            self._worked_at = time.monotonic()
+
+    def _carry_out(self, order: AnyOrder) -> Finished:
+        control = self._control(order.attempt)
+        late_s = self._late_s(order)
+        if control.reason is not None and not isinstance(order, CloseRunOrder):  # a run is always closed
+            return finished(control.reason.outcome, control.reason.code, control.reason.message)
+        if late_s > 0:
+            return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it was begun.")
+        context = OrderContext(
+            host=self._context,
+            emit=lambda item: self._reporter.emit(order.attempt, item),
+            control=control,
+            server_now=self._registration.server_now,
+            register=lambda: self._registration.register(probe=True),
+        )
+        try:
+            return HANDLERS[type(order)](order, context)
+        except Exception as error:
+            log.exception("The order failed because of a fault of the worker.")
+            return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
+
+    def _late_s(self, order: AnyOrder) -> float:
+        """Seconds since the order expired, negative before. If it seems expired, ask the server for its time first."""
+        if self._registration.server_now() > order.expires_at:
+            with suppress(Unreachable, Refused):
+                self._registration.register()
+        return self._registration.server_now() - order.expires_at
+
+    def _close(self, attempt: str, end: Finished) -> None:
+        """Write the final item to disk first: if the worker dies in between, the spool knows that it is there."""
+        if self._finish(attempt, end):
+            self._context.journal.finish(attempt)
+
+    def _finish(self, attempt: str, end: Finished) -> bool:
+        """True if the final item is on disk."""
+        log.info("Ended: %s %s", end.outcome.value, end.code)
+        try:
+            self._reporter.finish(attempt, end)
+        except SpoolFull as error:
+            log.critical("The end of this order could not be written to disk; the next start reports it: %s", error)
+            return False
+        with self._lock:
+            self._controls.pop(attempt, None)
+        return True
+
+    # ---- settings and layouts
+
+    def _restore_if_forgotten(self) -> None:
+        """Restore everything if the server has forgotten the run: no order, answer or lease for the idle time."""
+        quiet_s = time.monotonic() - max(self._worked_at, self._reporter.heard_at)
+        leased_s = self._reporter.lease_until - self._registration.server_now()
+        if self._idle_done or quiet_s < self._idle_restore_s or leased_s > -self._idle_restore_s:
+            return
+        log.warning("No message about any run for %.0f s: restoring settings and layouts.", quiet_s)
+        self._restore_all()
+        self._idle_done = True
+
+    def _restore_all(self) -> Sequence[SettingRestored]:
+        restored = restore(self._context)
+        for item in restored:
+            if item.restored:
+                log.info("Restored %s of %s: %s", item.name, item.device, item.observed)
+            else:
+                log.error("%s of %s was not restored: %s", item.name, item.device, item.note)
+        return restored
+
+    def _emit_all(self, attempt: str, items: Sequence[Item]) -> None:
+        for item in items:
+            self._reporter.emit(attempt, item)
+
+    def _control(self, attempt: str) -> Control:
+        with self._lock:
+            control = self._controls.setdefault(attempt, Control(attempt))
+        if self._stopping.is_set():
+            control.fail("worker_stopped", "The worker was stopped on its host before the order was begun.")
+        return control
+
+
+def _title(order: AnyOrder) -> str:
+    """The order for a log line: its kind, and trial and run if it has them."""
+    ids = (f"{name} {value}" for name in ("trial", "run") if (value := getattr(order, name, "")))
+    return " of ".join(ids) or type(order).__name__

@@ -1,0 +1,15 @@
+"""The registry of orders: which module carries out each kind."""
+
+from collections.abc import Mapping
+
+from worker.contract.orders import AnyOrder, CloseRunOrder, InventoryOrder, PurgeOrder, SettingOrder, TrialOrder
+from worker.orders import close_run, inventory, manual_setting, purge, trial
+from worker.orders.context import Handler
+
+HANDLERS: Mapping[type[AnyOrder], Handler] = {
+    TrialOrder: trial.carry_out,
+    CloseRunOrder: close_run.carry_out,
+    PurgeOrder: purge.carry_out,
+    SettingOrder: manual_setting.carry_out,
+    InventoryOrder: inventory.carry_out,
+}

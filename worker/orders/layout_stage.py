@@ -1,0 +1,130 @@
+"""The layout stage of a trial: keep the existing layout, or take other layouts down and build.
+
+    order's drives ─► guard ─► exists already? ──────────────────────────────► still armed? ─► read back ─► streams
+                                   └── no ─► others taken down ─► built ──────────┘
+
+Settings are restored before a layout is taken down, because an array's own settings vanish with it.
+"""
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from worker import guard, layouts
+from worker.contract.items import Item, SettingRecord, SettingRestored
+from worker.contract.orders import LayoutWish, TrialOrder
+from worker.contract.workload import Stream, TargetKind
+from worker.journal import Journal
+from worker.layouts import Built, LayoutFailed
+from worker.policy import Policy, PolicyEntry
+from worker.recipes.layouts import write
+from worker.settings import session
+
+KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
+
+
+class LayoutStage:
+    """The layout of one trial. `enter` starts a phase with a detail; it raises to stop, also between two commands.
+
+    `before_writing` gets the kernel names of the drives that are about to be written.
+    """
+
+    def __init__(
+        self,
+        order: TrialOrder,
+        armed_serials: tuple[str, ...],
+        state: Path,
+        journal: Journal,
+        emit: Callable[[Item], None],
+        enter: Callable[[str, str], None],
+        before_writing: Callable[[Iterable[str]], None],
+    ) -> None:
+        self._order = order
+        self._armed_serials = armed_serials
+        self._state = state
+        self._journal = journal
+        self._emit = emit
+        self._enter = enter
+        self._before_writing = before_writing
+
+    def clear(self) -> None:
+        """Take every layout down, also the one that the order asks for, so that its drives can be purged."""
+        self._clear(None, ())
+
+    def build(self, allowed: Policy) -> Built | None:
+        """Provide the layout that the order asks for, and take every other one down.
+
+        Raises GuardRefused, LayoutFailed, and what `enter` raises.
+        """
+        wish = self._order.layout
+        drives = self._drives(wish, allowed) if wish else ()
+        found = self._existing(wish, drives) if wish else None
+        began = time.monotonic()
+        self._clear(found, drives)
+        if wish is None:
+            return None
+        built = found or self._build_new(wish, drives)
+        members = guard.recheck_drives(drives, self._armed_serials)
+        self._record(wish, built, took_s=None if found else time.monotonic() - began)
+        return msgspec.structs.replace(built, members=members or built.members)
+
+    def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
+        pools = {stream.target.stable_id: stream.target for stream in self._order.streams}
+        if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
+            raise LayoutFailed("layout_refused", "The order's streams and drives do not fit its layout.")
+        return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
+
+    def _existing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
+        return layouts.existing_layout(wish.layout, drives, run=self._order.run, journal=self._journal)
+
+    def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
+        """Take all other layouts down, of every run; fails if one remains on `drives`."""
+        kept = keep.record.key if keep else ""
+        records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
+        for run in dict.fromkeys(record.run for record in records):
+            self._emit_all(session.restore_run(run, self._journal))
+        self._emit_all(layouts.restore(records, state=self._state, journal=self._journal))
+        for record in self._journal.layouts():
+            if record.key != kept and layouts.overlaps(record, drives):
+                raise LayoutFailed(
+                    "layout_held",
+                    f"`{record.line}` (run {record.run}) is still on these drives: "
+                    f"“{layouts.removal_command(record)}” on the host takes it down, or says why that is not possible.",
+                )
+
+    def _emit_all(self, items: Iterable[SettingRestored]) -> None:
+        for item in items:
+            self._emit(item)
+
+    def _build_new(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
+        words = f"building {write(wish.layout)}"
+        self._before_writing(guard.recheck_drives(drives, self._armed_serials))
+        return layouts.build(
+            wish.layout,
+            drives,
+            self._armed_serials,
+            key=secrets.token_hex(KEY_BYTES),
+            run=self._order.run,
+            state=self._state,
+            journal=self._journal,
+            go_on=lambda: self._enter("layout", words),
+        )
+
+    def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
+        """Report the layout as asked and as observed; fails if an option was accepted but not applied."""
+        asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
+        device = ", ".join(built.members)[:200]
+        told = {"asked": asked, "observed": found.words[:2000], "before": ""}
+        self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, took_s=took_s, **told))
+        if found.wrong:
+            raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")
+
+
+def on_layout(stream: Stream, built: Built) -> Stream:
+    """Move the stream to the built layout: a directory if it has a file system, else a block device."""
+    kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
+    target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)
+    return msgspec.structs.replace(stream, target=target)

@@ -1,0 +1,25 @@
+"""The final item of an attempt."""
+
+import time
+
+from worker.contract.items import Finished, Outcome
+
+
+def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
+    return Finished(at=time.time(), outcome=outcome, code=code, message=clip(message, 60_000))
+
+
+def failed(error: Exception) -> Finished:
+    """The end of an attempt with an error that has a code, or with a fault of the worker."""
+    return finished(Outcome.FAILED, getattr(error, "code", "internal_error"), error_text(error))
+
+
+def error_text(error: Exception) -> str:
+    """The error's message, and the end of fio's standard error."""
+    words = str(error) or type(error).__name__
+    stderr = getattr(error, "stderr", "").strip()
+    return f"{words}\n{stderr[-4000:]}" if stderr and stderr not in words else words
+
+
+def clip(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1] + "…"

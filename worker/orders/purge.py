@@ -1,0 +1,28 @@
+"""Purge one drive by an order of its own."""
+
+import time
+
+from worker import guard, policy
+from worker.contract.items import Finished, Outcome, Phase
+from worker.contract.orders import PurgeOrder
+from worker.drives.purge import PurgeFailed
+from worker.drives.purge.target import purge_target
+from worker.orders.context import OrderContext
+from worker.orders.outcomes import failed, finished
+from worker.settings import SETTING_NAMES
+
+
+def carry_out(order: PurgeOrder, context: OrderContext) -> Finished:
+    host, control = context.host, context.control
+    try:
+        armed = guard.serials_in_time(order.arming, now=context.server_now(), destroys=True)
+        allowed = policy.load(host.policy, SETTING_NAMES)
+        context.emit(Phase(at=time.time(), name="guard"))
+        purge_target(
+            order.target, order.method, allowed, armed, drives=host.drives, emit=context.emit, stopped=control.stopped
+        )
+    except (guard.GuardRefused, policy.PolicyError, PurgeFailed) as error:
+        if reason := control.reason:
+            return finished(reason.outcome, reason.code, f"{reason.message} {error}")
+        return failed(error)
+    return finished(Outcome.DONE)

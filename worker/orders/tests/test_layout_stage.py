@@ -1,0 +1,197 @@
+"""Trials on layouts of real loop devices, without a server."""
+
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from worker import guard, layouts
+from worker.contract.inventory import PolicyTarget
+from worker.contract.items import (
+    Finished,
+    Item,
+    Observed,
+    Outcome,
+    Purged,
+    SensorKind,
+    SettingRecord,
+    SettingRestored,
+    StreamResult,
+    StreamStarted,
+)
+from worker.contract.orders import Arming, LayoutWish, SettingWish, TrialOrder
+from worker.contract.purge import PurgeMethod
+from worker.contract.workload import IoEngine, Pattern, Stream, TargetRef, Workload
+from worker.control import Control
+from worker.engines.complete_files import CompleteFiles
+from worker.guard.tests import rig
+from worker.journal import BY_HAND
+from worker.layouts.tests.rack import Rack, racked
+from worker.link.targets import report_targets
+from worker.orders.context import HostContext, OrderContext
+from worker.orders.trial import Trial
+from worker.recipes.layouts import parse
+
+pytestmark = rig.needs_root
+RUN = "run-1"
+
+
+@pytest.fixture
+def rack(tmp_path: Path) -> Iterator[Rack]:
+    with racked(tmp_path) as made:
+        yield made
+
+
+def ref(found: PolicyTarget) -> TargetRef:
+    return TargetRef(id=found.id, kind=found.kind, path=found.path, stable_id=found.stable_id, serial=found.serial)
+
+
+def order(rack: Rack, line: str, *wishes: SettingWish, run: str = RUN, armed: tuple[str, ...] | None = None,
+          pattern: Pattern = Pattern.RANDWRITE) -> TrialOrder:  # fmt: skip
+    targets = {each.id: each for each in report_targets(rack.policy)}
+    layout = parse(line) if line else None
+    serials = rack.armed if armed is None else armed
+    wish = None
+    if layout:
+        wish = LayoutWish(layout=layout, drives=tuple(ref(targets[f"d{n}"]) for n in range(layout.drives)))
+    workload = Workload(pattern=pattern, ioengine=IoEngine.PSYNC, size_bytes=8 * rig.MIB, runtime_s=1)
+    now = time.time()
+    return TrialOrder(
+        host="h", attempt=str(uuid.uuid4()), issued_at=now, expires_at=now + 60, run=run, trial=str(uuid.uuid4()),
+        streams=(Stream(number=0, target=ref(targets["rack" if layout else "d3"]), workload=workload),),
+        layout=wish,
+        settings=wishes, arming=Arming(serials=serials, by="tester", until=now + 60) if serials else None,
+    )  # fmt: skip
+
+
+def run(rack: Rack, asked: TrialOrder) -> tuple[Finished, list[Item]]:
+    items: list[Item] = []
+    files = CompleteFiles(rack.state / "files.db")
+    host = HostContext(rack.state, rack.folder / "policy.toml", rack.journal, files)
+    end = Trial(asked, OrderContext(host=host, emit=items.append, control=Control(asked.attempt))).run()
+    files.close()
+    return end, items
+
+
+def layouts_of(items: list[Item]) -> list[tuple[str, str]]:
+    return [(item.asked, item.observed) for item in items if isinstance(item, SettingRecord) and item.name == "layout"]
+
+
+def clear(rack: Rack) -> None:
+    end, _ = run(rack, order(rack, ""))
+    assert end.outcome is Outcome.DONE, end.message
+    rack.assert_blank()
+
+
+def test_it_keeps_a_layout_for_the_trials_that_want_the_same_and_takes_it_down_for_others(rack: Rack) -> None:
+    keys = []
+    for line in ("2 drives / btrfs raid1 noatime",) * 2 + ("single share 50% / ext4",):
+        end, items = run(rack, order(rack, line))
+        assert end.outcome is Outcome.DONE, end.message
+        ((asked, observed),) = layouts_of(items)
+        assert asked == observed == line
+        facts = next(item.facts for item in items if isinstance(item, Observed))
+        assert facts["layout"] == line
+        names = sorted(Path(device).name for device in rack.devices[: 2 if "btrfs" in line else 1])
+        started = next(item for item in items if isinstance(item, StreamStarted))
+        result = next(item for item in items if isinstance(item, StreamResult))
+        busy = [sensor.name for sensor in started.sensors if sensor.kind is SensorKind.UTILISATION]
+        assert busy == (names if "btrfs" in line else [])
+        assert result.device
+        assert (result.device.device, result.device.write_bytes > 0) == (", ".join(names), True)
+        (record,) = rack.journal.layouts()
+        keys.append(record.key)
+    assert keys[0] == keys[1] != keys[2]
+    assert [item.observed for item in items if isinstance(item, SettingRestored)] == ["blank drives"]
+    clear(rack)
+
+
+def test_it_purges_the_drives_under_a_layout_that_is_taken_down_and_built_anew(rack: Rack) -> None:
+    line = "2 drives / btrfs raid1"
+    assert run(rack, order(rack, line))[0].outcome is Outcome.DONE
+    (before,) = rack.journal.layouts()
+    end, items = run(rack, msgspec.structs.replace(order(rack, line), purge=PurgeMethod.DISCARD))
+    assert end.outcome is Outcome.DONE, end.message
+    told = [item for item in items if isinstance(item, SettingRestored | Purged | SettingRecord)]
+    names = [Path(device).name for device in rack.devices[:2]]
+    assert [getattr(item, "device", "") for item in told] == [", ".join(names), *names, ", ".join(names)]
+    (after,) = rack.journal.layouts()
+    assert before.key != after.key
+    clear(rack)
+
+
+def test_it_measures_a_raw_layout_as_a_device(rack: Rack) -> None:
+    end, items = run(rack, order(rack, "single share 50%", SettingWish(name="read_ahead_kb", value="64")))
+    assert end.code == "setting_not_allowed", end.message  # the pool's drives allow no settings here
+    end, items = run(rack, order(rack, "single share 50%"))
+    assert end.outcome is Outcome.DONE, end.message
+    assert layouts_of(items) == [("single share 50%", "single share 50%")]
+    clear(rack)
+
+
+@pytest.mark.parametrize("pattern", [Pattern.RANDREAD, Pattern.RANDWRITE])
+def test_it_builds_on_nothing_that_nobody_armed(rack: Rack, pattern: Pattern) -> None:
+    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[1])
+    end, _ = run(rack, order(rack, "2 drives / btrfs raid0", armed=rack.armed[:1], pattern=pattern))
+    assert end.code == "guard_not_armed", end.message
+    assert rig.run("blkid", "-s", "LABEL", "-o", "value", rack.devices[1]) == "precious"
+
+
+def test_it_uses_a_standing_layout_only_while_its_drives_are_armed(rack: Rack) -> None:
+    assert run(rack, order(rack, "single / ext4"))[0].outcome is Outcome.DONE
+    assert run(rack, order(rack, "single / ext4", armed=()))[0].code == "guard_not_armed"
+    clear(rack)
+
+
+def test_it_refuses_drives_that_are_not_the_pools_first_ones(rack: Rack) -> None:
+    asked = order(rack, "single / ext4")
+    assert asked.layout
+    for drives in (
+        (order(rack, "").streams[0].target,),
+        (msgspec.structs.replace(asked.layout.drives[0], serial="X"),),
+    ):
+        wrong = msgspec.structs.replace(asked, layout=msgspec.structs.replace(asked.layout, drives=drives))
+        assert run(rack, wrong)[0].code == "guard_not_in_policy"
+
+
+def test_it_refuses_a_pool_that_was_changed_since(rack: Rack) -> None:
+    asked = order(rack, "single / ext4")
+    text = (rack.folder / "policy.toml").read_text()
+    (rack.folder / "policy.toml").write_text(text.replace('"d0", "d1"', '"d1", "d0"'))
+    assert run(rack, asked)[0].code == "guard_not_in_policy"
+
+
+def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
+    assert run(rack, order(rack, "single / ext4"))[0].outcome is Outcome.DONE
+    (record,) = rack.journal.layouts()
+    rig.run("umount", record.mount_point)
+    rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[0])
+    end, _ = run(rack, order(rack, "single / xfs"))
+    assert (end.code, rack.journal.layouts()) == ("layout_held", (record,))
+    assert rig.run("blkid", "-s", "LABEL", "-o", "value", rack.devices[0]) == "precious"
+
+
+def test_its_pool_stays_usable_while_its_own_layout_stands(rack: Rack) -> None:
+    assert run(rack, order(rack, "single / ext4"))[0].outcome is Outcome.DONE
+    present = {each.id: each.present for each in report_targets(rack.policy)}
+    assert (present["d0"], present["rack"]) == (False, False)
+    present = {each.id: each.present for each in report_targets(rack.policy, built_on=layouts.built_on(rack.journal))}
+    assert (present["d0"], present["rack"]) == (True, True)
+    with pytest.raises(guard.GuardRefused):
+        guard.claim_drives(rack.policy.targets[:1], rack.armed)
+    clear(rack)
+
+
+def test_it_leaves_alone_what_a_person_built_by_hand(rack: Rack) -> None:
+    built = layouts.build(
+        parse("single / ext4"), rack.policy.targets[:1], rack.armed,
+        key="hand", run=BY_HAND, state=rack.state, journal=rack.journal,
+    )  # fmt: skip
+    assert run(rack, order(rack, ""))[0].outcome is Outcome.DONE  # on a drive of its own
+    end, _ = run(rack, order(rack, "single / ext4"))
+    assert (end.code, rack.journal.layouts()) == ("layout_held", (built.record,))
+    rack.take_down(built)
+    clear(rack)

@@ -1,0 +1,264 @@
+"""Carry out one trial, from the guard to the results.
+
+    purge ─► guard ─► layout ─► settings ─► prefill ─► drop caches ─► observe ─► run (all streams at once) ─► done
+      └────────┴──────────┴──────────┴────────────┴────────────┴─────────┴──► failed(code, words) | cancelled
+
+Nothing here talks to a server: every event is an item given to `emit`, so the same code runs a trial of an
+order and a trial from a file. Caches are dropped after the prefill, which would fill them again. Settings and
+the layout stay until the run is closed, or until a trial needs another layout.
+"""
+
+import contextvars
+import logging
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+
+from worker import engines, guard, inventory, layouts, policy, process, recipes
+from worker.contract.items import Finished, KernelLog, Observed, Outcome, Phase, Sample, StreamResult
+from worker.contract.orders import TrialOrder
+from worker.contract.workload import Stream
+from worker.drives.purge import PurgeFailed
+from worker.drives.purge.target import purge_target
+from worker.drives.records import TrialDrives
+from worker.drives.wear import Wear
+from worker.drives.write_limit import WriteLimit
+from worker.layouts import Built
+from worker.open_target import OpenTarget
+from worker.orders.context import OrderContext
+from worker.orders.layout_stage import LayoutStage, on_layout
+from worker.orders.outcomes import error_text, failed, finished
+from worker.orders.prefill import Prefill
+from worker.orders.streams import by_target, strictest
+from worker.settings import SETTING_NAMES, caches, session
+from worker.settings.observed import settings_facts
+from worker.telemetry import KernelWatch, Telemetry, every_source, kernel_names
+
+log = logging.getLogger(__name__)
+
+
+class _Stopped(Exception):
+    """The control's `stop` was called; it has the reason."""
+
+
+class Trial:
+    def __init__(self, order: TrialOrder, context: OrderContext) -> None:
+        host = context.host
+        self._order = order
+        self._context = context
+        self._host = host
+        self._emit = context.emit
+        self._control = context.control
+        self._kernel = KernelWatch()
+        self._watch = TrialDrives(host.drives)
+        self._wear = Wear(host.state, order.run, context.emit)
+        self._limit = WriteLimit(self._wear)
+        self._streams = order.streams  # on the layout, once it is built
+        self._built: Built | None = None
+
+    def run(self) -> Finished:
+        """Run to the end. Expected failures become the outcome; only faults of the worker are raised."""
+        with self._kernel:
+            try:
+                with ExitStack() as held:
+                    self._steps(held)
+                return finished(Outcome.DONE)
+            except _Stopped:
+                return self._stopped()
+            except EXPECTED as error:
+                log.warning("The trial failed: %s: %s", error.code, error)
+                return self._stopped() if self._control.reason else failed(error)
+            finally:
+                self._watch.end(self._wear.end())
+                self._tell_kernel_log()
+
+    def _stopped(self) -> Finished:
+        reason = self._control.reason
+        assert reason is not None
+        log.warning("The trial was stopped: %s: %s", reason.code, reason.message)
+        return finished(reason.outcome, reason.code, reason.message)
+
+    def _steps(self, held: ExitStack) -> None:
+        self._enter("guard")
+        allowed = policy.load(self._host.policy, SETTING_NAMES)
+        armed = guard.serials_in_time(self._order.arming, now=self._context.server_now(), destroys=self._destroys())
+        host = self._host
+        layout_stage = LayoutStage(
+            self._order, armed, host.state, host.journal, self._emit, self._enter, self._wear.begin
+        )
+        self._purge(layout_stage, allowed, armed)
+        self._build_layout(layout_stage, allowed)
+        open_targets = self._admit(allowed, armed, held)
+        self._kernel.about(kernel_names(open_targets.values()))
+        # Building a layout writes to its drives, so their state is unknown from then on.
+        states = self._watch.begin(self._streams, open_targets) if self._built is None else {}
+        writes = any(stream.workload.pattern.writes or recipes.render_prefill(stream) for stream in self._streams)
+        if writes:
+            self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
+        self._enter("settings")
+        self._apply_settings(allowed, open_targets)
+        if writes:  # only now: restored settings of an earlier trial may have disabled the counters
+            self._wear.begin(
+                name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)
+            )
+            self._limit.check()
+            held.enter_context(self._limit.watching(self._control))
+        prefill = Prefill(
+            self._order, host.files, self._emit, self._control.stopped, enter=self._enter, open_scope=self._scope
+        )
+        for stream in self._streams:
+            prefill.run(stream, open_targets[stream.number])
+        if self._order.drop_caches:
+            caches.drop_caches()
+        self._observe(open_targets, states)
+        self._enter("run")
+        self._run_streams(open_targets)
+
+    def _enter(self, phase: str, detail: str = "") -> None:
+        if self._control.stopped.is_set():
+            raise _Stopped
+        self._emit(Phase(at=time.time(), name=phase, detail=detail))
+
+    def _build_layout(self, layout_stage: LayoutStage, allowed: policy.Policy) -> None:
+        self._built = layout_stage.build(allowed)
+        if self._built is not None:
+            self._streams = tuple(on_layout(stream, self._built) for stream in self._streams)
+
+    def _destroys(self) -> bool:
+        return self._order.purge is not None or self._order.layout is not None or guard.writes(self._order.streams)
+
+    def _purge(self, layout_stage: LayoutStage, allowed: policy.Policy, armed: tuple[str, ...]) -> None:
+        """Purge the targets, or all drives of the layout after taking it down."""
+        if self._order.purge is None:
+            return
+        wish = self._order.layout
+        if wish is not None:
+            layout_stage.clear()
+        targets = wish.drives if wish else [stream.target for stream in self._order.streams]
+        for target in dict.fromkeys(targets):
+            self._enter("purge", f"{self._order.purge} of {target.path}")
+            purge_target(
+                target, self._order.purge, allowed, armed,
+                drives=self._host.drives, emit=self._emit, stopped=self._control.stopped,
+            )  # fmt: skip
+
+    def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, OpenTarget]:
+        """Open the target of every stream. Streams with the same target share it: a device can be held only once."""
+        open_targets: dict[int, OpenTarget] = {}
+        for streams in by_target(self._streams):
+            open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))
+            open_targets.update((stream.number, open_target) for stream in streams)
+        return open_targets
+
+    def _hold(
+        self, stream: Stream, allowed: policy.Policy, armed: tuple[str, ...]
+    ) -> AbstractContextManager[OpenTarget]:
+        if self._built is not None:
+            built = self._built
+            return guard.admit_layout(stream, device=built.device, mount_point=built.mount_point, members=built.members)
+        return guard.admit(stream, allowed, armed)
+
+    def _apply_settings(self, allowed: policy.Policy, open_targets: Mapping[int, OpenTarget]) -> None:
+        try:
+            records = session.apply_settings(
+                self._order.settings, self._order.run, open_targets, allowed, self._host.journal
+            )
+        except session.SettingFailed as error:
+            for record in error.records:
+                self._emit(record)
+            raise
+        for record in records:
+            self._emit(record)
+
+    def _observe(self, open_targets: Mapping[int, OpenTarget], states: Mapping[str, str]) -> None:
+        facts: dict[str, str] = dict(states)
+        for stream in self._streams:
+            facts.update(inventory.observed_facts(open_targets[stream.number], stream))
+        facts.update(
+            settings_facts(
+                {name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)}
+            )
+        )
+        if self._built is not None:
+            facts["layout"] = self._built.record.line
+        self._emit(Observed(at=time.time(), facts=facts))
+
+    # ---- measuring
+
+    def _run_streams(self, open_targets: Mapping[int, OpenTarget]) -> None:
+        """Run all streams at once: the first in this thread, which also reads the telemetry. One failure stops all."""
+        first, *rest = self._streams
+        with Telemetry(every_source(open_targets.values()), self._kernel) as telemetry:
+            others = [
+                threading.Thread(
+                    target=contextvars.copy_context().run, args=(self._run_stream, stream, open_targets[stream.number])
+                )
+                for stream in rest
+            ]
+            for thread in others:
+                thread.start()
+            self._run_stream(first, open_targets[first.number], telemetry)
+            for thread in others:
+                thread.join()
+        if self._control.reason:
+            raise _Stopped
+
+    def _run_stream(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None = None) -> None:
+        """Never raises: a failure stops the whole trial and becomes its reason."""
+        try:
+            self._emit(self._measure(stream, open_target, telemetry))
+        except EXPECTED as error:
+            self._control.fail(error.code, self._stream_words(stream, error_text(error)))
+        except Exception as error:
+            log.exception("Stream %d failed because of a fault of the worker.", stream.number)
+            self._control.fail("internal_error", self._stream_words(stream, error_text(error)))
+
+    def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:
+        def on_sample(sample: Sample) -> None:
+            self._emit(sample)
+            if telemetry:
+                self._tell_kernel_log()
+
+        with self._scope(str(stream.number)) as scope:
+            return engines.run_stream(
+                stream,
+                open_target,
+                scope=scope,
+                cancelled=self._control.stopped,
+                silence_limit_s=self._order.silence_limit_s,
+                total_limit_s=self._order.total_limit_s,
+                on_started=self._emit,
+                on_sample=on_sample,
+                telemetry=telemetry,
+            )
+
+    def _tell_kernel_log(self) -> None:
+        if lines := self._kernel.lines():
+            self._emit(KernelLog(lines=lines))
+
+    def _stream_words(self, stream: Stream, words: str) -> str:
+        return words if len(self._streams) == 1 else f"Stream {stream.number}: {words}"
+
+    @contextmanager
+    def _scope(self, name: str) -> Iterator[process.Scope]:
+        scope = process.open_scope(self._host.state, f"{self._order.attempt}.{name}")
+        try:
+            yield scope
+        finally:
+            scope.close()
+
+
+EXPECTED = (
+    recipes.RecipeError,
+    engines.StreamFailed,
+    guard.GuardRefused,
+    session.SettingFailed,
+    layouts.LayoutFailed,
+    policy.PolicyError,
+    PurgeFailed,
+)
+
+
+def carry_out(order: TrialOrder, context: OrderContext) -> Finished:
+    return Trial(order, context).run()

@@ -1,0 +1,168 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from worker import policy
+from worker.link.targets import report_targets
+from worker.policy import PolicyError
+from worker.settings import SETTING_NAMES
+
+EXAMPLE = Path(__file__).parents[2] / "deploy/policy.example.toml"
+GOOD = '[[target]]\nid = "a"\nkind = "directory"\npath = "/srv/a"\n'
+
+
+def refusal(tmp_path: Path, text: str) -> PolicyError:
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    with pytest.raises(PolicyError) as caught:
+        policy.load(path, SETTING_NAMES)
+    return caught.value
+
+
+DRIVE = '[[target]]\nid = "{0}"\nkind = "block"\npath = "/dev/{0}"\nstable_id = "wwn-{0}"\ndestroy = {1}\n'
+POOL = '[[pool]]\nid = "{0}"\ndrives = [{1}]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (DRIVE.format("a", "false") + POOL.format("p", '"a"'), "a must be a block device with destroy = true"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"b"'), "'b', which is none of the targets"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"a", "a"'), "a drive is named twice"),
+        (DRIVE.format("a", "true") + POOL.format("a", '"a"'), "2 targets or pools have the id 'a'"),
+        (DRIVE.format("a", "true") + POOL.format("p", ""), "length >= 1"),
+        (DRIVE.format("a", "true").replace("block", "pool"), "write a [[pool]] with id and drives"),
+    ],
+)
+def test_it_refuses_a_pool_that_is_none(tmp_path: Path, text: str, words: str) -> None:
+    assert words in str(refusal(tmp_path, text))
+
+
+def test_a_pool_with_its_drives_in_another_order_is_another_target(tmp_path: Path) -> None:
+    path, found = tmp_path / "policy.toml", []
+    for drives in ('"a", "b"', '"b", "a"'):
+        path.write_text(DRIVE.format("a", "true") + DRIVE.format("b", "true") + POOL.format("p", drives))
+        found.append(policy.load(path, SETTING_NAMES).identity("p"))
+    assert found[0] != found[1]
+    assert [drive.id for drive in policy.load(path, SETTING_NAMES).drives("p")] == ["b", "a"]
+
+
+def test_it_allows_nothing_in_the_example_until_a_target_is_uncommented(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text()
+    path = tmp_path / "policy.toml"
+    path.write_text(text)
+    assert policy.load(path, SETTING_NAMES).targets == ()
+    path.write_text(
+        "\n".join(row[2:] if row[:2] == "# " and ("=" in row or row.startswith("# [")) else row for row in _rows(text))
+    )
+    allowed = policy.load(path, SETTING_NAMES)
+    assert [entry.id for entry in allowed.targets] == ["scratch", "nvme1", "data-read", "image", "slot3"]
+    assert [drive.id for drive in allowed.drives("bench")] == ["nvme1"]
+    assert "vm.dirty_ratio" in allowed.host_settings
+
+
+def _rows(text: str) -> list[str]:
+    """The example's lines, without the prose that holds an equals sign."""
+    return [row for row in text.splitlines() if not row.startswith("# ") or row.split()[1] in KEYS]
+
+
+KEYS = {
+    "[host]",
+    "[[target]]",
+    "[[pool]]",
+    "drives",
+    "id",
+    "kind",
+    "path",
+    "stable_id",
+    "serial",
+    "destroy",
+    "settings",
+    "max_bytes",
+    "max_write_bytes",
+    "read_mounted",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (GOOD + "sizee = 1\n", "line 5"),
+        (GOOD + GOOD.replace('"directory"', '"dir"'), "line 7"),
+        (GOOD + "destroy = 1\n", "line 5"),
+        ("targets = 1\n", "line 1"),
+        ("[[target]\n", "line 1"),
+        (GOOD + GOOD, "ids must differ"),
+        (GOOD.replace("/srv/a", "/srv/../a"), "line 1"),
+        (GOOD.replace("/srv/a", "srv"), "line 4"),
+        (GOOD + "destroy = true\n", "destroy is for"),
+        (GOOD + "max_write_bytes = 0\n", "max_write_bytes must be"),
+        (GOOD + 'settings = ["shedule"]\n', "'shedule'"),
+        (GOOD + 'settings = ["vm.dirty_ratio"]\n', "none of a target's"),
+        ('[host]\nsettings = ["scheduler"]\n', "none of the host's"),
+        ('[host]\nsettings = ["*"]\n', "none of the host's"),
+        ('[host]\nsetting = ["irqbalance"]\n', "line 2"),
+        (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
+        (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs its stable_id"),
+        (
+            GOOD.replace("directory", "block").replace("/srv/a", "/dev/vda")
+            + 'stable_id = "name:vda"\ndestroy = true\n',
+            "only a kernel name",
+        ),
+    ],
+)
+def test_it_refuses_what_it_does_not_understand_and_says_where(tmp_path: Path, text: str, words: str) -> None:
+    refused = refusal(tmp_path, text)
+    assert refused.code == "policy_invalid"
+    assert words in str(refused)
+    assert str(tmp_path / "policy.toml") in str(refused)
+
+
+def test_it_refuses_a_file_that_others_can_write(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD)
+    path.chmod(0o664)
+    with pytest.raises(PolicyError, match="chmod go-w"):
+        policy.load(path, SETTING_NAMES)
+    path.chmod(0o644)
+    assert policy.load(path, SETTING_NAMES).entry("a") is not None
+    tmp_path.chmod(0o777)
+    with pytest.raises(PolicyError, match="directory"):
+        policy.load(path, SETTING_NAMES)
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root: chown")
+def test_it_refuses_a_file_of_another_user(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(PolicyError, match="belongs to user 12345"):
+        policy.load(path, SETTING_NAMES)
+
+
+def test_it_says_that_there_is_no_policy(tmp_path: Path) -> None:
+    with pytest.raises(PolicyError, match="nothing may be touched") as caught:
+        policy.load(tmp_path / "none.toml", SETTING_NAMES)
+    assert caught.value.code == "policy_missing"
+
+
+def test_it_reports_what_is_there_and_what_is_not(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir(mode=0o755)
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD.replace("/srv/a", str(tmp_path / "a")) + GOOD.replace('"a"', '"b"') + 'settings = ["*"]\n')
+    there, missing = report_targets(policy.load(path, SETTING_NAMES))
+    assert (there.present, there.problem, there.stable_id) == (True, "", f"dir:{tmp_path}/a"[:100])
+    assert there.size_bytes > 0
+    assert (missing.present, "scheduler" in missing.settings) == (False, True)
+    assert "/srv/a" in missing.problem
+
+
+def test_a_star_covers_neither_what_can_cost_data_nor_what_touches_others(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    path.write_text(GOOD + 'settings = ["*", "irq_affinity"]\n')
+    (entry,) = policy.load(path, SETTING_NAMES).targets
+    assert {"scheduler", "queue_depth", "irq_affinity"} <= set(entry.settings)
+    assert not {"write_cache", "drive_write_cache", "nvme.write_cache", "vm.dirty_ratio"} & set(entry.settings)
+    assert "write_cache" not in entry.settings

@@ -1,0 +1,116 @@
+"""Follow a child program to its end, with limits. Every program that the worker starts is followed here.
+
+spawned in a scope ─► output ─► end of output ─► Ended(exit code)
+                        └── a limit, or cancelled ─► TERM ─(grace)─► KILL ─► Stopped(reason)
+"""
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+import msgspec
+
+from worker.process.child import SUPERVISOR_DIED, Child
+from worker.process.scope import Scope
+
+POLL_S = 0.25  # how often limits and cancellation are checked; output wakes the reader at once
+TERM_GRACE_S = 1.0
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    total_s: float
+    silence_s: float = math.inf  # without output that `on_output` accepts as a sign of life
+    output_bytes: float = math.inf  # of standard output, and of standard error
+
+
+class Reason(StrEnum):
+    """Why a program was stopped."""
+
+    CANCELLED = "cancelled"
+    SILENT = "silent"
+    TIMEOUT = "timeout"
+    TOO_MUCH_OUTPUT = "too much output"
+    SUPERVISOR_DIED = "supervisor died"
+
+
+class Stopped(Exception):
+    """The program did not end by itself; nothing of it is left running."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+
+
+def follow(
+    child: Child,
+    scope: Scope,
+    limits: Limits,
+    on_output: Callable[[bytes], bool],
+    *,
+    cancelled: threading.Event | None = None,
+    on_poll: Callable[[], None] = lambda: None,
+    grace_s: float = TERM_GRACE_S,
+) -> int:
+    """Return the exit status, 128 + N if signal N ended the program. Raises Stopped.
+
+    `on_output` gets every piece of standard output and returns whether it is a sign of life. `on_poll` is called at
+    least every `POLL_S`.
+    """
+    watch = _Watch(child, limits, cancelled)
+    try:
+        while (data := child.read(watch.wait_s())) != b"":
+            if data:
+                watch.received(len(data), alive=on_output(data))
+            on_poll()
+            watch.check()
+        while (code := child.wait(watch.wait_s())) is None:
+            on_poll()
+            watch.check()
+    except BaseException as error:
+        _stop(child, scope, grace_s if isinstance(error, Stopped) else 0.0)
+        raise
+    if code == SUPERVISOR_DIED:
+        raise Stopped(Reason.SUPERVISOR_DIED)
+    return code
+
+
+class _Watch:
+    """Checks one program against its limits."""
+
+    def __init__(self, child: Child, limits: Limits, cancelled: threading.Event | None) -> None:
+        self._child = child
+        self._limits = limits
+        self._cancelled = cancelled
+        self._started = self._heard = time.monotonic()
+        self._bytes = 0
+
+    def wait_s(self) -> float:
+        return max(0.0, min(POLL_S, self._started + self._limits.total_s - time.monotonic()))
+
+    def received(self, count: int, *, alive: bool) -> None:
+        self._bytes += count
+        if alive:
+            self._heard = time.monotonic()
+
+    def check(self) -> None:
+        now = time.monotonic()
+        if self._cancelled is not None and self._cancelled.is_set():
+            raise Stopped(Reason.CANCELLED)
+        if now - self._heard > self._limits.silence_s:
+            raise Stopped(Reason.SILENT)
+        if now - self._started > self._limits.total_s:
+            raise Stopped(Reason.TIMEOUT)
+        if max(self._bytes, self._child.stderr_bytes) > self._limits.output_bytes:
+            raise Stopped(Reason.TOO_MUCH_OUTPUT)
+
+
+def _stop(child: Child, scope: Scope, grace_s: float) -> None:
+    """TERM, then KILL to whatever is left. Output that comes meanwhile is dropped."""
+    give_up_at = time.monotonic() + grace_s
+    if grace_s:
+        child.terminate()
+    while time.monotonic() < give_up_at and child.read(POLL_S) != b"":
+        continue
+    scope.kill()

@@ -1,0 +1,97 @@
+"""Write settings of one subject so that a worker killed at any point can restore them.
+
+    announce in the journal (pending) ─► write ─► read back ─► confirm in the journal
+
+A write may make the kernel change other settings (`disturbs`); they are kept and announced
+together with the one that is written. The journal knows settings by their `key`.
+"""
+
+import msgspec
+
+from worker.journal import Baseline, Journal
+from worker.settings import BY_KEY
+from worker.settings.base import Setting, SettingError
+from worker.settings.subjects import identity
+
+
+class SettingWriter:
+    """The settings of one subject in one run."""
+
+    def __init__(self, run: str, subject: str, journal: Journal) -> None:
+        self.run = run
+        self.subject = subject
+        self.stable_id = identity(subject)
+        self._journal = journal
+
+    def baselines(self) -> dict[str, Baseline]:
+        """Baselines by key of the setting, in the order of writing."""
+        found = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
+        return {key: found[key] for key in sorted(found, key=rank)}
+
+    def write(self, setting: Setting, value: str) -> str:
+        """Write and return the value that is read back. Raises SettingError."""
+        kept = self._announce(setting, wished=True)
+        try:
+            setting.apply(self.subject, value)
+        finally:
+            self._confirm(kept)
+        return setting.read(self.subject)
+
+    def restore(self, setting: Setting, state: str) -> str:
+        """Restore a captured state and return the state now. Raises SettingError."""
+        kept = self._announce(setting, wished=False)
+        try:
+            setting.restore(self.subject, state)
+        finally:
+            self._confirm(kept)
+        return setting.capture(self.subject)
+
+    def drop(self, baseline: Baseline) -> None:
+        self._journal.drop_baseline(baseline)
+
+    def _announce(self, setting: Setting, *, wished: bool) -> list[Baseline]:
+        known = self.baselines()
+        touched = [setting, *(BY_KEY[key] for key in setting.disturbs if BY_KEY[key].discover(self.subject))]
+        kept = [self._baseline(each, known.get(each.key), wished=wished and each is setting) for each in touched]
+        self._journal.save_baselines(kept)
+        return kept
+
+    def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
+        """The first change keeps the current state as the baseline; so does a change after somebody else's."""
+        now = setting.capture(self.subject)
+        if known is not None and is_own_value(known, now):
+            return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
+        return Baseline(
+            run=self.run,
+            stable_id=self.stable_id,
+            name=setting.key,
+            device=self.subject,
+            boot_id=self._journal.boot_id,
+            survives_reboot=setting.survives_reboot,
+            before=now,
+            written=now,
+            pending=True,
+            wished=wished,
+        )
+
+    def _confirm(self, kept: list[Baseline]) -> None:
+        self._journal.save_baselines(map(self._confirmed, kept))
+
+    def _confirmed(self, baseline: Baseline) -> Baseline:
+        """A setting that cannot be read now stays pending and is restored later."""
+        try:
+            written = BY_KEY[baseline.name].capture(self.subject)
+        except SettingError:
+            return baseline
+        return msgspec.structs.replace(baseline, pending=False, written=written)
+
+
+def is_own_value(baseline: Baseline, now: str) -> bool:
+    """True if the state is the worker's or the original one, or if a write was not confirmed."""
+    same = BY_KEY[baseline.name].same
+    return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
+
+
+def rank(key: str) -> tuple[int, str]:
+    setting = BY_KEY.get(key)
+    return (setting.rank if setting else 9, key)

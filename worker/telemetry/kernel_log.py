@@ -1,0 +1,116 @@
+"""Storage problems in the kernel's log during a trial: errors, resets, timeouts, from /dev/kmsg.
+
+Every record there has a number of its own (Documentation/ABI/testing/dev-kmsg), so a line is
+told once, and records that the kernel overwrote before they were read are known to be missing.
+"""
+
+import contextlib
+import os
+import re
+import time
+from typing import Self
+
+from worker.contract.items import KernelLine
+from worker.telemetry.kernel_names import KernelNames
+
+ERROR, WARNING = 3, 4  # syslog levels
+MOST_LINES = 200  # of one trial; a drive that dies can say the same ten thousand times
+MOST_ELSEWHERE = 50  # of them, about devices outside the trial
+MOST_RECORDS = 2_000  # read at once
+MAX_LINE = 1_000
+# Who speaks: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
+_STORAGE = re.compile(
+    r"(?<![\w/-])(nvme\w*|sd[a-z]+\d*|sd \d+:|scsi\d*|ata\d+(\.\d+)?|ahci|mpt\d?(sas|base|scsih|spi|fc)\w*|ioc\d+|"
+    r"megaraid\w*|megasas|hpsa|smartpqi|aacraid|arcmsr|3w-\w+|mvsas|virtio_blk|virtio_scsi|vd[a-z]+\d*|loop\d+|"
+    r"md\d*|md/raid\w*|dm-\d+|device-mapper|blk_\w+|EXT[234]-fs|XFS|JFS|BTRFS|F2FS-fs|jbd2|pcieport|AER|PCIe)"
+    r"(?![A-Za-z])"
+)
+_WHOEVER = re.compile(
+    r"I/O error|medium error|blocked for more than \d+ seconds|Remounting filesystem read-only", re.IGNORECASE
+)
+_TROUBLE = re.compile(
+    r"error|fail|fault|reset|time[d ]*out|abort|offline|degraded|corrupt|lost|disabl|not respond|frozen|dead|removed|"
+    r"detached|uncorrect|unrecover|read-only|reject|sense key",
+    re.IGNORECASE,
+)
+
+
+class KernelWatch:
+    """Reads from the log's present end. `readable` is False where that is not permitted (a container, mostly)."""
+
+    def __init__(self) -> None:
+        self.readable = False
+        self._fd: int | None = None
+        self._next: int | None = None
+        self._told = self._elsewhere = 0
+        self._names = KernelNames()
+        self._since = time.time()
+
+    def __enter__(self) -> Self:
+        with contextlib.suppress(OSError):
+            self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._fd, 0, os.SEEK_END)
+            self.readable = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+    def about(self, names: KernelNames) -> None:
+        """Which devices are the trial's; until then every line is."""
+        self._names = names
+
+    def lines(self) -> tuple[KernelLine, ...]:
+        """Lines about storage since the last call, at most MOST_LINES in a trial."""
+        return tuple(line for record in self._records() if (line := self.take(record)) is not None)
+
+    def take(self, record: str) -> KernelLine | None:
+        """The line of a record `priority,sequence,microseconds,flags;text`, if it is one of storage's troubles."""
+        head, _, rest = record.partition(";")
+        fields = head.split(",")
+        if len(fields) < 3 or not all(field.isdigit() for field in fields[:3]):
+            return None
+        level, sequence, at_us = int(fields[0]) & 7, int(fields[1]), int(fields[2])
+        missed = sequence - self._next if self._next is not None else 0
+        self._next = sequence + 1
+        text = rest.partition("\n")[0]
+        if missed > 0:
+            text, level = f"{missed} records before this one were overwritten unread: {text}", min(level, WARNING)
+        elif not is_trouble(level, text):
+            return None
+        elsewhere = missed <= 0 and self._names.elsewhere(text)
+        if self._told >= MOST_LINES or (elsewhere and self._elsewhere >= MOST_ELSEWHERE):
+            return None
+        self._told += 1
+        self._elsewhere += elsewhere
+        if self._told == MOST_LINES:
+            text = f"{text} (the last line that is kept of this trial)"
+        elif elsewhere and self._elsewhere == MOST_ELSEWHERE:
+            text = f"{text} (the last line about other devices that is kept of this trial)"
+        at = self._unix_time(at_us)
+        return KernelLine(sequence=sequence, at=at, level=level, text=text[:MAX_LINE], elsewhere=elsewhere)
+
+    def _unix_time(self, at_us: int) -> float:
+        """The log counts from the start of the system, with a clock that nobody corrects; within the trial it is."""
+        now = time.time()
+        return min(now, max(self._since, now - time.clock_gettime(time.CLOCK_MONOTONIC) + at_us / 1e6))
+
+    def _records(self) -> list[str]:
+        records: list[str] = []
+        while self._fd is not None and len(records) < MOST_RECORDS:
+            try:
+                records.append(os.read(self._fd, 8192).decode(errors="replace"))
+            except BrokenPipeError:
+                continue  # overtaken by the ring buffer: the next read goes on with the oldest line there is
+            except OSError:
+                break
+        return records
+
+
+def is_trouble(level: int, text: str) -> bool:
+    """True if the line is about storage and reports an error."""
+    if _WHOEVER.search(text):
+        return True
+    return _STORAGE.search(text) is not None and (level <= ERROR or _TROUBLE.search(text) is not None)

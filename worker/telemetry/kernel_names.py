@@ -1,0 +1,84 @@
+"""Which devices a line of the kernel's log is about: those of the trial, others of this host, or it does not say.
+
+A line is about others only where every name in it that is known here is of a device that has nothing to do with the
+trial. In doubt it is about the trial: a name that nobody knew when the trial began, no name at all, a driver's own
+name for an adapter (mpt3sas_cm0), a loop device whose file may lie on the trial's drives.
+"""
+
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import Path
+
+from worker.inventory import sysfs
+from worker.inventory.sysfs import SYS
+from worker.open_target import OpenTarget
+
+# What stands on a device's way from the root in sysfs, and in lines: ATA port, SCSI host and address, PCI function.
+_ON_THE_WAY = re.compile(
+    rf"ata\d+|host\d+|\d+:\d+:\d+:\d+|nvme\d+|virtio\d+|{sysfs.PCI_ADDRESS.pattern.removeprefix('^').removesuffix('$')}"
+)
+
+
+class KernelNames:
+    """Names of the trial's devices and of the host's others. Without own names every line is the trial's."""
+
+    def __init__(self, own: Collection[str] = (), others: Collection[str] = ()) -> None:
+        self._own = frozenset(own)
+        known = sorted({*own, *others}, key=len, reverse=True) if own else []
+        self._known = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, known))})(?!\w)") if known else None
+
+    def elsewhere(self, text: str) -> bool:
+        """True if the text names other devices of this host, and none of the trial's."""
+        found = set(self._known.findall(text)) if self._known else set()
+        return bool(found) and not found & self._own
+
+
+def kernel_names(open_targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
+    """The names as the host is now, for a trial at these targets."""
+    devices = _closure(
+        [name for open_target in open_targets for name in (*open_target.devices, *open_target.members)], sys
+    )
+    if devices is None:
+        return KernelNames()
+    every = sysfs.names(sys)
+    on_ours = (name for name in every if sysfs.backing_file(name, sys) and _lies_on(name, sys) in {"", *devices})
+    own = {called for name in {*devices, *on_ours} for called in _called(name, sys)}
+    return KernelNames(own, {called for name in every for called in _called(name, sys)} - own)
+
+
+def _closure(names: Iterable[str], sys: Path) -> set[str] | None:
+    """The devices, all below them, and all above those; None where one lies on what is not known."""
+    found: set[str] = set()
+    todo = [name for name in names if sysfs.exists(name, sys)]
+    if not todo:
+        return None
+    while todo:
+        name = todo.pop()
+        if name in found:
+            continue
+        found.add(name)
+        todo += sysfs.below(name, sys)
+        if not sysfs.parents(name, sys):
+            found.update(sysfs.above(name, sys))
+        if sysfs.backing_file(name, sys):
+            if not (under := _lies_on(name, sys)):
+                return None
+            todo.append(under)
+    return found
+
+
+def _lies_on(loop: str, sys: Path) -> str:
+    """The device with the file of a loop device, "" where it is not known."""
+    try:
+        numbers = os.stat(sysfs.backing_file(loop, sys)).st_dev  # noqa: PTH116 - the one call is enough
+    except OSError:
+        return ""
+    return sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
+
+
+def _called(name: str, sys: Path) -> Iterator[str]:
+    """Names of the device in log lines, and of the ports and functions in front of it."""
+    yield name
+    for way in sysfs.ways(name, sys):
+        yield from filter(_ON_THE_WAY.fullmatch, way.parts)

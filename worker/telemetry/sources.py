@@ -1,0 +1,68 @@
+"""All telemetry sources. To add one, write a module in this folder and a line in `every_source`."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from worker.contract.items import MOST_SENSORS
+from worker.inventory import sysfs
+from worker.inventory.sysfs import SYS
+from worker.open_target import OpenTarget
+from worker.telemetry.energy import Energy
+from worker.telemetry.kernel_log import KernelWatch
+from worker.telemetry.members import Members
+from worker.telemetry.memory import WaitingMemory
+from worker.telemetry.proc_stat import PROC, ProcStat
+from worker.telemetry.slow import DEV, SlowSensors
+from worker.telemetry.source import Source
+from worker.telemetry.temperatures import CpuTemperatures
+
+
+def every_source(
+    open_targets: Iterable[OpenTarget], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV
+) -> tuple[Source, ...]:
+    """Open every source that this host has for these targets."""
+    each = list(open_targets)
+    targets = [
+        name
+        for name in dict.fromkeys(n for open_target in each for n in open_target.devices)
+        if sysfs.exists(name, sys)
+    ]
+    below = list(dict.fromkeys(member for name in targets for member in sysfs.below(name, sys)))
+    drives = [name for name in dict.fromkeys([*targets, *below]) if not sysfs.parents(name, sys)]
+    return (
+        Members(dict.fromkeys([*(name for open_target in each for name in open_target.several), *below]), sys),
+        WaitingMemory(proc),
+        CpuTemperatures(sys),
+        SlowSensors(drives, sys, dev),
+        Energy(sys),
+        ProcStat(drives, proc, sys),
+    )
+
+
+class Telemetry:
+    """Readings of one attempt: `sensors` are named once, `take` gives their values in the same order.
+
+    Not for several threads: the stream that comes first takes them.
+    """
+
+    def __init__(self, sources: Sequence[Source], kernel: KernelWatch) -> None:
+        self._sources = sources
+        self.kernel_log = kernel.readable
+        self.sensors = tuple(sensor for source in sources for sensor in source.sensors)[:MOST_SENSORS]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for source in self._sources:
+            source.close()
+
+    def restart(self) -> None:
+        """Rates are counted from now on."""
+        for source in self._sources:
+            source.restart()
+
+    def take(self) -> tuple[float | None, ...]:
+        """The values since the last time, a None for each sensor that has none now."""
+        return tuple(value for source in self._sources for value in source.read())[:MOST_SENSORS]
