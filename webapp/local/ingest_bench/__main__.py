@@ -3,23 +3,20 @@
 import argparse
 import os
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import django
 from django.core.management import call_command
 
-from webapp.local import bench, postgres, processes, services, stack
+from webapp.local import bench, processes, services, stack
 from webapp.local.bench import Figure, figure
-from webapp.local.console import Trouble, run_command, say, step
-from webapp.local.ingest_bench.cpu import cpu_seconds, spent
+from webapp.local.console import run_command, say, step
+from webapp.local.ingest_bench import overload
 from webapp.local.state import State, default_state
 
-POSTS_WANTED, BULK_WANTED, P99_WANTED_S = 0.6, 0.3, 2.0
+POSTS_WANTED, P99_WANTED_S = 0.5, 2.0
 MIB = 1024 * 1024
-WARM_UP_TRIALS = 1000  # until every thread has its connection and its statements
-CONNECTIONS = 64  # of those hosts at a time: fewer may all be at one of the web tier's processes
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -170,66 +167,6 @@ def _halves(backlog: Sequence[int]) -> tuple[float, float]:
     return sum(first) / max(1, len(first)), sum(second) / max(1, len(second))
 
 
-# ---- bulk
-
-
-def bulk(state: State, options: argparse.Namespace) -> list[Figure]:
-    """Rows per second of resent trials ÷ rows per second of binary COPY of the same rows, indexes and keys in place.
-
-    The posts are those of 1,000 hosts' workers: a host has one trial at a time. They are made before; from the first
-    post to the last answer, which comes after its commit, all that works is the server's web tier and its database.
-    The tick is not started: what hosts are to do next it finds out every five seconds, and that is no part of this.
-    """
-    _prepare(state)
-    with step("starting the web tier"):
-        services.start_web(state, services.reserve_address(state))
-    _resend(state, WARM_UP_TRIALS, options.samples)
-    ratios = [_pair(state, options, f"pair {n} of {options.pairs}") for n in range(1, options.pairs + 1)]
-    stack.stop(state)
-    median = sorted(ratios)[len(ratios) // 2]
-    return [
-        figure("resent trials ÷ binary COPY, rows", "ratio", ratios, f">= {BULK_WANTED}", met=median >= BULK_WANTED)
-    ]
-
-
-def _pair(state: State, options: argparse.Namespace, name: str) -> float:
-    from webapp.local.ingest_bench.copying import copy_out, copy_seconds, forget
-
-    with step(f"{options.trials} trials of {options.samples} s, {name}"), postgres.connect_to(state) as connection:
-        forget(connection)
-        ours_s, resent = _resend(state, options.trials, options.samples)
-        rows = copy_out(connection)
-        wanted = options.trials * (options.samples + 1)
-        if rows.count != wanted:
-            raise Trouble(f"{rows.count} rows were kept of {wanted}.")
-        forget(connection)
-        before = cpu_seconds(state)
-        copy_s = copy_seconds(connection, rows)
-        copied = spent(before, cpu_seconds(state), options.trials)
-        forget(connection)
-    say(f"    {rows.count / ours_s:.0f} rows/s resent, {rows.count / copy_s:.0f} rows/s by COPY")
-    say(f"    CPU of a trial resent: {resent}; by COPY: {copied}")
-    return copy_s / ours_s
-
-
-def _resend(state: State, trials: int, samples: int) -> tuple[float, str]:
-    """How long it took (s), and the CPU of it in words."""
-    from webapp.local.ingest_bench.lab import end_runs, make_players
-    from webapp.local.ingest_bench.poster import saturate
-
-    requests = deque(player.story(samples) for player in make_players(trials, running=False))
-    before = cpu_seconds(state)
-    _, took_s = saturate(state.read_facts("ports.json")[services.WEB], [_next_of(requests)] * CONNECTIONS)
-    used = spent(before, cpu_seconds(state), trials)
-    end_runs()
-    return took_s, used
-
-
-def _next_of(requests: deque[bytes]) -> Callable[[int], bytes | None]:
-    """Whichever connection is free posts the next one."""
-    return lambda _: requests.popleft() if requests else None
-
-
 # ---- memory
 
 
@@ -247,8 +184,9 @@ def memory(state: State, options: argparse.Namespace) -> list[Figure]:
 
 MEASUREMENTS: dict[str, Callable[[State, argparse.Namespace], list[Figure]]] = {
     "posts": posts,
-    "bulk": bulk,
     "hosts": hosts,
+    "overload": overload.measure,
+    "resend": overload.measure_resend,
     "memory": memory,
 }
 if __name__ == "__main__":

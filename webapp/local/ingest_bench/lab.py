@@ -94,6 +94,13 @@ class Player:
         batch = Batch(attempt=str(self.attempt), seq=number + 2, items=(sample,))
         return self.request(Report(batches=(batch,), active=(str(self.attempt),)))
 
+    def seconds(self, first: int, count: int) -> bytes:
+        """The request that reports several seconds, a batch each."""
+        name, now = str(self.attempt), time.time()
+        samples = [msgspec.structs.replace(SECOND, second=first + n, at=now) for n in range(count)]
+        batches = [Batch(attempt=name, seq=first + n + 2, items=(sample,)) for n, sample in enumerate(samples)]
+        return self.request(Report(batches=tuple(batches), active=(name,)))
+
     def request(self, report: Report) -> bytes:
         body = encode(report)
         return self.head("/api/worker/v1/report", len(body)) + body
