@@ -7,7 +7,8 @@
 One report is under way at a time and each carries the oldest unconfirmed batches, so after
 a lost answer everything not confirmed is simply sent again. While an attempt is active there
 is an exchange a second even when there is nothing to say: it renews the lease and brings
-back a cancellation.
+back a cancellation. A busy server asks for longer than a second between reports; the first
+and the last word of an attempt, and what is left of a backlog, are sent at once all the same.
 """
 
 import logging
@@ -73,6 +74,7 @@ class Reporter:
         self._urgent = False
         self._stop_at: float | None = None
         self._next_at = 0.0
+        self._report_every_s = EXCHANGE_EVERY_S  # as the server's last reply asked
         self._failures = 0
         self._singly = False  # a report was refused as a whole: find the batch
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -207,7 +209,7 @@ class Reporter:
         lines = self._shipping.waiting() if self._shipping else None
         if not batches and not active and lines is None:
             return
-        self._next_at = time.monotonic() + EXCHANGE_EVERY_S
+        self._next_at = time.monotonic() + self._report_every_s
         try:
             body = encode_report(
                 batches, active, spool_bytes=self._beyond(batches), log=lines, version=self._client.contract
@@ -242,6 +244,8 @@ class Reporter:
             self._singly = False
 
     def _obey(self, reply: ReportReply) -> None:
+        self._next_at += reply.report_every_s - self._report_every_s
+        self._report_every_s = reply.report_every_s
         if reply.token_due:
             self.token_due.set()
         if reply.attempts:
