@@ -44,10 +44,13 @@ class Batch(Message, frozen=True, kw_only=True):
     items: Annotated[tuple[Item, ...], Meta(min_length=1, max_length=2000)]
 
 
+MAX_REPORT_BATCHES = 5000
+
+
 class Report(Message, frozen=True, kw_only=True):
     """One exchange. An attempt in `active` has its lease renewed even if it has nothing to say."""
 
-    batches: Annotated[tuple[Batch, ...], Meta(max_length=5000)] = ()
+    batches: Annotated[tuple[Batch, ...], Meta(max_length=MAX_REPORT_BATCHES)] = ()
     active: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()
     spool_bytes: Count = 0  # what waits on the host's disk beyond this report
     log: WorkerLog | None = None

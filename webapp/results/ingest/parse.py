@@ -5,11 +5,12 @@ A batch that breaks the contract is refused by its own number; the other batches
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 from worker.contract.base import MAX_REPORT_BYTES, ContractError, Count, Id, TooLarge, VersionMismatch, decode
-from worker.contract.reports import Batch, Report
+from worker.contract.reports import MAX_REPORT_BATCHES, Batch, Report
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,7 @@ class ParsedReport:
     batches: tuple[AnyBatch, ...]
 
 
-class _Envelope(Report, frozen=True, kw_only=True):
-    batches: tuple[msgspec.Raw, ...] = ()  # type: ignore[assignment]
+_RawBatches = Annotated[list[msgspec.Raw], msgspec.Meta(max_length=MAX_REPORT_BATCHES)]
 
 
 class _BatchName(msgspec.Struct, frozen=True):
@@ -62,11 +62,12 @@ def by_attempt(batches: Iterable[AnyBatch]) -> dict[str, list[AnyBatch]]:
 
 def _parse_each_batch(body: bytes, error: ContractError) -> ParsedReport:
     try:
-        envelope = msgspec.json.decode(body, type=_Envelope)
-        batches = tuple(_batch(raw) for raw in envelope.batches)
+        parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        raw_batches = msgspec.json.decode(parts.pop("batches", b"[]"), type=_RawBatches)
+        report = msgspec.json.decode(msgspec.json.encode(parts), type=Report)
+        return ParsedReport(report, tuple(_batch(raw) for raw in raw_batches))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise error from None
-    return ParsedReport(msgspec.structs.replace(envelope, batches=()), batches)
 
 
 def _batch(raw: msgspec.Raw) -> AnyBatch:
