@@ -21,6 +21,8 @@ class Connection:
     request: bytes = b""  # the last one
     outgoing: bytes = b""
     incoming: bytes = b""
+    reply: bytes = b""  # body of the last answer
+    due_at: float = 0.0
 
 
 class Refused(Exception):
@@ -88,7 +90,7 @@ class Client:
             return False
         if not head.startswith(b"HTTP/1.1 200") or b'"refusal":{' in body:
             raise Refused((head[:200] + body[:500]).decode(errors="replace"))
-        connection.incoming = body[length:]
+        connection.reply, connection.incoming = body[:length], body[length:]
         return True
 
     def _reconnect(self, connection: Connection) -> None:

@@ -12,7 +12,7 @@ from dev.bench.ingest.simulated_hosts import SimulatedHost, create_hosts
 from dev.console import say, step
 from dev.stack.state import State
 
-WANTED = 0.6
+WANTED = 0.5
 HOSTS = 8
 LENGTH_S = 4.0
 

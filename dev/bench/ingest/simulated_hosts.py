@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -11,7 +12,23 @@ import msgspec
 
 from worker.contract.base import encode
 from worker.contract.histogram import Histogram
-from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample
+from worker.contract.items import (
+    Accepted,
+    DeviceSample,
+    Direction,
+    DirectionResult,
+    DirectionSample,
+    Finished,
+    Item,
+    LatencyKind,
+    Observed,
+    Outcome,
+    Sample,
+    Sensor,
+    SensorKind,
+    StreamResult,
+    StreamStarted,
+)
 from worker.contract.packing import pack
 from worker.contract.reports import Batch, Report
 
@@ -69,9 +86,28 @@ class SimulatedHost:
 
     def report(self, second: int, at: float) -> bytes:
         """The report of one second (from 0) that ended at `at`."""
-        sample = msgspec.structs.replace(SECOND, second=second, at=at)
-        batch = Batch(attempt=str(self.attempt), seq=second + 2, items=(sample,))
-        body = encode(Report(batches=(batch,), active=(str(self.attempt),)))
+        return self.seconds(second, [at])
+
+    def seconds(self, first: int, ended_at: Sequence[float]) -> bytes:
+        """The report of several seconds from number `first`, a batch each."""
+        name = str(self.attempt)
+        samples = [msgspec.structs.replace(SECOND, second=first + n, at=at) for n, at in enumerate(ended_at)]
+        batches = [Batch(attempt=name, seq=sample.second + 2, items=(sample,)) for sample in samples]
+        return self._post(Report(batches=tuple(batches), active=(name,)))
+
+    def whole_trial(self, seconds: int) -> bytes:
+        """A whole trial in one report, as it is resent after an outage: no attempt is active any more."""
+        now, name = time.time(), str(self.attempt)
+        items: list[tuple[Item, ...]] = [
+            (Accepted(at=now, worker_version="0.1.0"),),
+            (Observed(at=now, facts={f"device.nvme0n1.fact{n}": f"value {n}" for n in range(40)}), _started(now)),
+            *((msgspec.structs.replace(SECOND, second=n, at=now + n),) for n in range(seconds)),
+            (_result(now, seconds), Finished(at=now, outcome=Outcome.DONE)),
+        ]
+        return self._post(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
+
+    def _post(self, report: Report) -> bytes:
+        body = encode(report)
         return self._head("/api/worker/v1/report", len(body)) + body
 
     def bare_post(self, second: int) -> bytes:
@@ -84,13 +120,41 @@ class SimulatedHost:
         ).encode()
 
 
-def create_hosts(count: int) -> list[SimulatedHost]:
-    """Hosts with one running trial each, all of one run. Call after django.setup()."""
+def _started(at: float) -> StreamStarted:
+    sensors = tuple(Sensor(kind=SensorKind.CPU_USER, name=f"cpu{n}") for n in range(SENSORS))
+    return StreamStarted(
+        at=at,
+        stream=0,
+        job_text="[stream0]\nrw=randread\n" * 10,
+        command=("fio", "-"),
+        sensors=sensors,
+        kernel_log=True,
+    )
+
+
+def _result(at: float, seconds: int) -> StreamResult:
+    whole = Histogram(latency_ns=HISTOGRAM.latency_ns, counts=tuple(seconds * count for count in HISTOGRAM.counts))
+    direction = DirectionResult(
+        direction=Direction.READ, ios=IOS * seconds, bytes=IOS * seconds * 4096, runtime_ms=1000 * seconds,
+        iops=float(IOS), bytes_per_s=IOS * 4096.0, latency_kind=LatencyKind.LAT, latency_min_ns=1_000,
+        latency_mean_ns=30_000, latency_max_ns=90_000, latency_stddev_ns=5_000, latency=pack(whole),
+    )  # fmt: skip
+    return StreamResult(
+        stream=0, started_at=at, ended_at=at + seconds, fio_version="fio-3.33", exit_code=0, fio_json="{}" * 2_000,
+        stderr="", directions=(direction,), usr_cpu_percent=5.0, sys_cpu_percent=20.0, samples=seconds,
+    )  # fmt: skip
+
+
+def create_hosts(count: int, *, started: bool = True) -> list[SimulatedHost]:
+    """Hosts with one trial each, all of one run. Call after django.setup().
+
+    `started`: the server has heard that the attempt is running; otherwise its order was only sent.
+    """
     from webapp.core.tokens import new_token
 
     tokens = [new_token() for _ in range(count)]
     targets = _create_targets([digest for _, digest in tokens])
-    attempts = _create_attempts(_create_trials(targets))
+    attempts = _create_attempts(_create_trials(targets, started=started), started=started)
     return [SimulatedHost(token, each.pk) for (token, _), each in zip(tokens, attempts, strict=True)]
 
 
@@ -110,20 +174,20 @@ def _create_targets(token_hashes: list[str]) -> "list[Target]":
     )
 
 
-def _create_trials(targets: "list[Target]") -> "list[Trial]":
+def _create_trials(targets: "list[Target]", *, started: bool) -> "list[Trial]":
     from webapp.runs.models import Trial
 
     run = _create_run(len(targets))
     return Trial.objects.bulk_create(
         Trial(
             run=run, index=n, repeat=1, part="bench", host=target.host, target=target, point=POINT, point_key="bench",
-            workload={}, state="running",
+            workload={}, state="running" if started else "dispatched",
         )
         for n, target in enumerate(targets)
     )  # fmt: skip
 
 
-def _create_attempts(trials: "list[Trial]") -> "list[Attempt]":
+def _create_attempts(trials: "list[Trial]", *, started: bool) -> "list[Attempt]":
     from django.utils import timezone
 
     from webapp.results.models import StreamRun
@@ -131,13 +195,16 @@ def _create_attempts(trials: "list[Trial]") -> "list[Attempt]":
 
     now = timezone.now()
     later = now + timedelta(hours=2)
+    heard = {"state": "running", "confirmed_seq": 1, "accepted_at": now, "started_at": now}
     attempts = Attempt.objects.bulk_create(
         Attempt(
             kind="trial", run=trial.run, trial=trial, host=trial.host, lease_until=later, published_at=later,
-            state="running", confirmed_seq=1, accepted_at=now, started_at=now,
+            **(heard if started else {"state": "dispatched"}),
         )
         for trial in trials
     )  # fmt: skip
+    if not started:
+        return attempts
     StreamRun.objects.bulk_create(
         StreamRun(attempt=each, stream=stream, job_text="", command=[], started_at=now)
         for each in attempts

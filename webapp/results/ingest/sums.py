@@ -14,7 +14,7 @@ The last is how fio itself puts its jobs together (stat.c, __sum_stat), after T.
 from collections.abc import Sequence
 from math import sqrt
 
-from webapp.results.bad_item import BadItem
+from webapp.results.ingest.bad_item import BadItem
 from worker.contract.histogram import merge
 from worker.contract.items import Direction, DirectionResult
 from worker.contract.packing import pack, unpack

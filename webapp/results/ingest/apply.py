@@ -1,4 +1,4 @@
-"""What each item of a batch means: a registry of item type -> handler."""
+"""Step 3: what each item of a batch changes. `_HANDLERS` is the registry of item type -> handler."""
 
 import hashlib
 import json
@@ -8,11 +8,12 @@ from typing import Any
 
 import msgspec
 
-from webapp.results.bad_item import BadItem
-from webapp.results.clock import moment
-from webapp.results.intake import Intake
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.clock import moment
+from webapp.results.ingest.histograms import check_histogram
+from webapp.results.ingest.results import new_results
 from webapp.results.models import Configuration, DriveReading, KernelLine, StreamRun
-from webapp.results.services import results_of
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.items import (
@@ -33,27 +34,27 @@ from worker.contract.items import (
 from worker.contract.items import DriveReading as ReadingItem
 
 
-def take_item(intake: Intake, item: Item) -> None:
-    """Take one item. Raises BadItem where it contradicts what was said before."""
-    if intake.finished:
+def apply_item(changes: Changes, item: Item) -> None:
+    """Apply one item to the changes. Raises BadItem if it contradicts an earlier item."""
+    if changes.finished:
         raise BadItem("An item after the one that said the attempt was finished.")
-    _HANDLERS[type(item)](intake, item)
+    _HANDLERS[type(item)](changes, item)
 
 
-def _accepted(intake: Intake, _: Accepted) -> None:
-    if intake.attempt.state == AttemptState.DISPATCHED:
-        _move(intake, AttemptState.ACCEPTED)
+def _accepted(changes: Changes, _: Accepted) -> None:
+    if changes.attempt.state == AttemptState.DISPATCHED:
+        _move(changes, AttemptState.ACCEPTED)
 
 
-def _phase(intake: Intake, item: Phase) -> None:
+def _phase(changes: Changes, item: Phase) -> None:
     percent = "" if item.percent is None else f" {item.percent:.0f} %"
     detail = f": {item.detail}" if item.detail else ""
-    intake.later.change(intake.attempt, phase=f"{item.name}{percent}{detail}"[:300])
+    changes.change_attempt(phase=f"{item.name}{percent}{detail}"[:300])
 
 
-def _setting(intake: Intake, item: SettingRecord) -> None:
+def _setting(changes: Changes, item: SettingRecord) -> None:
     change = SettingChange(
-        attempt=intake.attempt,
+        attempt=changes.attempt,
         at=moment(item.at),
         name=item.name,
         device=item.device,
@@ -62,12 +63,12 @@ def _setting(intake: Intake, item: SettingRecord) -> None:
         observed=item.observed,
         took_s=item.took_s,
     )
-    intake.setting_changes.append(change)
+    changes.rows.append(change)
 
 
-def _restored(intake: Intake, item: SettingRestored) -> None:
+def _setting_restored(changes: Changes, item: SettingRestored) -> None:
     change = SettingChange(
-        attempt=intake.attempt,
+        attempt=changes.attempt,
         at=moment(item.at),
         name=item.name,
         device=item.device,
@@ -77,51 +78,53 @@ def _restored(intake: Intake, item: SettingRestored) -> None:
         restored=item.restored,
         note=item.note,
     )
-    intake.setting_changes.append(change)
+    changes.rows.append(change)
 
 
-def _purged(intake: Intake, item: Purged) -> None:
-    intake.later.change(intake.attempt, purged=[*intake.attempt.purged, msgspec.to_builtins(item)])
+def _purged(changes: Changes, item: Purged) -> None:
+    changes.change_attempt(purged=[*changes.attempt.purged, msgspec.to_builtins(item)])
 
 
-def _observed(intake: Intake, item: Observed) -> None:
+def _observed(changes: Changes, item: Observed) -> None:
     text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
     digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-    intake.configurations.append(Configuration(digest=digest, facts=item.facts))
-    for stream in intake.streams.values():
-        intake.change_stream(stream, configuration_id=digest)
-    intake.later.change(intake.attempt, configuration_digest=digest)
+    changes.configurations.append(Configuration(digest=digest, facts=item.facts))
+    for stream in changes.streams.values():
+        changes.change_stream(stream, configuration_id=digest)
+    changes.change_attempt(configuration_digest=digest)
 
 
-def _stream_started(intake: Intake, item: StreamStarted) -> None:
-    trial = intake.attempt.trial
+def _stream_started(changes: Changes, item: StreamStarted) -> None:
+    trial = changes.attempt.trial
     if trial is None or item.stream >= trial.stream_count:
         raise BadItem(f"Stream {item.stream} is not in the order of this attempt.")
-    if item.stream in intake.streams:
+    if item.stream in changes.streams:
         raise BadItem(f"Stream {item.stream} has started before.")
-    intake.streams[item.stream] = StreamRun(
-        attempt_id=intake.attempt.pk,
+    changes.streams[item.stream] = StreamRun(
+        attempt_id=changes.attempt.pk,
         stream=item.stream,
         job_text=item.job_text,
         command=list(item.command),
         sensors=[(sensor.kind.value, sensor.name) for sensor in item.sensors],
         kernel_log_read=item.kernel_log,
-        configuration_id=intake.attempt.configuration_digest or None,
+        configuration_id=changes.attempt.configuration_digest or None,
         started_at=moment(item.at),
     )
-    if intake.attempt.state != AttemptState.RUNNING:
-        _move(intake, AttemptState.RUNNING)
+    if changes.attempt.state != AttemptState.RUNNING:
+        _move(changes, AttemptState.RUNNING)
 
 
-def _sample(intake: Intake, item: Sample) -> None:
-    intake.stream(item.stream, "sample")
-    intake.samples.append(item)
+def _sample(changes: Changes, item: Sample) -> None:
+    changes.check_started(item.stream, "sample")
+    for measured in item.directions:
+        check_histogram(measured.latency)
+    changes.samples.append(item)
 
 
-def _kernel_log(intake: Intake, item: KernelLog) -> None:
-    intake.kernel_lines += [
+def _kernel_log(changes: Changes, item: KernelLog) -> None:
+    changes.rows += [
         KernelLine(
-            attempt=intake.attempt,
+            attempt=changes.attempt,
             sequence=line.sequence,
             at=moment(line.at),
             level=line.level,
@@ -132,13 +135,13 @@ def _kernel_log(intake: Intake, item: KernelLog) -> None:
     ]
 
 
-def _drive_reading(intake: Intake, item: ReadingItem) -> None:
-    if intake.attempt.run_id is None:
+def _drive_reading(changes: Changes, item: ReadingItem) -> None:
+    if changes.attempt.run_id is None:
         raise BadItem("A reading of a drive that belongs to no run.")
     told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
     plain = {name: getattr(item, name) for name in _OF_READINGS}
-    row = DriveReading(attempt=intake.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
-    intake.drive_readings.append(row)
+    row = DriveReading(attempt=changes.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
+    changes.rows.append(row)
 
 
 _OF_READINGS = ("device", "drive", "serial", "model", "boot_id", "kernel_written_bytes")
@@ -148,12 +151,14 @@ _TOLD = (
 )  # fmt: skip
 
 
-def _stream_result(intake: Intake, item: StreamResult) -> None:
-    stream = intake.stream(item.stream, "result")
+def _stream_result(changes: Changes, item: StreamResult) -> None:
+    changes.check_started(item.stream, "result")
+    stream = changes.streams[item.stream]
     if stream.ended_at is not None:
         raise BadItem(f"A second result of stream {item.stream}.")
-    intake.histograms += [direction.latency for direction in item.directions]
-    intake.change_stream(
+    for measured in item.directions:
+        check_histogram(measured.latency)
+    changes.change_stream(
         stream,
         started_at=moment(item.started_at),
         ended_at=moment(item.ended_at),
@@ -169,31 +174,31 @@ def _stream_result(intake: Intake, item: StreamResult) -> None:
     )
 
 
-def _finished(intake: Intake, item: Finished) -> None:
-    """The end: results are kept of what is done, whatever is waiting goes on after the commit."""
+def _finished(changes: Changes, item: Finished) -> None:
+    """The end of the attempt. Only a trial that is done has results."""
     if item.outcome is not Outcome.DONE and not item.code:
         raise BadItem(f"The attempt {item.outcome} without saying why.")
-    if item.outcome is Outcome.DONE and intake.attempt.kind == AttemptKind.TRIAL:
-        if intake.attempt.state != AttemptState.RUNNING:
+    if item.outcome is Outcome.DONE and changes.attempt.kind == AttemptKind.TRIAL:
+        if changes.attempt.state != AttemptState.RUNNING:
             raise BadItem("The attempt is done without having run.")
-        intake.results = results_of(intake.attempt, intake.streams)
-        if len(intake.streams) == 1:  # of several the results are sums, and these are what each stream measured
-            intake.change_stream(intake.streams[0], directions=b"")
-    intake.finished = item
+        changes.results = new_results(changes.attempt, changes.streams)
+        if len(changes.streams) == 1:  # of several the results are sums, and these are what each stream measured
+            changes.change_stream(changes.streams[0], directions=b"")
+    changes.finished = item
 
 
-def _move(intake: Intake, to: AttemptState) -> None:
-    move_attempt(intake.attempt, to, later=intake.later)
-    if intake.attempt.trial is not None:
-        move_trial(intake.attempt.trial, TrialState(to.value), attempt=intake.attempt, later=intake.later)
+def _move(changes: Changes, to: AttemptState) -> None:
+    move_attempt(changes.attempt, to)
+    if changes.attempt.trial is not None:
+        move_trial(changes.attempt.trial, TrialState(to.value), attempt=changes.attempt)
 
 
-_HANDLERS: Mapping[type, Callable[[Intake, Any], None]] = {
+_HANDLERS: Mapping[type, Callable[[Changes, Any], None]] = {
     Accepted: _accepted,
     Phase: _phase,
     Purged: _purged,
     SettingRecord: _setting,
-    SettingRestored: _restored,
+    SettingRestored: _setting_restored,
     Observed: _observed,
     StreamStarted: _stream_started,
     Sample: _sample,

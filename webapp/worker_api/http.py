@@ -1,4 +1,4 @@
-"""The edge of the worker interface: body limits, the contract's decoders, the host's token, Problem bodies."""
+"""HTTP for workers: body limits, the host's token, the contract's messages, and Problem bodies."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -72,12 +72,14 @@ def refusal_of(error: Exception) -> tuple[int, Problem]:
 
 
 def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
-    """The request's message."""
-    return decoded(request, read_body(request, kind, limit=limit), kind, limit=limit)
+    """The request's message. Raises ContractError."""
+    message = decode(read_body(request, kind, limit=limit), kind, limit=limit)
+    answer_in(request, message.version)  # type: ignore[attr-defined]
+    return message
 
 
 def read_body(request: HttpRequest, kind: type[M], *, limit: int) -> bytes:
-    """The bytes of a message, as slowly as they come. Their number is looked at before any is read."""
+    """The bytes of a message. Raises ContractError; a body that is announced as too long is not read."""
     announced = request.META.get("CONTENT_LENGTH") or ""
     if not announced.isdigit():
         raise ContractError(f"{kind.__name__} has no Content-Length. Send it in one piece, with its length.")
@@ -89,20 +91,12 @@ def read_body(request: HttpRequest, kind: type[M], *, limit: int) -> bytes:
         raise ContractError(f"{kind.__name__} broke off before its end.") from error
 
 
-def decoded(request: HttpRequest, body: bytes, kind: type[M], *, limit: int) -> M:
-    """The message that `read_body` read."""
-    message = decode(body, kind, limit=limit)
-    request.contract_version = message.version  # type: ignore[attr-defined]
-    return message
+def answer_in(request: HttpRequest, version: int) -> None:
+    """Answer in the contract version of the message: a worker that is one version behind is understood."""
+    request.contract_version = version  # type: ignore[attr-defined]
 
 
-def announced_bytes(request: HttpRequest) -> int:
-    """The body's length as announced, 0 where it is not."""
-    announced = request.META.get("CONTENT_LENGTH") or ""
-    return int(announced) if announced.isdigit() else 0
-
-
-def bearer_token(request: HttpRequest) -> str:
+def _bearer_token(request: HttpRequest) -> str:
     """The token that the request carries, "" for none."""
     scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
@@ -110,7 +104,7 @@ def bearer_token(request: HttpRequest) -> str:
 
 def host_of(request: HttpRequest) -> Host:
     """The host whose token the request carries. One query, whatever the token is. Raises NotAuthenticated."""
-    host = authenticate_host(bearer_token(request))
+    host = authenticate_host(_bearer_token(request))
     if host is None:
         raise NotAuthenticated
     bind(host=host.slug)
@@ -118,7 +112,6 @@ def host_of(request: HttpRequest) -> Host:
 
 
 def _in_its_version(request: HttpRequest, reply: Message) -> Message:
-    """A worker is answered in the contract version that it asked in: one behind this server understands it."""
     spoken = getattr(request, "contract_version", None)
     return reply if spoken in (None, reply.version) else replace(reply, version=spoken)  # type: ignore[attr-defined]
 

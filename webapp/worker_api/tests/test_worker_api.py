@@ -1,4 +1,4 @@
-"""Enrolment, greetings and reports as they come over HTTP, and everything that is refused there."""
+"""Enrolment, registration and reports as they come over HTTP, and everything that is refused there."""
 
 import json
 from datetime import timedelta
@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from webapp.core import tally
 from webapp.core.tests.factories import a_host_with_token, a_run, a_target, a_user
-from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, say
+from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, sample, say
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.services import issue_enrolment_token
@@ -22,9 +22,10 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt
 from webapp.runs.tests.test_dispatch import at_once
+from webapp.worker_api import report_interval
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, Message, encode
 from worker.contract.greetings import Enrol, EnrolReply, HelloReply, Problem, TokenRequest
-from worker.contract.reports import Report, ReportReply
+from worker.contract.reports import Batch, Report, ReportReply
 from worker.contract.tests.examples import HELLO
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
@@ -162,16 +163,16 @@ def test_it_takes_nothing_but_posts(what: str) -> None:
     assert Client().get(f"/api/worker/v1/{what}").status_code == 405
 
 
-# ---- greetings
+# ---- registration
 
 
-def greet(token: str, message: Message = HELLO) -> Any:
+def register(token: str, message: Message = HELLO) -> Any:
     return post("hello", message, token)
 
 
 def test_it_keeps_what_a_host_says_of_itself() -> None:
     host, token = a_host_with_token(last_seen_at=None, capabilities={})
-    reply = msgspec.json.decode(greet(token).content, type=HelloReply)
+    reply = msgspec.json.decode(register(token).content, type=HelloReply)
     assert reply.contract == 1
     assert abs(reply.server_time - timezone.now().timestamp()) < 5
     assert reply.public_keys
@@ -187,7 +188,7 @@ def test_it_keeps_the_same_inventory_once_and_every_change() -> None:
     _, token = a_host_with_token()
     changed = replace(HELLO, inventory=replace(HELLO.inventory, memory_bytes=1))
     for message in (HELLO, HELLO, changed, HELLO):
-        assert greet(token, message).status_code == 200
+        assert register(token, message).status_code == 200
     assert HostSnapshot.objects.count() == 3
     assert Snapshot.objects.count() == 2
 
@@ -196,7 +197,7 @@ def test_what_changes_by_itself_makes_no_new_snapshot() -> None:
     host, token = a_host_with_token()
     warmer = replace(HELLO.health[0], temperature_c=55)
     for message in (HELLO, replace(HELLO, health=(warmer,))):
-        assert greet(token, message).status_code == 200
+        assert register(token, message).status_code == 200
     host.refresh_from_db()
     assert (HostSnapshot.objects.count(), host.health[0]["temperature_c"]) == (1, 55)
     assert host.settings_allowed == ["vm.dirty_ratio", "vm.dirty_bytes"]
@@ -213,22 +214,22 @@ def test_it_refuses_in_words_what_the_database_cannot_keep() -> None:
 
 def test_it_follows_the_policy_file() -> None:
     _, token = a_host_with_token()
-    greet(token)
+    register(token)
     first = Target.objects.get()
     renamed = replace(HELLO, targets=(replace(HELLO.targets[0], id="other"),))
-    greet(token, renamed)
+    register(token, renamed)
     assert dict(Target.objects.values_list("slug", "in_policy")) == {"nvme0": False, "other": True}
-    greet(token)
+    register(token)
     first.refresh_from_db()
     assert first.in_policy
-    greet(token, replace(HELLO, targets=(replace(HELLO.targets[0], destroy=False, size_bytes=1),)))
+    register(token, replace(HELLO, targets=(replace(HELLO.targets[0], destroy=False, size_bytes=1),)))
     first.refresh_from_db()
     assert (first.destroy, first.size_bytes) == (False, 1)
 
 
 def test_it_refuses_a_policy_that_lists_an_id_twice() -> None:
     _, token = a_host_with_token()
-    response = greet(token, replace(HELLO, targets=HELLO.targets * 2))
+    response = register(token, replace(HELLO, targets=HELLO.targets * 2))
     assert (response.status_code, problem(response).code) == (400, "policy_id_twice")
     assert not Target.objects.exists()
 
@@ -237,25 +238,25 @@ def test_it_keeps_a_drive_apart_from_the_one_that_took_its_place() -> None:
     """Results point at the target they were measured on; a new drive under the old id must not rename them."""
     _, token = a_host_with_token()
     first, other = HELLO.targets[0], replace(HELLO.targets[0], serial="ANOTHER", model="New model", stable_id="eui.2")
-    greet(token, HELLO)
+    register(token, HELLO)
     old = Target.objects.get()
-    greet(token, replace(HELLO, targets=(other,)))
+    register(token, replace(HELLO, targets=(other,)))
     old.refresh_from_db()
     assert (old.serial, old.in_policy, old.present) == (first.serial, False, False)
     assert Target.objects.get(in_policy=True).serial == "ANOTHER"
-    greet(token, HELLO)  # the first one is put back
+    register(token, HELLO)  # the first one is put back
     old.refresh_from_db()
     assert (old.in_policy, old.present, Target.objects.count()) == (True, True, 2)
 
 
 def test_it_needs_a_fixed_number_of_queries_for_any_number_of_targets() -> None:
     _, token = a_host_with_token()
-    greet(token)
+    register(token)
     many = tuple(replace(HELLO.targets[0], id=f"t{number}") for number in range(50))
     counts = []
     for targets in (HELLO.targets, HELLO.targets + many):  # none goes: retiring what went is one query more
         with CaptureQueriesContext(connection) as captured:
-            greet(token, replace(HELLO, targets=targets))
+            register(token, replace(HELLO, targets=targets))
         counts.append(len(captured))
     assert counts[0] == counts[1] <= 20, counts
 
@@ -264,7 +265,7 @@ def test_it_sends_work_to_a_host_that_comes_back() -> None:
     host, token = a_host_with_token(last_seen_at=None)
     a_run(a_target(host))
     assert dispatch_host(host.pk) is None
-    greet(token)
+    register(token)
     assert len(queued_envelopes(host)) == 1
 
 
@@ -276,7 +277,7 @@ def test_it_lets_a_returning_host_go_on_with_what_was_lost() -> None:
     say(host, attempt, (1, (ACCEPTED, STARTED)))
     Attempt.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
     expire_leases()
-    greet(token, replace(HELLO, journal=(str(attempt.pk),)))
+    register(token, replace(HELLO, journal=(str(attempt.pk),)))
     assert Attempt.objects.get().state == "running"
 
 
@@ -292,6 +293,36 @@ def test_it_answers_a_report_after_writing_down_that_the_host_was_heard() -> Non
     host.refresh_from_db()
     assert host.last_seen_at
     assert host.last_seen_at > timezone.now() - timedelta(seconds=5)
+
+
+def test_it_reads_no_body_of_a_stranger() -> None:
+    """Not even its announced length matters: who sends it is asked first."""
+    assert post("report", b"{", "nonsense", CONTENT_LENGTH=str(MAX_REPORT_BYTES + 1)).status_code == 401
+
+
+def test_it_names_a_batch_that_breaks_the_contract_and_takes_the_others() -> None:
+    host, token = a_host_with_token()
+    a_run(a_target(host), trials=1)
+    attempt = dispatch_host(host.pk)
+    assert attempt
+    good = Batch(attempt=str(attempt.pk), seq=1, items=(ACCEPTED, STARTED, sample(0)))
+    report = json.loads(encode(Report(batches=(good, replace(good, seq=2), replace(good, seq=3)))))
+    report["batches"][1]["items"] = [{"type": "sample", "stream": -1}]
+    response = post("report", json.dumps(report).encode(), token)
+    (reply,) = msgspec.json.decode(response.content, type=ReportReply).attempts
+    assert (response.status_code, reply.attempt, reply.confirmed_seq) == (200, str(attempt.pk), 1)
+    assert reply.refusal
+    assert (reply.refusal.code, reply.refusal.seq) == ("bad_item", 2)
+    assert "could not be read" in reply.refusal.message
+    attempt.refresh_from_db()
+    assert (attempt.state, attempt.outcome_code, attempt.samples.count()) == ("failed", "bad_item", 1)
+
+
+def test_it_says_how_often_to_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, token = a_host_with_token()
+    assert msgspec.json.decode(post("report", Report(), token).content, type=ReportReply).report_every_s == 1
+    monkeypatch.setattr(report_interval._of_this_process, "interval_s", 3.4)
+    assert msgspec.json.decode(post("report", Report(), token).content, type=ReportReply).report_every_s == 3.4
 
 
 def test_it_hears_hosts_in_maintenance() -> None:

@@ -1,10 +1,10 @@
-"""Enrolment, the only call of a worker without a token of its own, and a new token for one that has one."""
+"""Enrolment, the only call of a worker without a token of its own, and the renewal of a token."""
 
 from django.http import HttpRequest
 
 from webapp.hosts.services import enrol as enrol_host
 from webapp.hosts.tokens import next_token
-from webapp.hosts.worker_http import host_of, read_message, worker_view
+from webapp.worker_api.http import host_of, read_message, worker_view
 from worker.contract.base import MAX_ENROL_BYTES
 from worker.contract.greetings import Enrol, EnrolReply, TokenReply, TokenRequest
 
@@ -15,7 +15,7 @@ def enrol(request: HttpRequest) -> EnrolReply:
 
 
 @worker_view
-def token(request: HttpRequest) -> TokenReply:
+def renew_token(request: HttpRequest) -> TokenReply:
     host = host_of(request)
     read_message(request, TokenRequest, limit=MAX_ENROL_BYTES)
     return next_token(host=host)

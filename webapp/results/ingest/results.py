@@ -1,23 +1,23 @@
-"""Result rows."""
+"""The result rows of a finished attempt."""
 
 from collections.abc import Mapping
 from datetime import datetime
 
 import msgspec
 
-from webapp.results.bad_item import BadItem
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.sums import summed
 from webapp.results.models import Result, StreamRun
-from webapp.results.sums import summed
 from webapp.runs.models import Attempt
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
 from worker.contract.packing import BadPacking, unpack
 
 
-def results_of(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
-    """The result rows of an attempt that is done, from what its streams (by number) said: sums where there are several.
+def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
+    """Unsaved result rows of an attempt that is done, one a direction: the sums over its streams (by number).
 
-    Raises BadItem if a stream of the order said nothing, or a histogram is none.
+    Raises BadItem if a stream of the order has no result, or if a histogram cannot be read.
     """
     assert attempt.trial is not None
     for number in range(attempt.trial.stream_count):
@@ -35,7 +35,7 @@ def results_of(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resul
 
 
 def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
-    """What a stream measured; () of the only stream of a trial that is done, whose results say it."""
+    """What a stream measured; () for the only stream of a trial that is done, because the results hold the same."""
     kept = bytes(stream.directions)
     return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
 
