@@ -1,53 +1,53 @@
-# Sweetspot's commands. `make help` lists them.
+# Sweetspot's commands. `make help` lists them; dev/README.md says what each of them calls.
 .DEFAULT_GOAL := help
-.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz torture lab
+.PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz faults lab
 MAKEFLAGS += --no-print-directory
 PYTHON := .venv/bin/python
-LOCAL := $(PYTHON) -m webapp.local
+DEV := $(PYTHON) -m dev
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
 
-demo: ## set up, start everything here, measure this machine's storage, show where to look
+demo: ## set up, start everything on this machine, measure its storage, print the address
 	@.ci/setup
-	@$(LOCAL) demo
+	@$(DEV) demo
 
-stop: ## end exactly what `make demo` started; its data stay
-	@if [ -x $(PYTHON) ]; then $(LOCAL) stop; else echo "Nothing runs: there is no .venv."; fi
+stop: ## stop what `make demo` started; keep its data
+	@if [ -x $(PYTHON) ]; then $(DEV) stop; else echo "The demo is not running: .venv is missing."; fi
 
-clean: ## stop, then remove the demo's data (saying what)
-	@if [ -x $(PYTHON) ]; then $(LOCAL) clean; else echo "Nothing to remove: there is no .venv."; fi
+clean: ## stop the demo and remove its data
+	@if [ -x $(PYTHON) ]; then $(DEV) clean; else echo "Nothing to remove: .venv is missing."; fi
 
-status: ## what of the demo runs, and where
-	@if [ -x $(PYTHON) ]; then $(LOCAL) status; else echo "Nothing runs: there is no .venv."; fi
+status: ## list the demo's running processes and its address
+	@if [ -x $(PYTHON) ]; then $(DEV) status; else echo "The demo is not running: .venv is missing."; fi
 
-test: ## all tests, or those of ARGS="…" (pytest's arguments)
+test: ## run all tests, or those of ARGS="…" (pytest's arguments)
 	@.ci/setup --tests
-	@$(LOCAL) test -- "$(ARGS)"
+	@$(DEV) test -- "$(ARGS)"
 
 check: ## ruff, mypy, import-linter, migrations, tsc, Biome
 	@.ci/setup --tests
-	@$(LOCAL) check
+	@$(DEV) check
 
-bench: ## the figures that are promised, measured here
+bench: ## measure the worker's overhead, CPU time and turnover (ARGS="--pairs N --seconds S")
 	@.ci/setup --tests
-	@$(PYTHON) -m webapp.local.bench $(ARGS)
+	@$(DEV).bench.worker $(ARGS)
 
-bench-ingest: ## the figures of the way from a report to a commit (ARGS="posts bulk hosts memory")
+bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts memory")
 	@.ci/setup --tests
-	@$(PYTHON) -m webapp.local.ingest_bench $(ARGS)
+	@$(DEV).bench.ingest $(ARGS)
 
-fuzz: ## a million damaged messages for contract and server (ARGS="--inputs N --seed S")
+fuzz: ## send damaged messages to the decoders and the server (ARGS="--inputs N --seed S")
 	@.ci/setup --tests
-	@$(PYTHON) -m webapp.local.fuzz $(ARGS)
+	@$(DEV).testing.fuzz $(ARGS)
 
-torture: ## 200 faults over a whole Sweetspot of its own, and a look at what each left (ARGS="--faults N --seed S")
+faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests
-	@$(PYTHON) -m webapp.local.torture $(ARGS)
+	@$(DEV).faults $(ARGS)
 
-lab: ## a virtual storage server (MegaRAID, NVMe, SAS) built, booted and tested in (ARGS="tests pull sweep --keep")
+lab: ## build and boot a virtual storage server (MegaRAID, NVMe, SAS) and test on it (ARGS="tests pull sweep --keep")
 	@.ci/setup --tests
-	@$(PYTHON) -m webapp.local.lab $(ARGS)
+	@$(DEV).lab $(ARGS)
 
 compose-env: ## write .env with a secret for each part of docker-compose.yml
 	@python3 webapp/deploy/compose.py env
@@ -55,6 +55,6 @@ compose-env: ## write .env with a secret for each part of docker-compose.yml
 compose-check: ## build docker-compose.yml, measure with its worker, restart every part, remove it all; status 3 without Docker
 	@python3 webapp/deploy/compose.py check
 
-screens: ## pictures of every page of the running demo, into docs/screens
+screens: ## take pictures of every page of the running demo, into docs/screens
 	@.ci/setup --tests
-	@$(LOCAL) screens
+	@$(DEV) screens

@@ -11,8 +11,8 @@ worker_class = "gthread"
 # Measured on two cores: of two processes, one or the other waits for a commit or for more reports so often that a
 # seventh of the cores' time is idle, and with four more is spent on the same.
 workers = 3
-# After an outage reports wait in all of them for one that writes for all (results.together). A thread costs a
-# connection to the database once it was used.
+# `worker_api.report_interval` takes half of them being busy for too much load. A thread costs a connection to the
+# database once it was used.
 threads = 16
 # An idle connection waits in a selector and takes no thread. Our clients ask again within a minute at most: a worker
 # without orders says hello each minute, open pages ask every 1 to 15 seconds.

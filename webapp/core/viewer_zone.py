@@ -1,6 +1,7 @@
 """The viewer's time zone: the browser names it in a cookie, and pages show times in it."""
 
 from collections.abc import Callable
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from django.http import HttpRequest, HttpResponse
@@ -20,3 +21,8 @@ def viewers_time_zone(get_response: Callable[[HttpRequest], HttpResponse]) -> Ca
             return get_response(request)
 
     return middleware
+
+
+def viewers_time(at: datetime) -> str:
+    """“2026-11-23 22:00 Europe/Berlin”: in the current time zone, which a page sets to the viewer's."""
+    return f"{timezone.localtime(at):%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"

@@ -16,6 +16,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
+from webapp.core.viewer_zone import viewers_time
 from webapp.core.windows import Span, WeeklyWindow, time_zone, weekly_window
 from webapp.hosts.models import Host, MaintenanceWindow
 
@@ -38,7 +39,7 @@ class OpenWindow:
     @property
     def words(self) -> str:
         """Without the note."""
-        return f"maintenance window until {self.until.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+        return f"maintenance window until {viewers_time(self.until)}"
 
 
 def open_window(host_id: UUID, at: datetime | None = None) -> OpenWindow | None:
@@ -90,7 +91,7 @@ def known_window(host: Host, window_id: int) -> MaintenanceWindow:
 def in_words(window: MaintenanceWindow) -> str:
     """“22:00 to 06:00, every day (Europe/Berlin)”, or its two moments."""
     if window.starts_at and window.ends_at:
-        return f"{window.starts_at:%Y-%m-%d %H:%M} to {window.ends_at:%Y-%m-%d %H:%M} UTC"
+        return f"{timezone.localtime(window.starts_at):%Y-%m-%d %H:%M} to {viewers_time(window.ends_at)}"
     return str(weekly(window))
 
 

@@ -1,7 +1,6 @@
-"""Writes about hosts: enrolment and greetings."""
+"""Writes about hosts: enrolment, registration, and when they were heard."""
 
 import hashlib
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import msgspec
@@ -9,7 +8,6 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import prepared
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
@@ -25,11 +23,6 @@ from worker.contract.inventory import Inventory, PolicyTarget
 
 # Being seen is written down at most this often, so that a report a second is not a write a second.
 SEEN_EVERY_SECONDS = 10
-_SEEN = """
-update hosts_host h set last_seen_at = %(now)s, spool_bytes = heard.spool_bytes
-from unnest(%(hosts)s::uuid[], %(spool_bytes)s::text::int8[]) heard(id, spool_bytes) where h.id = heard.id
-and (h.last_seen_at is null or h.last_seen_at < %(stale)s or h.spool_bytes <> heard.spool_bytes)
-"""
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
     "destroy", "max_write_bytes", "purges", "settings_allowed", "present", "problem", "in_policy", "drives",
@@ -128,23 +121,16 @@ def _come_again(host: Host, message: Enrol) -> Host:
     return host
 
 
-def touch_hosts(heard: Mapping[Host, int]) -> None:
-    """Note that hosts were heard just now, and the bytes that wait on the disk of each."""
+def note_heard(*, host: Host, spool_bytes: int) -> None:
+    """Note that the host was heard just now, and how many bytes wait on its disk."""
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
-    due = sorted(
-        (host.pk, spool_bytes)
-        for host, spool_bytes in heard.items()
-        if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes
-    )
-    if due:
-        hosts, spool_bytes = zip(*due, strict=True)
-        waiting = "{" + ",".join(map(str, spool_bytes)) + "}"
-        prepared.change(_SEEN, {"hosts": list(hosts), "now": now, "stale": stale, "spool_bytes": waiting})
+    if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
+        Host.objects.filter(pk=host.pk).update(last_seen_at=now, spool_bytes=spool_bytes)
 
 
 @transaction.atomic
-def record_hello(*, host: Host, message: Hello) -> HelloReply:
+def register_host(*, host: Host, message: Hello) -> HelloReply:
     """Keep what the host says about itself. Raises VersionMismatch, or Refusal for a policy that lists an id twice."""
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
     now = timezone.now()

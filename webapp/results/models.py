@@ -1,10 +1,13 @@
 """What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
 
+from datetime import date
+
 from django.conf import settings
 from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.db import models
 from django.db.models import F, Q
+from django.utils import timezone
 
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import group_name
@@ -53,11 +56,20 @@ class StreamRun(models.Model):
         constraints = [models.UniqueConstraint(fields=["attempt", "stream"], name="streamrun_once")]
 
 
+def utc_today() -> date:
+    return timezone.now().date()
+
+
 class Sample(models.Model):
-    """One direction of one second of a stream."""
+    """One direction of one second of a stream. The table is partitioned by `day`, see `results.partitions`."""
 
     pk = models.CompositePrimaryKey("attempt_id", "stream", "second", "direction")
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="samples")
+    # Without a constraint, as a partition with one cannot be dropped without locking all attempts; and without an
+    # index, as the primary key begins with it. A sample is written while its attempt is locked.
+    attempt = models.ForeignKey(
+        Attempt, on_delete=models.CASCADE, related_name="samples", db_constraint=False, db_index=False
+    )
+    day = models.DateField(default=utc_today)  # on which the server created the attempt (UTC)
     stream = models.PositiveSmallIntegerField()
     second = models.PositiveIntegerField()
     direction = models.CharField(max_length=5)
@@ -120,7 +132,7 @@ class DriveReading(models.Model):
 
 
 class Result(models.Model):
-    """What a finished trial measured in one direction: its one stream, or all its streams together (`results.sums`).
+    """What a finished trial measured in one direction: the sum over its streams (`results.ingest.sums`).
 
     `target` and `stream_run` are of the first stream.
     """

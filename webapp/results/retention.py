@@ -1,23 +1,24 @@
-"""What becomes of samples that are old, and of runs that nobody wants any more.
+"""Old samples are thinned, and runs are deleted on request.
 
-Of samples of runs that ended more than SWEETSPOT_SAMPLE_DAYS ago one second in ten is kept, as it was measured.
-Results with their whole histograms, and everything that they lead back to, stay. Nothing of a run that is not over
-is ever touched.
+A partition of samples (`results.partitions`) is thinned once its month is over and every run with an attempt in it
+ended more than SWEETSPOT_SAMPLE_DAYS ago: a new table with one second in ten of its rows takes its place, and the old
+table is dropped. One run that is open or ended lately keeps its whole partition as it is. Results with their
+histograms, and everything else that they lead back to, stay.
 """
 
 import logging
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
-from django.db.models import Exists, F, OuterRef, QuerySet
-from django.db.models.functions import Mod
+from django.db import OperationalError, transaction
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.results.models import Configuration, Sample, StreamRun
+from webapp.results.partitions import Partition, partitions, replace_partition
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 
 log = logging.getLogger(__name__)
@@ -26,22 +27,30 @@ KEEP_EVERY = 10  # s
 
 
 def thin_samples() -> int:
-    """Thin the samples of all runs that are old enough; how many rows went. With SWEETSPOT_SAMPLE_DAYS=0 none do."""
+    """Thin all partitions that are old; the number of rows dropped. With SWEETSPOT_SAMPLE_DAYS=0 none are."""
     if not settings.SAMPLE_DAYS:
         return 0
     before = timezone.now() - timedelta(days=settings.SAMPLE_DAYS)
-    old = Run.objects.exclude(state__in=OPEN_RUN_STATES).filter(ended_at__lt=before)
-    gone = sum(_thin(run) for run in old.order_by("number").iterator())
-    if gone:
-        log.info("%d samples of runs that ended before %s were thinned out", gone, before.date())
-    return gone
+    old = [each for each in partitions() if not each.thinned and _is_old(each, before)]
+    return sum(_thin(partition) for partition in old)
 
 
-def _thin(run: Run) -> int:
-    """One attempt a statement, so that no lock is held for long."""
-    between = Sample.objects.annotate(rest=Mod(F("second"), KEEP_EVERY)).exclude(rest=0)
-    thick = run.attempts.filter(Exists(between.filter(attempt=OuterRef("pk"))))
-    return sum(_raw_delete(between.filter(attempt=pk)) for pk in list(thick.values_list("pk", flat=True)))
+def _is_old(partition: Partition, before: datetime) -> bool:
+    begin, end = partition.span
+    attempts = Attempt.objects.filter(created_at__gte=begin, created_at__lt=end, run__isnull=False)
+    young = attempts.filter(Q(run__state__in=OPEN_RUN_STATES) | Q(run__ended_at__gte=before))
+    return end <= timezone.now() and not young.exists()
+
+
+def _thin(partition: Partition) -> int:
+    """The number of rows dropped; 0 if somebody reads the samples for long: then the next day's task tries again."""
+    try:
+        dropped = replace_partition(partition, f"second % {KEEP_EVERY} = 0")
+    except OperationalError as error:
+        log.warning("%s could not be thinned now: %s", partition.table, error)
+        return 0
+    log.info("%d samples of %s were thinned out", dropped, partition.month.strftime("%B %Y"))
+    return dropped
 
 
 def _raw_delete(rows: QuerySet[Sample]) -> int:

@@ -25,6 +25,8 @@ Seed = Field(None, ge=0, le=2**53)
 
 
 class RunOut(Schema):
+    """`schedule`: the id of the schedule that started it."""
+
     number: int
     plan: str
     version: int
@@ -33,6 +35,7 @@ class RunOut(Schema):
     done_count: int
     failed_count: int
     note: str
+    schedule: int | None
     reason_code: str
     reason: str
     invalid_reason: str
@@ -48,6 +51,11 @@ class RunOut(Schema):
     @staticmethod
     def resolve_version(run: Run) -> int:
         return run.version.number
+
+    @staticmethod
+    def resolve_schedule(run: Run) -> int | None:
+        occurrence = getattr(run, "occurrence", None)
+        return occurrence.schedule_id if occurrence else None
 
     @staticmethod
     def resolve_created_by(run: Run) -> str | None:
@@ -162,9 +170,13 @@ def run_with(number: int) -> Run:
 
 @router.get("/runs", response=list[RunOut])
 @paginate(Paged)
-def runs(request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None) -> QuerySet[Run]:
-    """Latest first."""
+def runs(
+    request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None, schedule: int | None = None
+) -> QuerySet[Run]:
+    """Latest first. `schedule`: only runs that it started."""
     found = runs_list()
+    if schedule is not None:
+        found = found.filter(occurrence__schedule=schedule)
     if plan:
         found = found.filter(version__plan__slug=plan)
     if host:

@@ -19,6 +19,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.core.services import SYSTEM, audit
+from webapp.core.viewer_zone import viewers_time
 from webapp.hosts.models import Target
 from webapp.plans.destruction import drives_taken
 from webapp.plans.points import layout_of
@@ -43,7 +44,7 @@ class ArmingState:
             return ""
         if self.until is None:
             return "It was disarmed, or paused for longer than an arming lasts."
-        return f"{self.by} armed it until {self.until:%Y-%m-%d %H:%M} UTC, and it had not begun by then."
+        return f"{self.by} armed it until {viewers_time(self.until)}, and it had not begun by then."
 
 
 def arming_state(run: Run) -> ArmingState | None:

@@ -50,7 +50,7 @@ def runs_list() -> QuerySet[Run]:
     Trials are counted for the runs that are read, not for all that there are.
     """
     return (
-        Run.objects.select_related("version__plan", "created_by")
+        Run.objects.select_related("version__plan", "created_by", "occurrence")
         .annotate(
             done_count=count_of_trials(Q(state=TrialState.DONE)),
             failed_count=count_of_trials(Q(state=TrialState.FAILED)),

@@ -21,11 +21,9 @@ A revival makes a failed trial run again; `revive_trial` alone may do that, and 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
 
 from django.utils import timezone
 
-from webapp.core import prepared
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -34,6 +32,7 @@ from webapp.runs.models import (
     Move,
     Run,
     RunState,
+    TargetLock,
     Trial,
     TrialState,
 )
@@ -88,8 +87,7 @@ class StaleMove(Exception):
 
 @dataclass
 class Later:
-    """Moves of attempts and trials that are written together: a statement for all rows that change alike, one for the
-    history, one for the locks of what has ended.
+    """Moves of attempts and trials that are written together, with their history and the locks of what has ended.
 
     For who has locked the attempts and makes several moves in one transaction. Each row is changed only if it is still
     in the state that it had before the first of its moves.
@@ -113,25 +111,16 @@ class Later:
         self._released.append(attempt)
 
     def write(self) -> None:
-        """Inside a transaction. Raises StaleMove where another was first, and then it must end: here, or at the end of
-        `prepared.together`. What was written is forgotten.
-        """
-        with prepared.together():
-            for (_, names, before), rows in sorted(self._alike().items()):
-                prepared.update(rows, names, was=before, otherwise=partial(_stale, rows, before))
-            prepared.insert(self._history)
-            if self._released:
-                keys = [attempt.pk for attempt in self._released]
-                gone = "delete from runs_targetlock where attempt_id = any(%(attempts)s::uuid[])"
-                prepared.change(gone, {"attempts": keys})
-        self._rows, self._history, self._released = {}, [], []
-
-    def _alike(self) -> dict[tuple[str, tuple[str, ...], str], list[Attempt | Trial]]:
-        """By table, changed columns and state before; in their order, so that equal changes are an equal statement."""
-        alike: dict[tuple[str, tuple[str, ...], str], list[Attempt | Trial]] = {}
+        """Inside a transaction. Raises StaleMove where another was first, and then it must end."""
         for row, (before, names) in self._rows.items():
-            alike.setdefault((type(row).__name__, tuple(sorted(names)), before), []).append(row)
-        return alike
+            same = type(row)._default_manager.filter(pk=row.pk, state=before)
+            if same.update(**{name: getattr(row, name) for name in sorted(names)}) != 1:
+                raise _stale([row], before)
+        if self._history:
+            Move.objects.bulk_create(self._history)
+        if self._released:
+            TargetLock.objects.filter(attempt__in=self._released).delete()
+        self._rows, self._history, self._released = {}, [], []
 
 
 def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:

@@ -28,13 +28,14 @@ from webapp.schedules.models import (
     Schedule,
     Trigger,
 )
-from webapp.schedules.selectors import all_targets, schedules_list
+from webapp.schedules.selectors import all_targets, schedules_list, state_of
 from webapp.schedules.spec import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
 from webapp.schedules.timing import outlook, trigger_in_words, window_of
 
 router = Router(tags=["schedules"])
 PriorityName = Literal["low", "normal", "high"]
 StateName = Literal["waiting", "started", "ended", "missed"]
+ScheduleStateName = Literal["on", "finished", "off", "deleted"]
 
 
 class ScheduleWindowIn(Input):
@@ -87,7 +88,10 @@ class ArmedOut(Schema):
 
 
 class ScheduleOut(Schema):
-    """`when` is the trigger in words. `off_reason` says why it is off where no person switched it off."""
+    """`when` is the trigger in words. `off_reason` says why it is off where no person switched it off.
+
+    `state`: `finished` is switched on, was due once, and its run is over.
+    """
 
     id: int
     name: str
@@ -113,6 +117,7 @@ class ScheduleOut(Schema):
     priority: str
     note: str
     enabled: bool
+    state: ScheduleStateName
     off_reason: str
     next_due_at: datetime | None
     deleted_at: datetime | None
@@ -149,6 +154,10 @@ class ScheduleOut(Schema):
     @staticmethod
     def resolve_after_run(schedule: Schedule) -> int | None:
         return schedule.after_run.number if schedule.after_run else None
+
+    @staticmethod
+    def resolve_state(schedule: Schedule) -> str:
+        return state_of(schedule)
 
     @staticmethod
     def resolve_window(schedule: Schedule) -> Window | None:

@@ -7,10 +7,12 @@ https://manpages.debian.org/bookworm/cron/cron.8.en.html (“local time changes�
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, time, timedelta
+from itertools import takewhile
 from zoneinfo import ZoneInfo
 
 from cronsim import CronSim, CronSimError
+from cronsim.explain import Expression
 
 from webapp.core.errors import Refusal
 
@@ -37,9 +39,58 @@ def checked_line(line: str) -> str:
 
 
 def in_words(line: str) -> str:
-    """The line in English: “At 22:00 on Monday through Friday”."""
-    text: str = _read(line, datetime.now(UTC)).explain()
-    return text
+    """The line in English: “At 22:00 on Monday through Friday”.
+
+    Where day of the month and day of the week are both given, cron runs on days that match either of them: “At 03:00
+    on the 13th day of every month, and also on every Friday”.
+    """
+    read = _read(line, datetime.now(UTC))
+    minute, hour, day, month, weekday = line.split(" ")
+    if "*" in (day[0], weekday[0]):  # cron runs on days that match both
+        return _plainly(read.explain())
+    on_days = _plainly(_read(f"{minute} {hour} {day} {month} *", datetime.now(UTC)).explain())
+    on_weekdays: str = Expression([minute, hour, "*", month.upper(), weekday.upper()]).translate_date(False)
+    return f"{on_days}, and also {_every(on_weekdays)}"
+
+
+def _plainly(text: str) -> str:
+    return text.replace("if it's on ", "if it is ").replace("day of month", "day of the month")
+
+
+def _every(on_weekdays: str) -> str:
+    """“on every Friday” for “on Friday”; a range and the first Friday of a month stay as they are."""
+    plain = not on_weekdays.startswith(("on the ", "on every ")) and " through " not in on_weekdays
+    return on_weekdays.replace("on ", "on every ", 1) if plain else on_weekdays
+
+
+def count_between(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
+    """How many due times lie from `start` up to and without `end`. A line for every minute is counted by the day."""
+    total, here = 0, start.astimezone(zone)
+    while here < end:
+        midnight = datetime.combine(here.date() + timedelta(days=1), time.min, zone)
+        until = min(midnight, end.astimezone(zone))
+        total += _count_in_day(line, zone, here, until)
+        here = midnight
+    return total
+
+
+def _count_in_day(line: str, zone: ZoneInfo, start: datetime, end: datetime) -> int:
+    """Of one day in `zone`."""
+    if _clocks_change(start.date(), zone):
+        dues = due_times(line, zone, start - timedelta(microseconds=1))
+        return sum(1 for _ in takewhile(lambda due: due < end, dues))
+    midnight = datetime.combine(start.date(), time.min, zone)
+    first = next(due_times(line, zone, midnight - timedelta(microseconds=1)), None)
+    if first is None or first.astimezone(zone).date() != start.date():
+        return 0
+    read = _read(line, midnight)
+    first_s, end_s = (start - midnight).total_seconds(), (end - midnight).total_seconds()
+    return sum(first_s <= (hour * 60 + minute) * 60 < end_s for hour in read.hours for minute in read.minutes)
+
+
+def _clocks_change(day: date, zone: ZoneInfo) -> bool:
+    midnights = (datetime.combine(day + timedelta(days=step), time.min, zone) for step in (0, 1))
+    return len({midnight.utcoffset() for midnight in midnights}) > 1
 
 
 def has_fixed_time(line: str) -> bool:

@@ -60,6 +60,15 @@ class OccurrenceState(models.TextChoices):
 OPEN_OCCURRENCE_STATES = (OccurrenceState.WAITING, OccurrenceState.STARTED)
 
 
+class ScheduleState(models.TextChoices):
+    """Derived, not stored: see selectors.state_of."""
+
+    ON = "on", "On"
+    FINISHED = "finished", "Finished"
+    OFF = "off", "Off"
+    DELETED = "deleted", "Deleted"
+
+
 class Schedule(models.Model):
     """When a version of a plan runs, and on which targets or group of hosts, without a person starting it."""
 

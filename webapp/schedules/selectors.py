@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from webapp.hosts.models import HostGroup, Target
 from webapp.runs.models import Trial
-from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
+from webapp.schedules.models import (
+    OPEN_OCCURRENCE_STATES,
+    Occurrence,
+    OccurrenceState,
+    Schedule,
+    ScheduleState,
+    Trigger,
+)
 from webapp.schedules.timing import due_after
 
 
@@ -33,12 +40,32 @@ def group_targets(group: HostGroup) -> list[Target]:
 
 
 def schedules_list(*, deleted: bool = False) -> QuerySet[Schedule]:
-    """By name, with what lists show of them; deleted ones only if asked for. `hosts` counts the hosts of its group."""
+    """By name, with what lists show of them; deleted ones only if asked for.
+
+    `hosts` counts the hosts of its group. `finished`: see `is_finished`.
+    """
     found = Schedule.objects.select_related(
         "owner", "version__plan", "group", "after_schedule", "after_run", "armed_by"
     ).prefetch_related("targets__host")
-    found = found.annotate(hosts=Count("group__members")).order_by("name", "id")
+    found = found.annotate(hosts=Count("group__members"), finished=is_finished()).order_by("name", "id")
     return found if deleted else found.filter(deleted_at=None)
+
+
+def is_finished() -> Q:
+    """Of schedules: switched on, due once, that time has come, and the run is over."""
+    occurrences = Occurrence.objects.filter(schedule=OuterRef("pk"))
+    after_run = Q(trigger=Trigger.AFTER_RUN, after_run__ended_at__isnull=False) & Exists(occurrences)
+    is_open = Exists(occurrences.filter(state__in=OPEN_OCCURRENCE_STATES))
+    return Q(enabled=True, next_due_at=None) & (Q(trigger=Trigger.ONCE) | after_run) & ~is_open
+
+
+def state_of(schedule: Schedule) -> ScheduleState:
+    """`schedule` comes from `schedules_list`."""
+    if schedule.deleted_at:
+        return ScheduleState.DELETED
+    if not schedule.enabled:
+        return ScheduleState.OFF
+    return ScheduleState.FINISHED if getattr(schedule, "finished", False) else ScheduleState.ON
 
 
 def occurrences_list() -> QuerySet[Occurrence]:

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from django.db import transaction
 from django.db.models import F, QuerySet
+from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.hosts.models import GroupMember, Target
@@ -183,11 +184,12 @@ def _start(occurrence: Occurrence, now: datetime) -> str:
         armed_until=schedule.armed_until,
     )
     try:
-        run = start_run(
-            version=schedule.version, targets=targets, by=occurrence.requested_by or schedule.owner,
-            armed=_armed_serials(schedule, targets, now),
-            note=schedule.note, options=options,
-        )  # fmt: skip
+        with timezone.override(schedule.time_zone):  # of the times in a refusal, which becomes the reason
+            run = start_run(
+                version=schedule.version, targets=targets, by=occurrence.requested_by or schedule.owner,
+                armed=_armed_serials(schedule, targets, now),
+                note=schedule.note, options=options,
+            )  # fmt: skip
     except Refusal as refusal:
         if refusal.code in PASSING:
             return str(refusal)

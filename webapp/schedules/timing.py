@@ -9,6 +9,7 @@ from webapp.core.errors import Refusal
 from webapp.core.windows import WeeklyWindow, time_zone, weekly_window
 from webapp.schedules import cron
 from webapp.schedules.models import Condition, Schedule, Trigger
+from webapp.schedules.notify import local_time
 
 TRIED_OPENINGS = 1000  # of a window, when its due times are checked: nearly three years of a daily one
 FARTHEST = timedelta(days=3653)
@@ -64,7 +65,7 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
     if schedule.trigger != Trigger.ONCE or schedule.once_at is None:
         return
     if schedule.once_at <= now:
-        raise Refusal("time_passed", f"{schedule.once_at:%Y-%m-%d %H:%M} UTC has passed. Choose a later time.")
+        raise Refusal("time_passed", f"{local_time(schedule, schedule.once_at)} has passed. Choose a later time.")
     if schedule.once_at > now + FARTHEST:
         raise Refusal("time_refused", "Choose a time within the next ten years.")
 

@@ -24,7 +24,6 @@ INSTALLED_APPS = [
     "django.contrib.postgres",
     "django.contrib.staticfiles",
     "django_celery_beat",
-    "django_filters",
     "ninja",
     "webapp.core",
     "webapp.hosts",

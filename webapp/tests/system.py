@@ -21,9 +21,9 @@ from uuid import UUID
 from django.conf import settings
 from django.db import connection
 
+from dev.stack.network import await_condition, free_port
 from webapp.hosts.models import Host, Target
 from webapp.hosts.services import issue_enrolment_token
-from webapp.local.network import await_condition, free_port
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
 from webapp.runs.models import OPEN_RUN_STATES, Run

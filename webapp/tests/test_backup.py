@@ -8,11 +8,11 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
+from dev.stack.postgres import programs
 from webapp.core.redis_client import redis_client
 from webapp.core.services import create_api_token
 from webapp.hosts import broker
 from webapp.hosts.keys import signing_key
-from webapp.local.postgres import programs
 from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
 from webapp.tests.people import operator

@@ -79,7 +79,7 @@ def test_a_schedule_fires_and_its_webhook_and_its_mail_arrive(
     page.get_by_label("Name").fill("Every minute")
     page.get_by_label("Cron line", exact=True).fill("* * * * *")
     expect(page.locator("#schedule-preview tbody tr")).to_have_count(5)
-    page.get_by_role("button", name="Save schedule").click()
+    page.get_by_role("button", name="Save schedule").first.click()
     expect(page.get_by_text("is saved and switched on.")).to_be_visible()
 
     def ended() -> bool:

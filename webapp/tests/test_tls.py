@@ -16,10 +16,11 @@ import redis
 from django.core.management import call_command
 from pytest_django import DjangoDbBlocker
 
+from dev.stack import redis_server
+from dev.stack.network import free_port
+from webapp.deploy import certificates
 from webapp.hosts.models import Host
 from webapp.hosts.services import issue_enrolment_token
-from webapp.local import certificates, redis_server
-from webapp.local.network import free_port
 from webapp.plans.services import create_plan
 from webapp.runs.models import Run
 from webapp.tests.conftest import SCRATCH

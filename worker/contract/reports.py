@@ -44,10 +44,13 @@ class Batch(Message, frozen=True, kw_only=True):
     items: Annotated[tuple[Item, ...], Meta(min_length=1, max_length=2000)]
 
 
+MAX_REPORT_BATCHES = 5000
+
+
 class Report(Message, frozen=True, kw_only=True):
     """One exchange. An attempt in `active` has its lease renewed even if it has nothing to say."""
 
-    batches: Annotated[tuple[Batch, ...], Meta(max_length=5000)] = ()
+    batches: Annotated[tuple[Batch, ...], Meta(max_length=MAX_REPORT_BATCHES)] = ()
     active: Annotated[tuple[Id, ...], Meta(max_length=64)] = ()
     spool_bytes: Count = 0  # what waits on the host's disk beyond this report
     log: WorkerLog | None = None
@@ -59,6 +62,7 @@ class Refusal(Message, frozen=True, kw_only=True):
 
     code: Id
     message: Text
+    seq: Count = 0  # the batch that was refused, and with it all later ones; 0 where the report held none
 
 
 class AttemptReply(Message, frozen=True, kw_only=True):
@@ -75,7 +79,12 @@ class AttemptReply(Message, frozen=True, kw_only=True):
     refusal: Refusal | None = None
 
 
+LONGEST_REPORT_EVERY_S = 30.0
+
+
 class ReportReply(Message, frozen=True, kw_only=True):
     attempts: tuple[AttemptReply, ...]
+    # How often to report until the next reply: a busy server asks for fewer, larger reports.
+    report_every_s: Annotated[float, Meta(ge=1, le=LONGEST_REPORT_EVERY_S)] = 1.0
     token_due: bool = False  # fetch a new host token
     version: int = CONTRACT_VERSION

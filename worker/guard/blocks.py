@@ -167,7 +167,7 @@ def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tupl
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"{entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
+            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
         )
 
 

@@ -186,13 +186,13 @@ def check_server_url(url: str) -> str:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ConfigError(
             "server_url_plain",
-            f"{url} is plain HTTP to another machine: the host's token would be sent unencrypted. Use https://",
+            f"{url} is plain HTTP to another machine: the host's token would travel in the clear. Use https://",
         )
     return url.rstrip("/")
 
 
 def check_broker_url(url: str) -> None:
-    """Refuse a broker to which this host's password would be sent unencrypted."""
+    """Refuse a broker to which this host's password would travel in the clear."""
     parts = urlsplit(url)
     if parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise ConfigError(
@@ -201,8 +201,8 @@ def check_broker_url(url: str) -> None:
     if parts.scheme == "redis" and not is_loopback(parts.hostname):
         raise ConfigError(
             "broker_url_plain",
-            f"The server's broker {without_password(url)} is not encrypted: this host's password would be sent "
-            "unencrypted. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
+            f"The server's broker {without_password(url)} is not encrypted: this host's password would travel in "
+            "the clear. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
         )
 
 

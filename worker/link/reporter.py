@@ -6,7 +6,9 @@
 
 One report is sent at a time, with the oldest unconfirmed batches, so after a lost answer
 everything unconfirmed is sent again. While an attempt is active there is an exchange every
-second, also without news: it renews the lease and returns a cancellation.
+second, also without news: it renews the lease and returns a cancellation. A busy server asks for
+longer than a second between reports; the first and the last message of an attempt, and the rest of
+a backlog, are sent at once all the same.
 """
 
 import logging
@@ -72,6 +74,7 @@ class Reporter:
         self._urgent = False
         self._stop_at: float | None = None
         self._next_at = 0.0
+        self._report_every_s = EXCHANGE_EVERY_S  # as the server's last reply asked
         self._failures = 0
         self._singly = False  # a report was refused as a whole: send single batches to find the bad one
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
@@ -206,7 +209,7 @@ class Reporter:
         lines = self._shipping.waiting() if self._shipping else None
         if not batches and not active and lines is None:
             return
-        self._next_at = time.monotonic() + EXCHANGE_EVERY_S
+        self._next_at = time.monotonic() + self._report_every_s
         try:
             body = encode_report(
                 batches, active, spool_bytes=self._waiting_bytes(batches), log=lines, version=self._client.contract
@@ -241,6 +244,8 @@ class Reporter:
             self._singly = False
 
     def _apply_reply(self, reply: ReportReply) -> None:
+        self._next_at += reply.report_every_s - self._report_every_s
+        self._report_every_s = reply.report_every_s
         if reply.token_due:
             self.token_due.set()
         if reply.attempts:

@@ -86,7 +86,7 @@ def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
         raise SettingError(
             "setting_conflict",
             f"{named(subject)} cannot have {other.setting.name}={other.value} and "
-            f"{wish.setting.name}={wish.value} at the same time. Remove one of them.",
+            f"{wish.setting.name}={wish.value} at the same time. Take one of them.",
         )
 
 

@@ -47,6 +47,7 @@ class Peer:
         self.next_token = ""
         self.log: dict[tuple[str, int], LogLine] = {}
         self.lease_s = 900.0
+        self.report_every_s = 1.0
         self.changed = threading.Condition()
         self._server: _Server | None = None
         self.clock_ahead_s = 0.0
@@ -143,7 +144,8 @@ class Peer:
         if report.log:
             self.log |= {(report.log.session, line.number): line for line in report.log.lines}
         names = dict.fromkeys([*report.active, *(batch.attempt for batch in report.batches)])
-        return ReportReply(attempts=tuple(self._attempt(name) for name in names), token_due=self.token_due)
+        replies = tuple(self._attempt(name) for name in names)
+        return ReportReply(attempts=replies, report_every_s=self.report_every_s, token_due=self.token_due)
 
     def _take(self, batch: Batch) -> None:
         if batch.attempt in self.refuse:

@@ -137,7 +137,7 @@ def test_it_works_on_an_order_once_however_often_it_comes(shared: Bench) -> None
     shared.send(order)
     shared.peer.wait_end(order.attempt)
     shared.send(order)
-    shared.await_log(f"{order.attempt}.*This order came again")
+    shared.await_log(f"{order.attempt}.*This order is known already")
     following = shared.send(trial(shared))
     shared.peer.wait_end(following)
     items = shared.peer.items(order.attempt)

@@ -3,6 +3,7 @@
 import { find, showProblem } from "../lib/dom";
 import { formData, type Previewing, post, startPreviewing } from "./planPreview";
 import { initPlanRows } from "./planRows";
+import { warnBeforeLeaving } from "./unsaved";
 
 const LIMIT_MS = 20_000;
 
@@ -24,23 +25,6 @@ function focusAfter(name: string | undefined): void {
     : wanted;
   free?.focus();
   if (free instanceof HTMLInputElement) free.select(); // the level that a new row begins with gives way to what is typed
-}
-
-/** The state of the fields as text, to be compared with a later one. */
-function written(form: HTMLFormElement): string {
-  const pairs = [...formData(form).entries()].filter(([name]) => !/^(add-|csrf|target|seed)/.test(name));
-  return JSON.stringify(pairs);
-}
-
-function warnBeforeLeaving(form: HTMLFormElement): void {
-  const opened = form.hasAttribute("data-unsaved") ? "" : written(form);
-  let leaving = false;
-  form.addEventListener("submit", () => {
-    leaving = true;
-  });
-  window.addEventListener("beforeunload", (event) => {
-    if (!leaving && written(form) !== opened) event.preventDefault();
-  });
 }
 
 /** Typed before this script was here, or put back by the browser after a reload. */
@@ -80,7 +64,7 @@ export function initPlanForm(): void {
   const previewing = startPreviewing(form);
   const step = takeSteps(form, previewing);
   initPlanRows(form, (what) => void step(what));
-  warnBeforeLeaving(form);
+  warnBeforeLeaving(form, /^(add-|csrf|target|seed)/);
   form.addEventListener("input", (event) => {
     if (!(event.target instanceof Element && event.target.matches("[name^='add-']"))) previewing.later();
   });

@@ -1,8 +1,9 @@
-/** The form of a schedule: usual cron lines at a click, and a preview while typing. */
+/** The form of a schedule: usual cron lines at a click, a preview while typing, a warning before it is left unsaved. */
 
 import { find } from "../lib/dom";
 import { isTouched } from "./planForm";
 import { startPreviewing } from "./planPreview";
+import { warnBeforeLeaving } from "./unsaved";
 
 /** Buttons that write a cron line; the one whose line is in the field is pressed. */
 function initPresets(form: HTMLFormElement, changed: () => void): void {
@@ -23,6 +24,16 @@ function initPresets(form: HTMLFormElement, changed: () => void): void {
   line.addEventListener("input", paint);
 }
 
+/** After a refusal the focus is at the first field that has a problem, or at the summary. */
+function focusRefused(form: HTMLFormElement): void {
+  const place = form.querySelector("[data-problems][id]:not([hidden])");
+  const described = place ? form.querySelector<HTMLElement>(`[aria-describedby~="${place.id}"]`) : null;
+  const field = described?.matches("input, select, textarea")
+    ? described
+    : described?.querySelector<HTMLElement>("input");
+  (field ?? find("schedule-problems", HTMLDivElement))?.focus();
+}
+
 export function initScheduleForm(): void {
   const form = find("schedule-form", HTMLFormElement);
   if (!form) return;
@@ -30,5 +41,8 @@ export function initScheduleForm(): void {
   initPresets(form, previewing.later);
   form.addEventListener("input", previewing.later);
   form.addEventListener("change", previewing.later);
-  if (isTouched(form)) void previewing.now();
+  warnBeforeLeaving(form);
+  const refused = find("schedule-problems", HTMLDivElement)?.hidden === false;
+  if (refused) focusRefused(form);
+  if (refused || isTouched(form)) void previewing.now();
 }

@@ -9,8 +9,10 @@ import msgspec
 from webapp.celery import app
 from webapp.hosts.keys import public_keys
 from webapp.hosts.models import Host
-from webapp.results.ingest import take_report
+from webapp.results.ingest.parse import parse_report
+from webapp.results.ingest.report import take_report
 from webapp.runs.models import Attempt
+from worker.contract.base import encode
 from worker.contract.items import (
     Accepted,
     Direction,
@@ -67,7 +69,7 @@ def say(host: Host, attempt: Attempt | UUID | str, *batches: tuple[int, tuple[It
     """Report batches (number, items) of one attempt, which the worker is at."""
     name = str(attempt.pk if isinstance(attempt, Attempt) else attempt)
     report = Report(batches=tuple(Batch(attempt=name, seq=seq, items=items) for seq, items in batches), active=(name,))
-    reply = take_report(host=host, report=report)
+    reply = take_report(host=host, parsed=parse_report(encode(report)))
     return next(answer for answer in reply.attempts if answer.attempt == name)
 
 

@@ -9,8 +9,8 @@ from webapp.core.errors import Refusal
 from webapp.core.tests.factories import a_host_with_token
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
-from webapp.hosts.tests.test_worker_interface import greet, post, problem
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
+from webapp.worker_api.tests.test_worker_api import post, problem, register
 from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
 from worker.contract.reports import Report, ReportReply
 
@@ -41,9 +41,9 @@ def test_it_gives_no_token_that_was_not_asked_for() -> None:
 
 def test_it_tells_the_host_in_every_reply_and_over_http_all_the_way() -> None:
     host, old = a_host_with_token()
-    assert not msgspec.json.decode(greet(old).content, type=HelloReply).token_due
+    assert not msgspec.json.decode(register(old).content, type=HelloReply).token_due
     request_rotation(host=host, by=None)
-    assert msgspec.json.decode(greet(old).content, type=HelloReply).token_due
+    assert msgspec.json.decode(register(old).content, type=HelloReply).token_due
     assert msgspec.json.decode(post("report", Report(), old).content, type=ReportReply).token_due
     new = msgspec.json.decode(post("token", TokenRequest(), old).content, type=TokenReply).host_token
     reply = msgspec.json.decode(post("report", Report(), new).content, type=ReportReply)

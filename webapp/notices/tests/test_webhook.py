@@ -14,7 +14,7 @@ import pytest
 from django.utils import timezone
 from pytest_django import Settings
 
-from webapp.local import certificates
+from webapp.deploy import certificates
 from webapp.notices import webhook
 from webapp.notices.failure import Failure
 from webapp.notices.models import Notice, NoticeState

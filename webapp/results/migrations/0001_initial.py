@@ -80,6 +80,7 @@ class Migration(migrations.Migration):
                 ("stream", models.PositiveSmallIntegerField()),
                 ("second", models.PositiveIntegerField()),
                 ("direction", models.CharField(max_length=5)),
+                ("day", models.DateField(default=webapp.results.models.utc_today)),
                 ("at", models.DateTimeField()),
                 ("interval_ms", models.PositiveIntegerField()),
                 ("ios", models.BigIntegerField()),
@@ -100,7 +101,11 @@ class Migration(migrations.Migration):
                 (
                     "attempt",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="samples", to="runs.attempt"
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="samples",
+                        to="runs.attempt",
                     ),
                 ),
             ],

@@ -1,10 +1,13 @@
 """Old samples are thinned, runs are deleted whole, and nothing else is touched."""
 
+from collections.abc import Iterator
 from datetime import timedelta
 from io import StringIO
 
+import psycopg
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
@@ -12,7 +15,9 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_host, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.plans.models import PlanVersion
+from webapp.results import partitions as results_partitions
 from webapp.results.models import Configuration, Result, Sample, StreamRun
+from webapp.results.partitions import Partition, _known, ensure_partition, partitions
 from webapp.results.retention import delete_orphans, delete_run, thin_samples
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch import dispatch_host
@@ -35,8 +40,25 @@ def run() -> Run:
     return Run.objects.get()
 
 
+@pytest.fixture(autouse=True)
+def _leave_no_partitions() -> Iterator[None]:
+    """Tests share the tables: only the partitions that the migration made stay."""
+    before = {each.table for each in partitions()}
+    yield
+    with connection.cursor() as cursor:
+        for each in partitions():
+            if each.table not in before:
+                cursor.execute(f"DROP TABLE {each.table}")
+                _known.discard(each.month)
+
+
 def ended_days_ago(days: int) -> None:
-    Run.objects.update(ended_at=timezone.now() - timedelta(days=days))
+    """With its attempts, and the partition that their samples are in."""
+    at = timezone.now() - timedelta(days=days)
+    Run.objects.update(ended_at=at)
+    Attempt.objects.update(created_at=at)
+    ensure_partition(at.date())
+    Sample.objects.update(day=at.date())
 
 
 def test_it_keeps_one_second_in_ten_of_old_samples_and_all_results(run: Run) -> None:
@@ -46,6 +68,37 @@ def test_it_keeps_one_second_in_ten_of_old_samples_and_all_results(run: Run) -> 
     assert list(Sample.objects.order_by("second").values_list("second", flat=True)) == [0, 10, 20]
     assert Result.objects.values_list("latency", flat=True).get() == before
     assert thin_samples() == 0
+
+
+def test_it_drops_the_partition_that_it_thinned(run: Run) -> None:
+    ended_days_ago(150)
+    assert thin_samples() == 22
+    (left,) = [each for each in partitions() if each.month <= timezone.now().date() - timedelta(days=100)]
+    assert left.thinned
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT to_regclass(%s)", [Partition(left.month).table])
+        assert cursor.fetchone() == (None,)
+
+
+def test_it_leaves_a_partition_while_another_run_in_it_is_young(run: Run) -> None:
+    ended_days_ago(150)
+    young = a_run(a_target(), trials=1)
+    attempt = dispatch_host(young.trials.get().host_id)
+    assert attempt
+    Attempt.objects.update(created_at=timezone.now() - timedelta(days=150))
+    assert thin_samples() == 0
+    Run.objects.update(state="done", ended_at=timezone.now() - timedelta(days=150))
+    assert thin_samples() == 22
+
+
+def test_it_leaves_samples_where_they_are_while_somebody_reads_them(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results_partitions, "_EXCHANGE_WAIT", "100ms")
+    ended_days_ago(150)
+    with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": psycopg.Cursor}) as other:
+        other.execute("SELECT count(*) FROM results_sample")  # holds its lock until the transaction ends
+        assert thin_samples() == 0
+    assert Sample.objects.count() == 25
+    assert thin_samples() == 22
 
 
 def test_it_leaves_young_samples_and_those_of_open_runs(run: Run) -> None:

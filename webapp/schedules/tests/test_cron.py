@@ -1,13 +1,13 @@
 """Cron lines: due times across clock changes, words, and what is refused."""
 
-from datetime import UTC, datetime
-from itertools import islice
+from datetime import UTC, datetime, timedelta
+from itertools import islice, takewhile
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.schedules.cron import checked_line, due_times, in_words
+from webapp.schedules.cron import checked_line, count_between, due_times, in_words
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -74,3 +74,38 @@ def test_a_line_is_kept_with_single_spaces() -> None:
 
 def test_it_says_itself_in_words() -> None:
     assert in_words("0 22 * * 1-5") == "At 22:00 on Monday through Friday"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("0 3 13 * 5", "At 03:00 on the 13th day of every month, and also on every Friday"),
+        ("0 3 13 6 5", "At 03:00 on June 13, and also on every Friday in June"),
+        (
+            "0 3 1,15 * MON,FRI",
+            "At 03:00 on the first and the 15th day of the month, and also on every Monday and Friday",
+        ),
+        ("0 3 13 * 1-5", "At 03:00 on the 13th day of every month, and also on Monday through Friday"),
+        ("0 3 L * 5#1", "At 03:00 on the last day of every month, and also on the first Friday of the month"),
+        ("0 3 */2 * 5", "At 03:00 on every second day of the month if it is Friday"),
+        ("0 3 13 * *", "At 03:00 on the 13th day of every month"),
+    ],
+)
+def test_days_of_the_month_and_of_the_week_are_joined_as_cron_joins_them(line: str, words: str) -> None:
+    assert in_words(line) == words
+
+
+@pytest.mark.parametrize("line", ["* * * * *", "*/7 3 * * *", "0 3 13 * 5", "30 2 * * *", "0 0 30 2 1"])
+@pytest.mark.parametrize(
+    ("start", "hours"),
+    [
+        (datetime(2026, 11, 18, 12, 0, 30, tzinfo=UTC), 60),
+        (datetime(2026, 11, 17, 23, 0, tzinfo=UTC), 24),  # a day in Berlin
+        (datetime(2026, 10, 24, 22, 0, tzinfo=UTC), 25),  # clocks are set back
+        (datetime(2026, 3, 28, 23, 0, tzinfo=UTC), 23),  # and forward
+    ],
+)
+def test_due_times_are_counted_as_they_are_listed(line: str, start: datetime, hours: int) -> None:
+    end = start + timedelta(hours=hours)
+    listed = takewhile(lambda due: due < end, due_times(line, BERLIN, start - timedelta(microseconds=1)))
+    assert count_between(line, BERLIN, start, end) == sum(1 for _ in listed)

@@ -38,7 +38,7 @@ def refusal_of_another(**changes: Any) -> Refusal:
         ({"cron": "0 0 30 2 *"}, "cron_refused", "day-of-month is not valid"),
         ({"time_zone": "Berlin"}, "time_zone_refused", "is not a time zone"),
         ({"trigger": Trigger.ONCE}, "trigger_refused", "Enter a date"),
-        ({"trigger": Trigger.ONCE, "once_at": NOON}, "time_passed", "has passed"),
+        ({"trigger": Trigger.ONCE, "once_at": NOON}, "time_passed", "13:00 (Europe/Berlin) has passed"),
         ({"trigger": Trigger.AFTER_RUN}, "trigger_refused", "not ended"),
         ({"trigger": Trigger.AFTER_SCHEDULE}, "trigger_refused", "it follows"),
         ({"window": Window((), time(22), time(6))}, "window_refused", "never opens"),

@@ -92,7 +92,7 @@ def test_it_waits_for_a_host_in_maintenance_and_in_a_maintenance_window(at_noon:
     a_schedule(targets=[target], start_within_s=4 * 3600)
     add_single_window(host=target.host, starts_at=DUE, ends_at=DUE + timedelta(hours=1), note="new fans", by=None)
     at_noon.to(DUE)
-    assert "in a maintenance window until 2026-03-10 22:00 UTC (new fans)" in latest().reason
+    assert "in a maintenance window until 2026-03-10 23:00 Europe/Berlin (new fans)" in latest().reason
     begin_maintenance(host=target.host, note="", by=None)
     at_noon.after(hours=1)
     assert latest().reason.endswith("is maintenance and takes no runs.")

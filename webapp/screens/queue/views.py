@@ -9,13 +9,23 @@ from webapp.core.errors import Refusal
 from webapp.runs.models import Run
 from webapp.runs.queue import place_run
 from webapp.runs.waiting import HostQueue, queues
+from webapp.schedules.selectors import occurrences_waiting
 from webapp.screens.access import operator_action, page, person
+
+WAITING_SHOWN = 10
 
 
 @page
 def queue_page(request: HttpRequest) -> HttpResponse:
     found = queues()
-    return render(request, "screens/queue.html", {"queues": found, "runs": _runs(found)})
+    waiting = occurrences_waiting()
+    context = {
+        "queues": found,
+        "runs": _runs(found),
+        "occurrences_waiting": waiting[:WAITING_SHOWN],
+        "waiting_count": waiting.count(),
+    }
+    return render(request, "screens/queue.html", context)
 
 
 def _runs(found: list[HostQueue]) -> list[Run]:

@@ -1,4 +1,7 @@
-"""Which runs are listed: state, plan, host, person and text, all in the address. What is not known finds nothing."""
+"""Which runs are listed, all in the address: state, plan, host, person, schedule, text.
+
+What is not known finds nothing.
+"""
 
 from collections.abc import Iterable
 
@@ -10,13 +13,17 @@ from webapp.hosts.models import Host
 from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run, RunState
+from webapp.schedules.models import Schedule
 from webapp.screens.choices import Choice, Group, options_of
 
 STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
 
 
 def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
-    """`state` is a state, `open` or `ended`; `text` is looked for in the runs' notes and reasons."""
+    """`state` is a state, `open` or `ended`; `schedule` is an id or `any`.
+
+    `text` is looked for in the runs' notes and reasons.
+    """
     state, plan, host, by, text = (asked.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
     if state in RunState.values:
         runs = runs.filter(state=state)
@@ -28,7 +35,16 @@ def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
         runs = runs.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
     if by:
         runs = runs.filter(created_by__username=by)
+    if schedule := asked.get("schedule", "").strip():
+        runs = _of_schedule(runs, schedule)
     return runs.filter(_mentions(text[:200])) if text else runs
+
+
+def _of_schedule(runs: QuerySet[Run], schedule: str) -> QuerySet[Run]:
+    if schedule == "any":
+        return runs.filter(occurrence__isnull=False)
+    known = schedule.isdecimal() and len(schedule) < 10
+    return runs.filter(occurrence__schedule=int(schedule)) if known else runs.none()
 
 
 def _mentions(text: str) -> Q:
@@ -41,6 +57,8 @@ def filter_choices(asked: QueryDict) -> list[Choice]:
     plans = Plan.objects.filter(versions__runs__isnull=False).distinct().order_by("title").values_list("slug", "title")
     hosts = Host.objects.order_by("slug").values_list("slug", "slug")
     people = User.objects.filter(pk__in=Run.objects.order_by().values("created_by").distinct()).order_by("username")
+    schedules = Schedule.objects.filter(occurrences__run__isnull=False).distinct().order_by("name", "pk")
+    named_schedules = [(str(key), name) for key, name in schedules.values_list("pk", "name")]
     state, plan, host, by = (asked.get(key, "") for key in ("state", "plan", "host", "by"))
     named = host_named(host) if host else None
     return [
@@ -48,6 +66,7 @@ def filter_choices(asked: QueryDict) -> list[Choice]:
         _choice("plan", "Plan", plans, plan),
         _choice("host", "Host", hosts, named.slug if named else ""),
         _choice("by", "Started by", people.values_list("username", "username"), by),
+        _choice("schedule", "Schedule", [("any", "Any schedule"), *named_schedules], asked.get("schedule", "")),
     ]
 
 

@@ -34,7 +34,8 @@ MOVES_SHOWN = 100
 def listed_runs() -> QuerySet[Run]:
     """Newest first, with everything a line about a run says."""
     targets = Prefetch("targets", Target.objects.select_related("host"))
-    return runs_list().prefetch_related(targets).annotate(took_s=Extract(F("ended_at") - F("started_at"), "epoch"))
+    runs = runs_list().select_related("occurrence__schedule").prefetch_related(targets)
+    return runs.annotate(took_s=Extract(F("ended_at") - F("started_at"), "epoch"))
 
 
 @page

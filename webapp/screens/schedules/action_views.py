@@ -1,7 +1,7 @@
 """What people do to a schedule, each a POST that leads back to its page."""
 
 from collections.abc import Callable
-from datetime import date
+from datetime import date, datetime
 from uuid import UUID
 
 from django.contrib import messages
@@ -22,7 +22,8 @@ from webapp.schedules.services import (
     switch_on,
 )
 from webapp.screens.access import operator_action, person
-from webapp.screens.schedules.arming import end_of_day
+from webapp.screens.schedules.arming import TypedArming, end_of_day
+from webapp.screens.schedules.views import shown_schedule
 
 
 def _schedule(pk: int) -> Schedule:
@@ -101,17 +102,25 @@ def take_over(request: HttpRequest, pk: int) -> HttpResponse:
 def arm(request: HttpRequest, pk: int) -> HttpResponse:
     """Until the end of the day that was chosen, in the schedule's time zone."""
     schedule = _schedule(pk)
-    serials = [text.strip() for text in request.POST.getlist("serial") if text.strip()]
+    serials, day = [text.strip() for text in request.POST.getlist("serial")], request.POST.get("until", "")
     try:
-        until = end_of_day(date.fromisoformat(request.POST.get("until", "")), schedule.time_zone)
-    except (ValueError, OverflowError):
-        messages.error(request, "Nothing was changed: choose the last day of the arming.")
-        return redirect("schedule", pk=pk)
+        until = _end_of(day, schedule)
+        arm_schedule(schedule=schedule, serials=serials, until=until, by=person(request))
+    except Refusal as refusal:
+        messages.error(request, f"Nothing was changed: {refusal}")
+        about_day = refusal.message if refusal.code == "arming_refused" else ""
+        return shown_schedule(request, pk, TypedArming(serials, day, about_day))
     off = "" if schedule.enabled else " The schedule is still switched off: switch it on."
-    said = f"“{schedule}” is armed until the end of {request.POST['until']} ({schedule.time_zone}).{off}"
-    return _done(
-        request, schedule, lambda by: arm_schedule(schedule=schedule, serials=serials, until=until, by=by), said
-    )
+    messages.success(request, f"“{schedule}” is armed until the end of {day} ({schedule.time_zone}).{off}")
+    return redirect("schedule", pk=pk)
+
+
+def _end_of(day: str, schedule: Schedule) -> datetime:
+    """Raises Refusal arming_refused."""
+    try:
+        return end_of_day(date.fromisoformat(day), schedule.time_zone)
+    except (ValueError, OverflowError) as error:
+        raise Refusal("arming_refused", "This date cannot be used: choose the last day of the arming.") from error
 
 
 @operator_action

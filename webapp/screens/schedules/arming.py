@@ -28,7 +28,13 @@ class ArmingCard:
     more_before: bool  # only MOST_COUNTED are counted
     first_after: datetime | None  # the first due time after the end
     latest_day: date
-    usual_day: date
+    until: str  # the last day in the form: as typed, else in 30 days
+    until_problem: str
+
+    @property
+    def refused(self) -> bool:
+        """The form was sent, and something in it is wrong."""
+        return bool(self.until_problem) or any(drive.problem for drive in self.drives)
 
     @property
     def holds(self) -> bool:
@@ -36,7 +42,19 @@ class ArmingCard:
         return not self.unarmed
 
 
-def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
+@dataclass(frozen=True)
+class TypedArming:
+    """A form that was refused."""
+
+    serials: Sequence[str]
+    until: str
+    until_problem: str
+
+
+NOT_TYPED = TypedArming((), "", "")
+
+
+def arming_card(schedule: Schedule, now: datetime, typed: TypedArming = NOT_TYPED) -> ArmingCard | None:
     """None where it overwrites nothing."""
     drives = [] if schedule.deleted_at else drives_to_be_armed(schedule)
     if not drives:
@@ -48,7 +66,7 @@ def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
     before = list(takewhile(lambda due: due < end, islice(due_after(schedule, now), MOST_COUNTED)))
     today = now.astimezone(ZoneInfo(schedule.time_zone)).date()
     return ArmingCard(
-        drives=drives_to_arm(drives),
+        drives=drives_to_arm(drives, typed.serials),
         fixed=[target for target in drives if not target.destroy],
         armed=[target for target in drives if target not in missing],
         unarmed=missing,
@@ -57,7 +75,8 @@ def arming_card(schedule: Schedule, now: datetime) -> ArmingCard | None:
         more_before=len(before) == MOST_COUNTED,
         first_after=next(due_after(schedule, end), None),
         latest_day=today + MAX_ARMING - timedelta(days=2),
-        usual_day=today + timedelta(days=30),
+        until=typed.until or (today + timedelta(days=30)).isoformat(),
+        until_problem=typed.until_problem,
     )
 
 

@@ -1,22 +1,24 @@
 """A month of schedules, day by day: what is due, what ran, what was missed, and maintenance windows."""
 
 import calendar
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta, tzinfo
+from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
 from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import next_span, span_at
 from webapp.hosts.models import MaintenanceWindow
+from webapp.schedules.cron import count_between
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.selectors import occurrences_list
 from webapp.schedules.timing import due_after
 
 SHOWN_A_DAY = 6
-COUNTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more
+LISTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more
 MOST_OCCURRENCES = 5000  # of the weeks of a month, or of one day
 
 
@@ -48,7 +50,7 @@ class Day:
     in_month: bool
     entries: list[Entry] = field(default_factory=list)
     maintenance: list[Maintenance] = field(default_factory=list)
-    uncounted: bool = False  # a schedule is due more often than is counted
+    unlisted: int = 0  # due times that are not in `entries`: see LISTED_A_DAY
     cut: bool = False  # earlier occurrences of the day were not read: see MOST_OCCURRENCES
 
     @property
@@ -61,7 +63,7 @@ class Day:
 
     @property
     def more(self) -> int:
-        return max(0, len(self.entries) - SHOWN_A_DAY)
+        return max(0, len(self.entries) - SHOWN_A_DAY) + self.unlisted
 
     @property
     def hosts_in_maintenance(self) -> list[Maintenance]:
@@ -85,9 +87,9 @@ def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> Month:
     return Month(weeks, cut)
 
 
-def one_day(day: date, zone: tzinfo, now: datetime) -> Day:
+def one_day(day: date, zone: tzinfo, now: datetime, *, listed: int = LISTED_A_DAY) -> Day:
     found = Day(day, True)
-    found.cut = _fill({day: found}, zone, now)
+    found.cut = _fill({day: found}, zone, now, listed)
     return found
 
 
@@ -99,7 +101,7 @@ def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
     return found.select_related("schedule", "host").order_by("-due_at", "position")
 
 
-def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> bool:
+def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LISTED_A_DAY) -> bool:
     """Whether there were more than MOST_OCCURRENCES occurrences, so that only the latest are in the days."""
     start, end = _midnight(min(days), zone), _midnight(max(days) + timedelta(days=1), zone)
     occurrences = list(_occurrences(start, end)[: MOST_OCCURRENCES + 1])
@@ -107,9 +109,9 @@ def _fill(days: dict[date, Day], zone: tzinfo, now: datetime) -> bool:
         day = days[occurrence.due_at.astimezone(zone).date()]
         day.entries.append(Entry(occurrence.due_at, occurrence.schedule, occurrence))
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__lt=end):
-        _add_dues(schedule, days, zone, (max(start, now), end))
+        _add_dues(schedule, days, zone, (max(start, now), end), listed)
     for day in days.values():
-        day.entries.sort(key=lambda entry: entry.at)
+        day.entries.sort(key=lambda entry: (entry.at, entry.occurrence is None))
     for window, span in _windows(start, end):
         _add_maintenance(window, span, days, zone)
     return len(occurrences) > MOST_OCCURRENCES
@@ -125,19 +127,22 @@ def _occurrences(start: datetime, end: datetime) -> QuerySet[Occurrence]:
     return found.order_by("-due_at", "position")
 
 
-def _add_dues(schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime]) -> None:
-    """Due times that lie ahead; of one day at most COUNTED_A_DAY."""
+def _add_dues(
+    schedule: Schedule, days: dict[date, Day], zone: tzinfo, bounds: tuple[datetime, datetime], listed: int
+) -> None:
+    """Due times that lie ahead; those after the first `listed` of a day are counted."""
     start, end = bounds
-    counted: dict[date, int] = defaultdict(int)
+    in_day: Counter[date] = Counter()
     dues = due_after(schedule, start - timedelta(microseconds=1))
     while (due := next(dues, None)) is not None and due < end:
         date_there = due.astimezone(zone).date()
-        counted[date_there] += 1
-        if counted[date_there] > COUNTED_A_DAY:
-            days[date_there].uncounted = True
-            dues = due_after(schedule, _midnight(date_there + timedelta(days=1), zone) - timedelta(microseconds=1))
-        else:
+        in_day[date_there] += 1
+        if in_day[date_there] <= listed:
             days[date_there].entries.append(Entry(due, schedule))
+        else:
+            midnight = _midnight(date_there + timedelta(days=1), zone)
+            days[date_there].unlisted += count_between(schedule.cron, ZoneInfo(schedule.time_zone), due, midnight)
+            dues = due_after(schedule, midnight - timedelta(microseconds=1))
 
 
 def _windows(start: datetime, end: datetime) -> Iterator[tuple[MaintenanceWindow, Span]]:

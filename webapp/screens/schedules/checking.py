@@ -45,11 +45,12 @@ MOST_REFUSALS = 12
 
 @dataclass(frozen=True)
 class Checked:
-    """`schedule` is not saved, and has harmless values where there are problems; `spec` has what was typed."""
+    """`spec` is what could be read. `schedule` is not saved, and has harmless values where there are problems."""
 
-    spec: ScheduleSpec | None
+    spec: ScheduleSpec
     schedule: Schedule
-    problems: dict[str, str]
+    problems: dict[str, str]  # by field
+    grouped: bool  # a host group was asked for, whether one was chosen or not
 
 
 def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datetime) -> Checked:
@@ -60,7 +61,6 @@ def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datet
         problems.setdefault(_PLACE_OF.get(name, name), " ".join(str(error) for error in errors))
     form.cleaned_data.setdefault("version", PlanVersion(plan=Plan()))  # shows the due times before a plan is chosen
     spec = _spec(form, problems)
-    complete = not problems
     tried, draft = spec, Schedule(owner=by)
     for _ in range(MOST_REFUSALS):
         draft = copy.copy(schedule) if schedule else Schedule(owner=by)
@@ -73,7 +73,7 @@ def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datet
             if place == "version":
                 break
             tried = _harmless(tried, place)
-    return Checked(spec if complete else None, draft, problems)
+    return Checked(spec, draft, problems, grouped=form.data.get("on") == "group")
 
 
 def _spec(form: ScheduleForm, problems: dict[str, str]) -> ScheduleSpec:

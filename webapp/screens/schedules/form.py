@@ -51,10 +51,14 @@ class ScheduleForm(forms.Form):
         choices=[(day, day) for day in range(7)], coerce=int, required=False
     )  # fmt: skip
     start_within = forms.IntegerField(
-        min_value=1, max_value=MOST_OF_A_UNIT, error_messages={"required": "Enter the latest start."}
-    )
+        min_value=1, max_value=MOST_OF_A_UNIT,
+        error_messages={"required": "Enter the latest start.", "min_value": "Enter a number from 1."},
+    )  # fmt: skip
     start_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS])
-    deadline = forms.IntegerField(min_value=1, max_value=MOST_OF_A_UNIT, required=False)
+    deadline = forms.IntegerField(
+        min_value=1, max_value=MOST_OF_A_UNIT, required=False,
+        error_messages={"min_value": "Enter a number from 1, or leave the field empty for no deadline."},
+    )  # fmt: skip
     deadline_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS], required=False)
     at_deadline = forms.ChoiceField(choices=AtDeadline.choices, required=False)
     overlap = forms.ChoiceField(choices=Overlap.choices, required=False)
@@ -66,7 +70,7 @@ class ScheduleForm(forms.Form):
         self._choose_from("target", schedulable_targets(schedule))
         self._choose_from("version", PlanVersion.objects.select_related("plan"))
         self._choose_from("after_schedule", other_schedules(schedule))
-        self._choose_from("after_run", open_runs())
+        self._choose_from("after_run", runs_to_follow(schedule))
 
     def _choose_from(self, name: str, rows: QuerySet[Any]) -> None:
         field = self.fields[name]
@@ -92,8 +96,10 @@ def other_schedules(schedule: Schedule | None) -> QuerySet[Schedule]:
     return found.exclude(pk=schedule.pk) if schedule else found
 
 
-def open_runs() -> QuerySet[Run]:
-    return Run.objects.filter(state__in=OPEN_RUN_STATES).select_related("version__plan")
+def runs_to_follow(schedule: Schedule | None) -> QuerySet[Run]:
+    """Open runs, and the run that the schedule follows now."""
+    found = Q(state__in=OPEN_RUN_STATES) | Q(pk=schedule.after_run_id if schedule else None)
+    return Run.objects.filter(found).select_related("version__plan")
 
 
 def spec_from(form: ScheduleForm) -> ScheduleSpec:

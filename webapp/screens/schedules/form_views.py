@@ -25,8 +25,8 @@ from webapp.screens.plans.payloads import PlanAnswer, PlanProblem
 from webapp.screens.schedules.checking import Checked, check, place_of
 from webapp.screens.schedules.form import (
     ScheduleForm,
-    open_runs,
     other_schedules,
+    runs_to_follow,
     schedulable_targets,
     values_of,
     values_of_new,
@@ -64,8 +64,12 @@ def show_new_schedule(request: HttpRequest) -> HttpResponse:
 
 @page
 def show_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
+    """`?version=5` chooses that version of its plan."""
     schedule = _editable(pk)
-    return _shown(request, values_of(schedule), schedule)
+    values = values_of(schedule)
+    if number := request.GET.get("version", ""):
+        values["version"] = found_version(schedule.version.plan.slug, number).pk
+    return _shown(request, values, schedule)
 
 
 def _editable(pk: int) -> Schedule:
@@ -99,7 +103,7 @@ def _checked(request: HttpRequest, data: QueryDict, schedule: Schedule | None) -
 @operator_action
 def save_new_schedule(request: HttpRequest) -> HttpResponse:
     checked = _checked(request, request.POST, None)
-    if checked.spec is None or checked.problems or "do" in request.POST:
+    if checked.problems or "do" in request.POST:
         return _page(request, checked, _typed(request.POST), None, problems=checked.problems)
     try:
         schedule = create_schedule(spec=checked.spec, by=person(request))
@@ -117,7 +121,7 @@ def save_new_schedule(request: HttpRequest) -> HttpResponse:
 def save_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
     schedule = _editable(pk)
     checked = _checked(request, request.POST, schedule)
-    if checked.spec is None or checked.problems or "do" in request.POST:
+    if checked.problems or "do" in request.POST:
         return _page(request, checked, _typed(request.POST), schedule, problems=checked.problems)
     try:
         saved = change_schedule(schedule=schedule, spec=checked.spec, by=person(request))
@@ -132,7 +136,7 @@ def save_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
 
 def _refused(request: HttpRequest, checked: Checked, schedule: Schedule | None, refusal: Refusal) -> HttpResponse:
     """Something changed between the check and the saving."""
-    place = place_of(refusal, checked.spec) if checked.spec else ""
+    place = place_of(refusal, checked.spec)
     return _page(request, checked, _typed(request.POST), schedule, problems={place: refusal.message})
 
 
@@ -168,6 +172,7 @@ def _page(
     plan_is_fixed = schedule is not None or "plan" in request.GET
     context = {
         "schedule": schedule,
+        "unsaved": request.method == "POST",
         "values": values,
         "problems": problems,
         "problem": problems.get("", ""),
@@ -180,7 +185,7 @@ def _page(
         "triggers": Trigger.choices,
         "presets": PRESETS,
         "schedules": other_schedules(schedule),
-        "runs": open_runs(),
+        "runs": runs_to_follow(schedule),
         "conditions": Condition.choices,
         "zones": sorted(zone_names()),
         "days": [(str(number), name) for number, name in enumerate(DAYS)],

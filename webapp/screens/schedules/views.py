@@ -1,18 +1,28 @@
 """Schedules: the list, and one schedule with its due times and runs."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.core.paginator import Paginator
-from django.db.models import QuerySet
+from django.db.models import Max, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
+from webapp.hosts.models import Target
 from webapp.schedules.arming import NOT_ARMED
-from webapp.schedules.models import Schedule, Trigger
-from webapp.schedules.selectors import all_targets, last_occurrences, occurrences_list, schedules_list
+from webapp.schedules.models import GroupOrder, Schedule, ScheduleState, Trigger
+from webapp.schedules.selectors import (
+    all_targets,
+    is_finished,
+    last_occurrences,
+    occurrences_list,
+    schedules_list,
+    state_of,
+)
 from webapp.screens.access import page, person
-from webapp.screens.schedules.arming import arming_card
+from webapp.screens.schedules.arming import NOT_TYPED, TypedArming, arming_card
+from webapp.screens.schedules.cost import run_cost, too_often
 from webapp.screens.schedules.dues import ShownDue, next_dues, shown_dues
 from webapp.screens.schedules.history import Happened, happened
 from webapp.screens.schedules.trend import trend
@@ -26,7 +36,7 @@ from webapp.screens.schedules.words import (
 
 PER_PAGE = 50
 RUNS_PER_PAGE = 25
-SHOWS = (("", "All"), ("on", "Switched on"), ("off", "Switched off"), ("mine", "Mine"))
+SHOWS = (("", "All"), ("on", "Switched on"), ("off", "Switched off"), ("finished", "Finished"), ("mine", "Mine"))
 
 
 @dataclass(frozen=True)
@@ -36,6 +46,7 @@ class Row:
     when: str
     window: str
     last: list[Happened]  # of its latest due time; several for a group of hosts
+    state: ScheduleState
     why_off: str  # "" while it is on, and where a person switched it off
 
 
@@ -63,9 +74,11 @@ def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> Que
     found = found.filter(deleted_at=None)
     match show:
         case "on":
-            return found.filter(enabled=True)
+            return found.filter(~is_finished(), enabled=True)
         case "off":
             return found.filter(enabled=False)
+        case "finished":
+            return found.filter(is_finished())
         case "mine":
             return found.filter(owner=person(request))
     return found
@@ -75,31 +88,55 @@ def _row(schedule: Schedule, last: list[Happened]) -> Row:
     why_off = "" if schedule.enabled or schedule.deleted_at else schedule.off_reason
     if why_off == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
         why_off = "Armed, and not switched on yet."
-    return Row(schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last, why_off)
+    return Row(
+        schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last,
+        state_of(schedule), why_off,
+    )  # fmt: skip
 
 
 @page
 def schedule_page(request: HttpRequest, pk: int) -> HttpResponse:
+    return shown_schedule(request, pk)
+
+
+def shown_schedule(request: HttpRequest, pk: int, typed: TypedArming = NOT_TYPED) -> HttpResponse:
+    """`typed`: a form of its arming that was refused."""
     schedule = get_object_or_404(schedules_list(deleted=True), pk=pk)
     now = timezone.now()
-    on = on_in_words(schedule)
+    on, targets = on_in_words(schedule), all_targets(schedule)
     shown = Paginator(occurrences_list().filter(schedule=schedule), RUNS_PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "schedule": schedule,
+        "state": state_of(schedule),
         "sentence": sentence(schedule, on),
-        "targets": all_targets(schedule),
+        "targets": targets,
         "rules": rules(schedule),
         "dues": _next(schedule) if schedule.enabled else [],
         "has_dates": schedule.trigger in (Trigger.CRON, Trigger.ONCE),
         "zone": "" if schedule.time_zone == timezone.get_current_timezone_name() else schedule.time_zone,
-        "card": arming_card(schedule, now),
+        "card": arming_card(schedule, now, typed),
+        "newest": _newer_version(schedule),
+        **_cost(schedule, targets, now),
         "pages": shown,
         "happened": happened(shown),
         "trend": trend(schedule),
         "followers": schedule.followers.filter(deleted_at=None),
         "own": schedule.owner_id == person(request).pk,
     }
-    return render(request, "screens/schedule.html", context)
+    refused = typed is not NOT_TYPED
+    return render(request, "screens/schedule.html", context, status=400 if refused else 200)
+
+
+def _newer_version(schedule: Schedule) -> int | None:
+    """The newest version of its plan, where the schedule runs an older one."""
+    newest = schedule.version.plan.versions.aggregate(newest=Max("number"))["newest"]
+    return newest if newest != schedule.version.number else None
+
+
+def _cost(schedule: Schedule, targets: list[Target], now: datetime) -> dict[str, object]:
+    order = None if schedule.group is None else GroupOrder(schedule.group_order)
+    cost = run_cost(schedule.version, targets, order)
+    return {"cost": cost, "warning": too_often(schedule, cost, now) if cost else ""}
 
 
 def _next(schedule: Schedule) -> list[ShownDue]:

@@ -5,12 +5,12 @@ from datetime import timedelta
 
 import pytest
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Dialog, Page, expect
 from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import User
 from webapp.hosts.models import Target
-from webapp.schedules.models import Schedule
+from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.tests.factories import a_schedule
 from webapp.screens.tests import factories
 from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, problems
@@ -43,6 +43,18 @@ def page(
     context.close()
 
 
+def dialogs(page: Page) -> list[str]:
+    """The kinds of the browser's own dialogs from now on; each is accepted."""
+    asked: list[str] = []
+
+    def accept(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.accept()
+
+    page.on("dialog", accept)
+    return asked
+
+
 def test_a_schedule_is_made_with_a_preview_while_typing(page: Page, problems: list[str]) -> None:
     page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
     preview = page.locator("#schedule-preview")
@@ -60,7 +72,7 @@ def test_a_schedule_is_made_with_a_preview_while_typing(page: Page, problems: li
     page.get_by_label("To", exact=True).fill("09:00")
     expect(preview).to_contain_text("05:00 to 09:00, every day (Asia/Tokyo)")
     assert sideways(page) <= 0
-    page.get_by_role("button", name="Save schedule").click()
+    page.get_by_role("button", name="Save schedule").first.click()
     expect(page.get_by_text("is saved and switched on.")).to_be_visible()
     saved = Schedule.objects.get()
     assert (saved.name, saved.cron, saved.time_zone) == ("Weekly check", "0 6 * * 6", "Asia/Tokyo")
@@ -93,5 +105,56 @@ def test_the_calendar_is_read_without_sideways_scrolling(page: Page, target: Tar
     tomorrow = timezone.now() + timedelta(days=1)
     page.goto(f"/schedules/calendar/?day={tomorrow:%Y-%m-%d}")
     expect(page.locator("#day")).to_contain_text("nightly")
+    month = page.locator(".calendar")
+    assert month.evaluate("table => table.parentElement.clientWidth - table.querySelector('tbody').offsetWidth") <= 4
     assert sideways(page) <= 0
+    assert problems == []
+
+
+def test_the_list_is_read_without_sideways_scrolling(page: Page, target: Target, problems: list[str]) -> None:
+    olga = User.objects.get(username="olga")
+    schedule = a_schedule(
+        olga, name="A name that is rather long for a list of schedules", version=factories.make_version(slug="other"),
+        targets=[target],
+    )  # fmt: skip
+    words = "It could not start by its latest start, 2026-11-18 23:00 (Europe/Berlin). storage1 is away."
+    now = timezone.now()
+    Occurrence.objects.create(
+        schedule=schedule, due_at=now, state="missed", reason_code="latest_start_passed", reason=words, finished_at=now
+    )
+    page.goto("/schedules/")
+    expect(page.locator("[data-zone='America/New_York']").first).to_be_visible()
+    if page.viewport_size == {"width": 390, "height": 900}:
+        box = page.locator(".table-scroll")
+        assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+        expect(page.get_by_text(words)).to_be_visible()
+    assert sideways(page) <= 0
+    assert problems == []
+
+
+def test_a_refused_form_leads_to_its_first_problem_and_is_not_left_by_mistake(page: Page, problems: list[str]) -> None:
+    page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
+    expect(page.get_by_label("Time zone")).to_have_value("America/New_York")
+    page.get_by_label("Cron line", exact=True).fill("61 * * * *")
+    page.get_by_role("button", name="Save schedule").last.click()
+    expect(page.locator("#schedule-problems")).to_contain_text("Correct 1 field.")
+    expect(page.get_by_label("Cron line", exact=True)).to_be_focused()
+    expect(page.get_by_label("Cron line", exact=True)).to_have_attribute("aria-invalid", "true")
+    asked = dialogs(page)
+    page.goto("/schedules/")
+    assert asked == ["beforeunload"]
+    assert problems == []
+
+
+def test_only_a_changed_form_warns_before_it_is_left(page: Page, problems: list[str]) -> None:
+    asked = dialogs(page)
+    page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
+    expect(page.get_by_label("Time zone")).to_have_value("America/New_York")
+    page.goto("/schedules/")
+    assert asked == []
+    page.goto("/schedules/new/?plan=first-look&target=storage1/scratch")
+    page.get_by_label("Note").click()
+    page.keyboard.type("Ask first.")
+    page.goto("/schedules/")
+    assert asked == ["beforeunload"]
     assert problems == []

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import time_machine
@@ -12,7 +13,9 @@ from webapp.core.models import User
 from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
+from webapp.runs.services import cancel_run
 from webapp.schedules.models import Occurrence, Schedule
+from webapp.schedules.services import make_due
 from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.screens.schedules import calendar_days, calendar_view
 from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
@@ -86,16 +89,44 @@ def test_an_hourly_schedule_neither_fills_the_day_nor_hides_others(
     day = one_day((NOW + timedelta(days=2)).date(), timezone.get_current_timezone(), NOW)
     assert len(day.shown) == SHOWN_A_DAY
     assert "nightly" in [entry.schedule.name for entry in day.shown]
-    assert (day.more, day.uncounted) == (19, False)
+    assert (day.more, day.unlisted) == (19, 0)
     assert "and 19 more" in page_of(operator, "/schedules/calendar/")
 
 
 def test_a_line_for_every_minute_is_counted_to_a_limit(operator: Client, olga: User, version: PlanVersion) -> None:
     hourly(olga, version, "* * * * *")
     day = one_day((NOW + timedelta(days=2)).date(), timezone.get_current_timezone(), NOW)
-    assert (len(day.entries), day.uncounted) == (24, True)
-    assert "and more than 18 more" in page_of(operator, "/schedules/calendar/")
-    assert "is due more than 24 times on this day" in page_of(operator, "/schedules/calendar/?day=2026-11-20")
+    assert (len(day.entries), day.unlisted) == (24, 1416)
+    assert "and 1,434 more" in page_of(operator, "/schedules/calendar/")
+    page = page_of(operator, "/schedules/calendar/?day=2026-11-20")
+    assert "Only the first 24 due times of each schedule are listed" in page
+    assert 'href="?day=2026-11-20&amp;list=all#day">and 1,416 more</a>' in page
+    listed = page_of(operator, "/schedules/calendar/?day=2026-11-20&list=all")
+    assert listed.count('<td class="nowrap">Due</td>') == 1440
+    assert "are listed" not in listed
+
+
+def test_due_times_of_every_minute_are_counted_by_the_viewers_day(
+    operator: Client, olga: User, version: PlanVersion
+) -> None:
+    schedule = hourly(olga, version, "* * * * 1-5")
+    Schedule.objects.filter(pk=schedule.pk).update(time_zone="Asia/Tokyo")
+    saturday = one_day(date(2026, 11, 21), ZoneInfo("America/New_York"), NOW)  # Saturday and Sunday in Tokyo
+    friday = one_day(date(2026, 11, 20), ZoneInfo("America/New_York"), NOW)  # Friday until midnight in Tokyo
+    today = one_day(date(2026, 11, 18), ZoneInfo("America/New_York"), NOW)  # from 07:00
+    counted = [len(day.entries) + day.unlisted for day in (saturday, friday, today)]
+    assert counted == [0, 10 * 60, 17 * 60]
+
+
+def test_the_times_of_a_day_are_in_their_order(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    hourly(olga, version)
+    for hours in (3, 1, 2):
+        missed(nightly, hours)
+    day = one_day(NOW.date(), timezone.get_current_timezone(), NOW)
+    assert [entry.at for entry in day.entries] == sorted(entry.at for entry in day.entries)
+    assert [entry.missed for entry in day.entries[:4]] == [True, True, True, False]
 
 
 def test_maintenance_windows_of_hosts_are_shown(operator: Client, nightly: Schedule, olga: User) -> None:
@@ -237,6 +268,57 @@ def test_the_page_of_a_plan_lists_its_schedules(operator: Client, nightly: Sched
     assert "Schedules of this plan" in page
     assert f'href="/schedules/{nightly.pk}/"' in page
     assert "next due" in page
+
+
+def test_the_list_of_runs_marks_and_finds_those_of_a_schedule(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    targets = list(nightly.targets.all())
+    run, other = ended(nightly, 1), ended(a_schedule(olga, name="other", version=version, targets=targets), 1)
+    by_hand = factories.make_run(version, targets)
+    page = page_of(operator, "/runs/")
+    assert f'<span class="badge bg-secondary-lt">Schedule</span> <a href="/schedules/{nightly.pk}/">nightly</a>' in page
+    assert page.count(">Schedule</span>") == 2
+
+    def listed(query: str) -> set[int]:
+        text = page_of(operator, f"/runs/?{query}")
+        return {one.number for one in (run, other, by_hand) if f'href="/runs/{one.number}/"' in text}
+
+    assert listed("") == {run.number, other.number, by_hand.number}
+    assert listed(f"schedule={nightly.pk}") == {run.number}
+    assert listed("schedule=any") == {run.number, other.number}
+    assert listed("schedule=none") == set()
+    assert f'<option value="{nightly.pk}" selected>nightly</option>' in page_of(
+        operator, f"/runs/?schedule={nightly.pk}"
+    )
+    items = operator.get(f"/api/v1/runs?schedule={nightly.pk}").json()["items"]
+    assert [(one["number"], one["schedule"]) for one in items] == [(run.number, nightly.pk)]
+    assert operator.get(f"/api/v1/runs/{by_hand.number}").json()["schedule"] is None
+
+
+def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Schedule) -> None:
+    assert "scheduled run" not in page_of(operator, "/queue/")
+    make_due(schedule=nightly, by=nightly.owner)
+    Occurrence.objects.update(reason="storage1 is away.")
+    page = page_of(operator, "/queue/")
+    waiting = page[page.index('<div id="queue">') :]
+    assert "1 scheduled run is waiting" in waiting
+    assert f'<a href="/schedules/{nightly.pk}/">nightly</a>' in waiting
+    assert "storage1 is away." in waiting
+    assert "Nothing runs and nothing waits." not in waiting
+
+
+def test_the_page_of_a_cancelled_run_says_why_without_a_code(operator: Client, nightly: Schedule, olga: User) -> None:
+    run = factories.make_run(nightly.version, list(nightly.targets.all()))
+    cancel_run(run=run, by=None, reason="Schedule “nightly” cancelled the run at its deadline.")
+    page = page_of(operator, f"/runs/{run.number}/")
+    assert "cancelled the run at its deadline." in page
+    assert "<code>cancelled</code>" not in page
+
+
+def test_the_page_of_a_plan_has_one_way_to_schedule_it(operator: Client, nightly: Schedule) -> None:
+    target = nightly.targets.get()
+    assert page_of(operator, f"/plans/first-look/?target={target.pk}").count("Schedule…</a>") == 1
 
 
 def test_the_overview_says_what_is_due_next_and_what_was_missed(

@@ -72,7 +72,9 @@ def test_the_page_of_a_plan_leads_to_it_with_version_and_targets(
     page = operator.get("/schedules/new/?plan=first-look&version=1&target=storage1/scratch").content.decode()
     assert f'value="{target.pk}" checked' in page
     assert 'value="Asia/Tokyo"' in page
-    assert 'id="schedule-problems" role="alert" hidden' in page  # nobody has typed yet: nothing can be wrong
+    assert (
+        'id="schedule-problems" role="alert" tabindex="-1" hidden' in page
+    )  # nobody has typed yet: nothing can be wrong
     assert operator.get("/schedules/new/?plan=nothing").status_code == 404
 
 
@@ -114,6 +116,7 @@ def test_a_refused_form_keeps_what_was_typed(operator: Client, typed: dict[str, 
         ({"start_within": "1000", "start_unit": "h"}, "start_within", "must be 1 minute to 30 days"),
         ({"deadline": "1000"}, "deadline", "must be 1 minute to 30 days"),
         ({"deadline": "soon"}, "deadline", "Enter a whole number."),
+        ({"deadline": "0"}, "deadline", "leave the field empty for no deadline"),
         ({"note": "x" * 501}, "note", "the maximum is 500"),
     ],
 )  # fmt: skip
@@ -268,3 +271,76 @@ def test_a_viewer_sees_the_form_and_its_preview_but_saves_nothing(viewer: Client
     assert previewed(viewer, typed)["problems"] == []
     assert viewer.post("/schedules/new/", typed).status_code == 403
     assert not Schedule.objects.exists()
+
+
+def test_the_preview_says_what_a_run_costs_and_that_it_is_due_too_often(
+    operator: Client, typed: dict[str, Any], target: Target
+) -> None:
+    html = previewed(operator, typed)["html"]
+    assert "written at most" in html
+    assert "runs are due" not in html
+    html = previewed(operator, typed | {"cron": "*/2 * * * *", "overlap": "skip"})["html"]
+    assert "A run takes about" in html
+    assert "but runs are due every 2 min. A run that is due while an earlier one is going is missed." in html
+    html = previewed(operator, typed | {"cron": "0,1 5 * * *"})["html"]
+    assert "but some runs are due only 1 min apart" in html
+    html = previewed(operator, typed | {"target": []})["html"]
+    assert "written at most" not in html
+    assert "Choose a plan and targets to see how long a run takes" in html
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"deadline": "0"},
+        {"deadline": "30", "deadline_unit": "min"},
+        {"start_within": ""},
+        {"windowed": "on", "window_opens": "22:00"},
+        {"cron": "x"},
+        {"on": "group"},
+        {"priority": "x"},
+    ],
+)
+def test_the_preview_says_nothing_that_depends_on_a_refused_field(
+    operator: Client, typed: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    html = previewed(operator, typed | changes)["html"]
+    assert "Correct the marked fields to see the preview." in html
+    assert "after the due time" not in html
+    assert "The run may take as long as it needs." not in html
+
+
+def test_the_preview_shows_what_does_not_depend_on_a_refused_field(operator: Client, typed: dict[str, Any]) -> None:
+    html = previewed(operator, typed | {"name": ""})["html"]
+    assert "90 min after the due time." in html
+    html = previewed(operator, typed | {"windowed": "on", "window_opens": "22:00"})["html"]
+    assert html.count("<tr><td>") == 5
+    assert "Correct the window and the latest start to see which of these times they allow." in html
+
+
+def test_a_schedule_after_a_run_says_that_no_run_is_open(
+    operator: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    hint = "No run is open, so there is no run to choose."
+    assert hint in operator.get("/schedules/new/").content.decode()
+    run = factories.make_run(PlanVersion.objects.get(), [target], repeats=1)
+    assert hint not in operator.get("/schedules/new/").content.decode()
+    schedule = a_schedule(
+        olga,
+        name="after",
+        version=PlanVersion.objects.get(),
+        targets=[target],
+        trigger=Trigger.AFTER_RUN,
+        after_run=run,
+    )
+    factories.finish_run(run)
+    kept = typed | {"trigger": "after_run", "after_run": run.number, "schedule": schedule.pk}
+    assert problems(operator, kept) == {}
+
+
+def test_a_refused_form_is_unsaved_and_its_summary_takes_the_focus(operator: Client, typed: dict[str, Any]) -> None:
+    page = operator.post("/schedules/new/", typed | {"name": ""}).content.decode()
+    assert 'role="alert" tabindex="-1" autofocus>' in page
+    assert "data-unsaved" in page
+    assert page.count(">Save schedule</button>") == 2
+    assert "data-unsaved" not in operator.get("/schedules/new/").content.decode()

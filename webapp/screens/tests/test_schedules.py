@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -11,9 +12,11 @@ from django.utils import timezone
 from webapp.core.models import User
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
-from webapp.schedules.models import Occurrence, Schedule, Trigger
+from webapp.schedules.models import GroupOrder, Occurrence, Schedule, Trigger
+from webapp.schedules.selectors import group_targets
 from webapp.schedules.services import delete_schedule, make_due, switch_off
 from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.screens.schedules.cost import run_cost
 from webapp.screens.tests import factories
 
 SERIAL = "S64GNE0R800123"
@@ -130,6 +133,51 @@ def test_the_switch_of_the_list_works_and_stays_there(operator: Client, nightly:
     assert "switched on already" in posted(operator, nightly, "on")
 
 
+def once_over(by: User, version: PlanVersion, **changes: Any) -> Schedule:
+    """Due once, a day ago."""
+    once = {"trigger": Trigger.ONCE, "once_at": timezone.now() + timedelta(hours=1)} | changes
+    schedule = a_schedule(by, name="single", version=version, **once)
+    ended(schedule, 1)
+    Schedule.objects.filter(pk=schedule.pk).update(once_at=timezone.now() - timedelta(days=1), next_due_at=None)
+    return schedule
+
+
+def test_one_that_was_due_once_is_finished_when_its_run_is_over(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    once = once_over(olga, version, targets=list(nightly.targets.all()))
+    listed = page_of(operator, "/schedules/?show=finished")
+    assert "single" in listed
+    assert ">Finished</span>" in listed
+    assert ">nightly<" not in listed
+    assert ">single<" not in page_of(operator, "/schedules/?show=on")
+    page = page_of(operator, f"/schedules/{once.pk}/")
+    assert 'state-done">Finished</span>' in page
+    assert "It was due once, and that run is over." in page
+    states = {one["name"]: one["state"] for one in operator.get("/api/v1/schedules").json()["items"]}
+    assert states == {"nightly": "on", "single": "finished"}
+    once.occurrences.all().delete()  # as old ones are
+    assert 'state-done">Finished</span>' in page_of(operator, f"/schedules/{once.pk}/")
+    missed(once, 1)
+    once.occurrences.update(state="started")
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{once.pk}/")
+
+
+def test_one_after_a_run_is_finished_when_its_own_run_is_over(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    targets = list(nightly.targets.all())
+    before = factories.make_run(version, targets)
+    schedule = a_schedule(
+        olga, name="after", version=version, targets=targets, trigger=Trigger.AFTER_RUN, after_run=before
+    )
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
+    factories.finish_run(before)
+    assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
+    missed(schedule, 1)
+    assert 'state-done">Finished</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
+
+
 def test_a_deleted_schedule_can_be_restored(operator: Client, nightly: Schedule) -> None:
     assert "Restore" in posted(operator, nightly, "delete")
     assert ">nightly<" not in page_of(operator, "/schedules/")
@@ -241,9 +289,63 @@ def test_arming_names_the_drive_the_person_and_the_end_and_offers_to_switch_on(
     ],
 )
 def test_a_wrong_arming_is_refused(operator: Client, overwriting: Schedule, serial: str, until: str, why: str) -> None:
-    assert why in posted(operator, overwriting, "arm", serial=serial, until=until)
+    response = operator.post(f"/schedules/{overwriting.pk}/arm/", {"serial": serial, "until": until})
+    assert response.status_code == 400
+    assert why in response.content.decode()
     overwriting.refresh_from_db()
     assert overwriting.armed_until is None
+
+
+def test_a_wrong_serial_is_said_beside_its_field(operator: Client, overwriting: Schedule) -> None:
+    until = (timezone.localdate() + timedelta(days=3)).isoformat()
+    response = operator.post(f"/schedules/{overwriting.pk}/arm/", {"serial": "wrong", "until": until})
+    page = response.content.decode()
+    problem = f'id="schedule-problem-1">This is not the serial of storage9/nvme0. Type {SERIAL}.</div>'
+    assert problem in page
+    assert 'value="wrong" aria-invalid="true" aria-describedby="schedule-problem-1" autofocus' in page
+    assert f'value="{until}"' in page
+    assert 'id="until-problem"' not in page
+    page = operator.post(f"/schedules/{overwriting.pk}/arm/", {"serial": SERIAL, "until": "soon"}).content.decode()
+    assert 'id="until-problem">This date cannot be used' in page
+    assert "This is not the serial" not in page
+
+
+def test_its_page_says_what_a_run_costs_and_that_it_is_due_too_often(
+    operator: Client, nightly: Schedule, olga: User, version: PlanVersion
+) -> None:
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert 'id="run-cost">One run</h2>' in page
+    assert "written at most" in page
+    assert "runs are due" not in page
+    often = a_schedule(
+        olga, name="often", version=version, targets=list(nightly.targets.all()), cron="* * * * *", overlap="wait"
+    )
+    page = page_of(operator, f"/schedules/{often.pk}/")
+    assert "A run takes about" in page
+    assert "but runs are due every 1 min. A run that is due while an earlier one is going waits for it" in page
+
+
+def test_the_cost_of_a_group_is_that_of_its_longest_run(operator: Client, olga: User, version: PlanVersion) -> None:
+    group = a_group(*[factories.make_target(factories.make_host(f"storage{number}")) for number in (1, 2)])
+    side_by_side = a_schedule(olga, version=version, group=group)
+    page = page_of(operator, f"/schedules/{side_by_side.pk}/")
+    assert "Of the 2 hosts, storage" in page
+    together, in_turn = (
+        run_cost(version, group_targets(group), order) for order in (GroupOrder.SIDE_BY_SIDE, GroupOrder.ONE_BY_ONE)
+    )
+    assert together
+    assert in_turn
+    assert in_turn.seconds == 2 * together.seconds
+
+
+def test_its_page_says_that_the_plan_has_a_newer_version(operator: Client, nightly: Schedule) -> None:
+    assert "is the newest" not in page_of(operator, f"/schedules/{nightly.pk}/")
+    newest = factories.make_version(number=2)
+    page = page_of(operator, f"/schedules/{nightly.pk}/")
+    assert "This schedule runs version 1 of the plan; version 2 is the newest." in page
+    assert f'href="/schedules/{nightly.pk}/edit/?version=2">Edit to use version 2</a>' in page
+    edit = page_of(operator, f"/schedules/{nightly.pk}/edit/?version=2")
+    assert f'name="version" value="{newest.pk}" checked' in edit
 
 
 def test_an_arming_that_has_ended_is_said(operator: Client, overwriting: Schedule) -> None:

@@ -267,7 +267,7 @@ REPORT_REPLY = ReportReply(
         AttemptReply(
             attempt=TRIAL,
             confirmed_seq=0,
-            refusal=Refusal(code="unknown_attempt", message="This server gave this host no such attempt."),
+            refusal=Refusal(code="unknown_attempt", message="This server gave this host no such attempt.", seq=1),
         ),
     )
 )

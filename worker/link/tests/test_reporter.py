@@ -86,6 +86,22 @@ def test_it_renews_the_lease_every_second_while_there_is_nothing_to_say(reporter
     assert peer.posts - posts <= 1
 
 
+def test_it_reports_as_often_as_the_server_asks_but_urgent_words_at_once(reporter: Reporter, peer: Peer) -> None:
+    peer.report_every_s = 30.0
+    reporter.follow(Control("a"))
+    peer.wait(lambda: peer.posts == 1)
+    reporter.emit("a", sample(0))
+    time.sleep(2)  # nothing comes meanwhile
+    assert peer.posts == 1
+    peer.report_every_s = 1.0
+    reporter.emit("b", ACCEPTED)
+    peer.wait(lambda: peer.items("b") == [ACCEPTED] and seconds(peer, "a") == [0], limit_s=1)
+    peer.wait(lambda: peer.posts >= 4, limit_s=4)  # every second again
+    peer.report_every_s = 30.0
+    reporter.finish("a", DONE)
+    peer.wait_end("a")
+
+
 def test_it_passes_on_a_cancellation(reporter: Reporter, peer: Peer) -> None:
     control = Control("a")
     reporter.follow(control)

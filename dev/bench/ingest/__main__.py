@@ -1,0 +1,52 @@
+"""`make bench-ingest ARGS="posts"`, or python -m dev.bench.ingest: benchmarks of the ingest path."""
+
+import argparse
+import os
+from collections.abc import Callable, Sequence
+
+from django.db import connections
+
+from dev.bench.figures import Figure, show
+from dev.bench.ingest import many_hosts, memory, overload, posts, resend
+from dev.console import run_command, step
+from dev.stack import lifecycle
+from dev.stack.state import State, default_state
+
+MEASUREMENTS: dict[str, Callable[[State, argparse.Namespace], list[Figure]]] = {
+    "posts": posts.measure,
+    "hosts": many_hosts.measure,
+    "overload": overload.measure,
+    "resend": resend.measure,
+    "memory": memory.measure,
+}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Measure and print; 1 if a figure misses its limit."""
+    options = _options(arguments)
+    state = default_state(f"ingest-{os.getpid()}")
+    figures: list[Figure] = []
+    try:
+        for name in options.modes or MEASUREMENTS:
+            figures += MEASUREMENTS[name](state, options)
+            connections.close_all()  # the next mode may restart PostgreSQL
+    finally:
+        with step("removing the bench's processes and data"):
+            lifecycle.remove(state)
+    return show(figures, as_json=options.json)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="make bench-ingest", description="Benchmarks of the ingest path.")
+    parser.add_argument("modes", nargs="*", choices=[*MEASUREMENTS, []], help="default: all of them")
+    parser.add_argument("--hosts", type=int, default=500)
+    parser.add_argument("--seconds", type=int, default=300, help="how long the hosts report")
+    parser.add_argument("--trials", type=int, default=1000, help="resent after an outage")
+    parser.add_argument("--pairs", type=int, default=5, help="pairs of alternating measurements for the ratio")
+    parser.add_argument("--hours", type=float, default=8.0, help="length of the trial for `memory`")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON too")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    run_command(main)

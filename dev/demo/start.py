@@ -1,0 +1,160 @@
+"""`make demo`: starts a complete Sweetspot on this machine and runs its first plan.
+
+A second call reuses the running services and only runs the plan again.
+"""
+
+import io
+import os
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import django
+from django.core.management import CommandError, call_command
+
+from dev.console import ToolError, print_error, say, step
+from dev.stack import lifecycle, loop_device, processes, services
+from dev.stack.loop_device import MIB
+from dev.stack.policy import PolicyTarget, policy_text
+from dev.stack.state import REPOSITORY, State
+
+HOST = "this-machine"
+PLAN = "first-look"
+ADMIN = "admin"
+LOOP_DEVICE_BYTES = 512 * MIB
+BLOCK_SETTINGS = (
+    "scheduler",
+    "read_ahead_kb",
+    "nr_requests",
+    "rq_affinity",
+    "nomerges",
+    "wbt_lat_usec",
+    "max_sectors_kb",
+)
+
+
+def main(state: State) -> int:
+    """Start all services, run the plan First look and print the address. Raises ToolError."""
+    begun = time.monotonic()
+    say("Sweetspot on this machine:")
+    targets = bring_up(state)
+    say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
+    status = _run_plan(state, targets)
+    _print_summary(state)
+    return status
+
+
+def bring_up(state: State) -> tuple[PolicyTarget, ...]:
+    """Start all services, enrol the worker and set up Django in this process; the targets. Raises ToolError."""
+    state.prepare()
+    with ThreadPoolExecutor(1) as beside:
+        preparing = beside.submit(_prepare_targets, state)  # writing the loop device's image takes as long as the rest
+        _start_server(state)
+        targets = preparing.result()
+    _enrol(state)
+    lifecycle.start_worker(state)
+    return targets
+
+
+def _start_server(state: State) -> None:
+    lifecycle.start_stores(state)
+    listener = services.reserve_address(state)
+    _prepare_django(state)
+    with step("database tables and built-in plans"):
+        _prepare_database(state)
+    lifecycle.start_server(state, listener)
+
+
+def _prepare_django(state: State) -> None:
+    """Set up Django in this process with the environment of the services."""
+    os.environ.update(services.environment(state))
+    django.setup()
+
+
+def _prepare_database(state: State) -> None:
+    call_command("migrate", verbosity=0)
+    call_command("setup", stdout=io.StringIO())
+    if not state.read("login"):
+        state.write("login", _output("create_admin", ADMIN, reset=True))
+
+
+def _output(command: str, *arguments: str, **options: object) -> str:
+    output = io.StringIO()
+    call_command(command, *arguments, stdout=output, **options)
+    return output.getvalue()
+
+
+def _prepare_targets(state: State) -> tuple[PolicyTarget, ...]:
+    """Write the worker's policy: a scratch directory and, if available, a loop device."""
+    scratch = state.root / "scratch"
+    scratch.mkdir(mode=0o700, exist_ok=True)
+    targets = (PolicyTarget(id="scratch", kind="directory", path=str(scratch)), *_loop_target(state))
+    state.write("policy.toml", policy_text(targets))
+    return targets
+
+
+def _loop_target(state: State) -> tuple[PolicyTarget, ...]:
+    if os.getuid() != 0:
+        say("  – no loop device, because it requires root: only the scratch directory is measured")
+        return ()
+    try:
+        with step("attaching a loop device over a file of 512 MiB"):
+            device = loop_device.attach(state.root / "loop0.img", LOOP_DEVICE_BYTES)
+    except ToolError as error:
+        say(f"  – no loop device ({error}): only the scratch directory is measured")
+        return ()
+    return (
+        PolicyTarget(
+            id="loop0",
+            kind="block",
+            path=device,
+            stable_id=loop_device.stable_id(device),
+            destroy=True,
+            settings=BLOCK_SETTINGS,
+        ),
+    )
+
+
+def _enrol(state: State) -> None:
+    """Enrol the worker with a one-time token, unless it is enrolled at these addresses."""
+    addresses = f"{services.public_url(state)} {os.environ['SWEETSPOT_REDIS_URL']}"
+    if (services.worker_state(state) / "worker.json").exists() and state.read("enrolled_at") == addresses:
+        return
+    with step("enrolling the storage worker"):
+        processes.stop(state, services.WORKER, limit_s=services.WORKER_STOP_LIMIT_S)
+        token = _output("enrolment_token", host=HOST).strip()
+        options = ("--server", services.public_url(state), "--name", HOST, "--replace", "--json", "--token", "-")
+        told = processes.run(
+            services.worker_argv(state, "enrol", *options),
+            environment=services.environment(state),
+            folder=REPOSITORY,
+            stdin_text=token + "\n",
+        )
+        state.write("host.json", told)
+        state.write("enrolled_at", addresses)
+
+
+def _run_plan(state: State, targets: tuple[PolicyTarget, ...]) -> int:
+    """Start the plan and show its progress until it is done; 0 if every trial is done."""
+    host = str(state.read_facts("host.json")["name"])
+    arguments = [PLAN, "--host", host, "--wait"]
+    for target in targets:
+        arguments += ["--target", target.id]
+    say(f"Running the plan First look on {', '.join(target.id for target in targets)}:")
+    try:
+        call_command("run_plan", *arguments)
+    except CommandError as error:  # its message says what failed, or that the run continues after Ctrl-C
+        print_error(str(error))
+        return error.returncode
+    return 0
+
+
+def _print_summary(state: State) -> None:
+    say()
+    say(f"{'Address:':<12} {services.public_url(state)}")
+    for line in state.read("login").splitlines():
+        name, _, value = line.partition(":")
+        say(f"{name.capitalize() + ':':<12} {value.strip()}")
+    say("The services keep running. make stop stops them, make clean removes the data, make demo runs the plan again.")
+    missing = set(lifecycle.LABELS) - set(lifecycle.running(state))
+    if missing:
+        print_error(f"Stopped unexpectedly: {', '.join(sorted(missing))}; logs are in {state.logs}")

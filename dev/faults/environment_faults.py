@@ -1,0 +1,128 @@
+"""Faults of networks, disks and clocks. Each function injects a fault, holds it for its duration and reverts it."""
+
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from dev.faults.disks import SmallDisk
+from dev.faults.fault_schedule import ScheduledFault
+from dev.faults.host import StorageHost
+from dev.faults.installation import Installation
+from dev.stack.loop_device import MIB
+
+SHIFTS_S = (10.0, 60.0, 600.0, 7200.0)
+
+# ---- networks
+
+
+def disconnect_host(installation: Installation, fault: ScheduledFault) -> None:
+    _disconnect(installation, fault, [installation.host(fault)])
+
+
+def disconnect_all_hosts(installation: Installation, fault: ScheduledFault) -> None:
+    _disconnect(installation, fault, installation.hosts)
+
+
+def _disconnect(installation: Installation, fault: ScheduledFault, hosts: Sequence[StorageHost]) -> None:
+    for host in hosts:
+        installation.network.disconnect(host.number)
+    try:
+        installation.pause(fault.duration_s)
+    finally:
+        for host in hosts:
+            installation.network.connect(host.number)
+
+
+def _proxy(
+    mode: str, value: Callable[[ScheduledFault], float] = lambda fault: fault.choice
+) -> Callable[[Installation, ScheduledFault], None]:
+    """Set the mode of the host's proxy, see dev/faults/proxy.py."""
+
+    def inject(installation: Installation, fault: ScheduledFault) -> None:
+        host = installation.host(fault)
+        host.set_proxy_mode(mode, value(fault))
+        try:
+            installation.pause(fault.duration_s)
+        finally:
+            host.set_proxy_mode("")
+
+    return inject
+
+
+# ---- disks
+
+
+@contextmanager
+def _full(disk: SmallDisk | None, leave_bytes: int) -> Iterator[None]:
+    assert disk
+    disk.fill(leave_bytes=leave_bytes)
+    try:
+        yield
+    finally:
+        disk.free()
+
+
+def fill_spool(installation: Installation, fault: ScheduledFault) -> None:
+    """Fill the worker's state directory, up to a small remainder or completely."""
+    leave = (0, 0, 8 * 1024, 512 * 1024, 16 * MIB)[int(fault.choice * 5)]
+    with _full(installation.host(fault).spool_disk, leave):
+        installation.pause(fault.duration_s)
+
+
+def fill_database(installation: Installation, fault: ScheduledFault) -> None:
+    with _full(installation.database_disk, 0 if fault.choice < 0.5 else 256 * 1024):
+        installation.pause(fault.duration_s)
+
+
+def fill_target(installation: Installation, fault: ScheduledFault) -> None:
+    """Delete the files under test and leave no space for new ones."""
+    host = installation.host(fault)
+    for entry in host.scratch.iterdir():
+        if entry.is_dir() and entry.name != "lost+found":
+            shutil.rmtree(entry, ignore_errors=True)
+    with _full(host.scratch_disk, int(fault.choice * 8 * MIB)):
+        installation.pause(fault.duration_s)
+
+
+# ---- clocks
+
+
+def _shift_s(fault: ScheduledFault) -> float:
+    size = SHIFTS_S[int(fault.choice * len(SHIFTS_S))]
+    return size if int(fault.choice * 1000) % 2 else -size
+
+
+def shift_worker_clock(installation: Installation, fault: ScheduledFault) -> None:
+    clock = installation.host(fault).clock
+    clock.shift(_shift_s(fault))
+    installation.pause(fault.duration_s)
+    clock.shift(0.0)
+
+
+def shift_server_clock(installation: Installation, fault: ScheduledFault) -> None:
+    """Shift the clocks of web tier, tasks, beat and PostgreSQL together."""
+    installation.server_clock.shift(_shift_s(fault))
+    installation.pause(fault.duration_s)
+    installation.server_clock.shift(0.0)
+
+
+ROOT_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
+    "cut network": disconnect_host,
+    "cut all networks": disconnect_all_hosts,
+    "full spool disk": fill_spool,
+    "full database disk": fill_database,
+    "full target disk": fill_target,
+}
+CLOCK_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
+    "shift worker clock": shift_worker_clock,
+    "shift server clock": shift_server_clock,
+}
+PROXY_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
+    "break connections": _proxy("cut_all"),
+    "break answers": _proxy("cut_answer"),
+    "break requests": _proxy("cut_request"),
+    "reports unanswered": _proxy("no_answer"),
+    "reports twice": _proxy("twice"),
+    "reports late": _proxy("late", lambda fault: 1 + 8 * fault.choice),
+    "reports again later": _proxy("again_later", lambda fault: 1 + 5 * fault.choice),
+}

@@ -1,0 +1,125 @@
+"""A storage server of the campaign: a worker in its own network, a proxy, a loop device, small disks."""
+
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from dev.faults import disks
+from dev.faults.clock import Clock
+from dev.faults.disks import SmallDisk
+from dev.faults.network import Network
+from dev.stack import loop_device, processes
+from dev.stack.loop_device import MIB
+from dev.stack.policy import PolicyTarget, policy_text
+from dev.stack.processes import Command
+from dev.stack.state import REPOSITORY, State
+
+SETTINGS = ("scheduler", "read_ahead_kb", "nr_requests")
+DRIVE_BYTES = 32 * MIB
+SPOOL_BYTES = 96 * MIB  # the worker keeps 32 MiB of it free
+SCRATCH_BYTES = 64 * MIB
+PROXY = Path(__file__).with_name("proxy.py")
+FIO = """#!/bin/sh
+# Logs the attempt of each start, then becomes fio.
+echo "$SWEETSPOT_SCOPE" >>"{log}"
+exec "{fio}" "$@"
+"""
+
+
+class StorageHost:
+    def __init__(self, state: State, network: Network, number: int, clock: Clock, *, fio: str) -> None:
+        self.number = number
+        self.slug = f"host{number + 1}"
+        self.worker = f"worker-{self.slug}"
+        self.proxy = f"proxy-{self.slug}"
+        self.clock = clock
+        self._state = state
+        self._network = network
+        self._root = state.root / self.slug
+        self._root.mkdir(mode=0o755, exist_ok=True)
+        self.fio_log = self._root / "fio.log"
+        self._proxy_mode = self._root / "proxy.json"
+        self.scratch = self._root / "scratch"
+        self.state_folder = self._root / "state"
+        self.spool_disk: SmallDisk | None = None
+        self.scratch_disk: SmallDisk | None = None
+        self.device = ""
+        self.initial_settings: Mapping[str, str] = {}
+        self._write_fio(fio)
+
+    def prepare(self, *, root: bool) -> None:
+        """Create its disks and its policy, and record the initial settings of its drive."""
+        if root:
+            self.spool_disk = disks.memory_disk(self.state_folder, SPOOL_BYTES)
+            self.scratch_disk = disks.file_disk(self.scratch, self._root / "scratch.img", SCRATCH_BYTES)
+            self.device = loop_device.attach(self._root / "drive.img", DRIVE_BYTES, direct_io=False)
+            self._set_read_ahead()
+            self.initial_settings = disks.queue_settings(self.device)
+        self.scratch.mkdir(mode=0o755, exist_ok=True)
+        policy = self._root / "policy.toml"
+        policy.write_text(policy_text(self._targets(), writer="make faults"))
+        policy.chmod(0o600)
+
+    def _set_read_ahead(self) -> None:
+        """A value that is no default, so that the check finds a setting restored to the default."""
+        queue = Path("/sys/block") / Path(self.device).name / "queue"
+        (queue / "read_ahead_kb").write_text(str(192 + 64 * self.number))
+
+    def _targets(self) -> tuple[PolicyTarget, ...]:
+        scratch = PolicyTarget(id="scratch", kind="directory", path=str(self.scratch))
+        if not self.device:
+            return (scratch,)
+        return scratch, PolicyTarget(
+            id="drive", kind="block", path=self.device, stable_id=loop_device.stable_id(self.device), destroy=True,
+            settings=SETTINGS,
+        )  # fmt: skip
+
+    def _write_fio(self, fio: str) -> None:
+        folder = self._root / "bin"
+        folder.mkdir(exist_ok=True)
+        program = folder / "fio"
+        program.write_text(FIO.format(log=self.fio_log, fio=fio))
+        program.chmod(0o755)
+        self.fio_log.touch()
+
+    # ---- its processes
+
+    def _environment(self) -> dict[str, str]:
+        own = {name: value for name, value in os.environ.items() if not name.startswith(("SWEETSPOT_", "DJANGO_"))}
+        path = f"{self._root / 'bin'}:{own.get('PATH', os.defpath)}"
+        return {**own, **self.clock.environment, "PATH": path, "PYTHONPATH": str(REPOSITORY), "PYTHONUNBUFFERED": "1"}
+
+    def _worker_command(self, *arguments: str) -> tuple[str, ...]:
+        paths = ("--state", str(self.state_folder), "--policy", str(self._root / "policy.toml"))
+        return self._network.inside(self.number, (sys.executable, "-m", "worker", *paths, *arguments))
+
+    def start_worker(self) -> None:
+        command = self._worker_command("start")
+        processes.start(self._state, Command(self.worker, command, self._environment(), REPOSITORY))
+
+    def start_proxy(self, *rules: str) -> None:
+        argv = self._network.inside(self.number, (sys.executable, str(PROXY), str(self._proxy_mode), *rules))
+        processes.start(self._state, Command(self.proxy, argv, dict(os.environ), REPOSITORY))
+
+    def enrol(self, server: str, token: str) -> None:
+        processes.run(
+            self._worker_command("enrol", "--server", server, "--name", self.slug, "--token", "-"),
+            environment=self._environment(), folder=REPOSITORY, stdin_text=token + "\n",
+        )  # fmt: skip
+
+    def set_proxy_mode(self, mode: str, value: float = 0.0) -> None:
+        """See dev/faults/proxy.py."""
+        new = self._proxy_mode.with_suffix(".new")
+        new.write_text(json.dumps({"mode": mode, "value": value}))
+        new.replace(self._proxy_mode)
+
+    def query(self, database: str, sql: str) -> list[tuple[object, ...]]:
+        """Rows of the worker's spool.db or journal.db, read without the worker's code."""
+        path = self.state_folder / database
+        if not path.exists():
+            return []
+        with sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5) as connection:
+            return list(connection.execute(sql))

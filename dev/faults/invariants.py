@@ -1,0 +1,130 @@
+"""Checks of the invariants after a round, from sysfs, /proc, cgroups, files and SQL, without the product's own code."""
+
+import hashlib
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import redis
+
+from dev.faults.disks import queue_settings
+from dev.faults.host import StorageHost
+from dev.faults.installation import Installation
+from dev.faults.queries import ATTEMPTS, FAILED_TRIALS, INVARIANTS, OUTCOMES, RUN_END, TRIAL_ATTEMPTS
+
+# Reasons that a fault explains. Any other reason is a bug in the product.
+EXPECTED_REASONS = frozenset(
+    {
+        "worker_died", "worker_stopped", "lease_expired", "order_expired", "fio_error", "fio_silent", "spool_full",
+        "guard_no_space",
+    }
+)  # fmt: skip
+
+
+class InvariantChecker:
+    def __init__(self, installation: Installation) -> None:
+        self._installation = installation
+
+    def repairable(self, run: str) -> list[str]:
+        """Violations that may still be repaired, for example because the worker retries."""
+        try:
+            return [
+                *self._database(run), *self._broker(), *self._processes(),
+                *(line for host in self._installation.hosts for line in self._host(host)),
+            ]  # fmt: skip
+        except (psycopg.Error, redis.exceptions.RedisError, sqlite3.Error, OSError) as error:
+            return [f"the check failed: {type(error).__name__}: {error}"]
+
+    def permanent(self, run: str) -> list[str]:
+        """Permanent violations in the record of a run that has ended."""
+        return [*self._reasons(run), *self._fio_starts(run)]
+
+    def outcomes(self, run: str) -> Counter[str]:
+        """Number of the run's trials by state and reason code."""
+        return Counter(f"{state} {code}".strip() for state, code in self._rows(OUTCOMES, run))
+
+    def attempts(self) -> Counter[str]:
+        """Number of all attempts by state and outcome code. If all are done, the faults had no effect."""
+        return Counter(f"{state} {code}".strip() for state, code in self._rows(ATTEMPTS, ""))
+
+    def _rows(self, query: str, run: str) -> list[tuple[object, ...]]:
+        with self._installation.database() as connection:
+            return connection.execute(query, {"run": run}).fetchall()
+
+    def _database(self, run: str) -> Iterator[str]:
+        for name, query in INVARIANTS.items():
+            rows = self._rows(query, run)
+            if rows:
+                yield f"{name}: {'; '.join(str(tuple(map(str, row))) for row in rows[:4])}"
+
+    def _reasons(self, run: str) -> Iterator[str]:
+        for number, code, words in self._rows(FAILED_TRIALS, run):
+            if code not in EXPECTED_REASONS:
+                yield f"trial {number} failed for an unexpected reason: {code}: {words}"
+        for state, code, words in self._rows(RUN_END, run):
+            if code not in ("", "no_trial_done"):
+                yield f"the run is {state}: {code}: {words}"
+
+    def _fio_starts(self, run: str) -> Iterator[str]:
+        """Every done attempt started fio once, and no attempt started fio twice. The hosts log each start."""
+        logs = [host.fio_log.read_text().splitlines() for host in self._installation.hosts]
+        starts = Counter(line.rpartition("/")[2] for lines in logs for line in lines)
+        for attempt, state in self._rows(TRIAL_ATTEMPTS, run):
+            count = starts[f"{attempt}.0"]
+            if count > 1 or (state == "done" and count != 1):
+                yield f"attempt {attempt} is {state} and its fio was started {count} times"
+
+    def _broker(self) -> Iterator[str]:
+        with self._installation.broker() as connection:
+            for key in connection.scan_iter("host.*", count=1000):
+                name = key.decode()
+                if not name.endswith(("unacked", "unacked_index", "unacked_mutex")) and connection.type(key) == b"list":
+                    yield f"{connection.llen(key)} orders are left in {name}"
+
+    def _host(self, host: StorageHost) -> Iterator[str]:
+        now = queue_settings(host.device) if host.device else {}
+        for name, before in host.initial_settings.items():
+            if now.get(name) != before:
+                yield f"{host.slug}: {name} of {host.device} was {before} and is {now.get(name)}"
+        for label, database, sql in (
+            ("batches in the spool", "spool.db", "select attempt, seq from batches"),
+            (
+                "orders under way in the journal",
+                "journal.db",
+                "select attempt, begun_at from attempts where finished_at is null",
+            ),
+            ("settings to restore in the journal", "journal.db", "select name, before, written from baselines"),
+        ):
+            rows = host.query(database, sql)
+            if rows:
+                yield f"{host.slug}: {len(rows)} {label}: {rows[:3]}"
+        records = list((host.state_folder / "scopes").glob("*.json"))
+        if records:
+            yield f"{host.slug}: scopes are open: {[path.name for path in records]}"
+        yield from _cgroups(host)
+
+    def _processes(self) -> Iterator[str]:
+        if not self._installation.network.has_namespaces:
+            return  # without a process namespace, /proc also lists unrelated fio processes
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and _is_fio(entry):
+                yield f"fio still runs: process {entry.name}"
+
+
+def _is_fio(process: Path) -> bool:
+    try:
+        fields = (process / "stat").read_text()
+    except OSError:
+        return False
+    return "(fio)" in fields and fields.rpartition(")")[2].split()[0] not in "ZX"
+
+
+def _cgroups(host: StorageHost) -> Iterator[str]:
+    digest = hashlib.sha256(str(host.state_folder.resolve()).encode()).hexdigest()[:12]
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        for name in names:
+            if name.startswith(f"sweetspot.{digest}."):
+                yield f"{host.slug}: cgroup {folder}/{name} is left"

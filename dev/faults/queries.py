@@ -1,0 +1,52 @@
+"""SQL of the invariants: each query lists the violations of one. %(run)s is the run's id."""
+
+INVARIANTS = {
+    "run is open": """
+        select number, state from runs_run
+        where id = %(run)s and state not in ('done', 'failed', 'cancelled')""",
+    "trial has not ended": """
+        select index + 1, state from runs_trial
+        where run_id = %(run)s and state not in ('done', 'failed', 'cancelled')""",
+    "trial without a reason": """
+        select index + 1, state from runs_trial
+        where run_id = %(run)s and state <> 'done' and (reason_code = '' or reason = '')""",
+    "lease held": """
+        select kind, state, lease_until from runs_attempt where state in ('dispatched', 'accepted', 'running')""",
+    "drive locked": "select lock_key from runs_targetlock",
+    "done trial without exactly one done attempt": """
+        select t.index + 1, count(a.id) from runs_trial t
+        left join runs_attempt a on a.trial_id = t.id and a.state = 'done'
+        where t.run_id = %(run)s group by t.id
+        having count(a.id) <> (t.state = 'done')::int""",
+    "trial without exactly one result a direction": """
+        select t.index + 1, r.direction, count(r.id) from runs_trial t
+        left join results_result r on r.trial_id = t.id
+        where t.run_id = %(run)s group by t.id, r.direction
+        having count(r.id) <> (t.state = 'done')::int""",
+    # A second without I/O, for example of a frozen fio, has no row; the sums below still agree.
+    "seconds missing or too many": """
+        select t.index + 1, l.samples_sent, count(distinct s.second), max(s.second) from runs_trial t
+        join runs_attempt a on a.trial_id = t.id and a.state = 'done'
+        join results_streamrun l on l.attempt_id = a.id
+        left join results_sample s on s.attempt_id = a.id and s.stream = l.stream
+        where t.run_id = %(run)s group by t.index, l.id
+        having count(distinct s.second) > l.samples_sent or max(s.second) >= l.samples_sent
+        or count(s.second) = 0""",
+    "samples that do not add up to the result": """
+        select t.index + 1, r.direction, r.ios, sum(s.ios) from results_result r
+        join runs_trial t on t.id = r.trial_id
+        join results_streamrun l on l.id = r.stream_run_id
+        left join results_sample s on s.attempt_id = l.attempt_id and s.stream = l.stream and s.direction = r.direction
+        where r.run_id = %(run)s group by t.index, r.id
+        having sum(s.ios) is distinct from r.ios or sum(s.bytes) is distinct from r.bytes""",
+    "setting that the server records as not restored": """
+        select c.name, c.device, c.note from runs_settingchange c
+        join runs_attempt a on a.id = c.attempt_id
+        where a.run_id = %(run)s and a.kind = 'close_run' and c.restoring and not c.restored""",
+}
+FAILED_TRIALS = """
+    select index + 1, reason_code, left(reason, 300) from runs_trial where run_id = %(run)s and state = 'failed'"""
+RUN_END = "select state, reason_code, reason from runs_run where id = %(run)s"
+TRIAL_ATTEMPTS = "select id, state from runs_attempt where run_id = %(run)s and kind = 'trial'"
+OUTCOMES = "select state, reason_code from runs_trial where run_id = %(run)s"
+ATTEMPTS = "select state, outcome_code from runs_attempt"

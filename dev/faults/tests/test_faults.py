@@ -1,0 +1,135 @@
+"""Fault injection: the schedule, the queries of the invariants, and a short campaign."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from dev.faults.fault_schedule import fault_schedule
+from dev.faults.faults import FAULTS
+from dev.faults.queries import INVARIANTS
+from dev.stack.state import REPOSITORY
+from webapp.core.tests.factories import a_drive, a_run
+from webapp.results.models import StreamRun
+from webapp.runs.models import Attempt, Run, Trial
+
+FIXED_SEED = "7"
+CAMPAIGN_LIMIT_S = 400
+
+
+def test_it_schedules_the_same_faults_for_the_same_seed() -> None:
+    assert fault_schedule(5, faults=50, names=list(FAULTS), hosts=3) == fault_schedule(
+        5, faults=50, names=list(FAULTS), hosts=3
+    )
+    assert fault_schedule(5, faults=50, names=list(FAULTS), hosts=3) != fault_schedule(
+        6, faults=50, names=list(FAULTS), hosts=3
+    )
+
+
+def test_it_schedules_every_fault_equally_often() -> None:
+    rounds = fault_schedule(1, faults=200, names=list(FAULTS), hosts=3)
+    scheduled = Counter(fault.name for each in rounds for fault in each.faults)
+    assert scheduled.total() == 200
+    assert set(scheduled) == set(FAULTS)
+    assert max(scheduled.values()) - min(scheduled.values()) <= 1
+
+
+def test_it_cuts_networks_for_up_to_a_minute() -> None:
+    held = [
+        fault.duration_s
+        for each in fault_schedule(3, faults=2000, names=["cut network"], hosts=1)
+        for fault in each.faults
+    ]
+    assert min(held) >= 1
+    assert 50 < max(held) <= 60
+
+
+@pytest.fixture
+def ended_run(db: None) -> Run:
+    """A run with one trial that failed for a reason."""
+    run = a_run(a_drive(), trials=1, state="done", ended_at=timezone.now())
+    run.trials.update(state="failed", reason_code="fio_error", reason="fio failed")
+    return run
+
+
+def an_attempt(run: Run, state: str, number: int = 1) -> Attempt:
+    trial = run.trials.get()
+    return Attempt.objects.create(
+        kind="trial", run=run, trial=trial, host=trial.host, state=state, number=number, lease_until=timezone.now()
+    )
+
+
+def violated(run: Run) -> set[str]:
+    found = set()
+    for name, query in INVARIANTS.items():
+        with connection.cursor() as cursor:
+            cursor.execute(query, {"run": str(run.pk)})
+            if cursor.fetchall():
+                found.add(name)
+    return found
+
+
+def test_the_invariants_allow_a_trial_that_failed_for_a_reason(ended_run: Run) -> None:
+    assert violated(ended_run) == set()
+
+
+def test_the_invariants_forbid_a_trial_without_end_or_reason(ended_run: Run) -> None:
+    Trial.objects.update(state="cancelled", reason_code="")
+    assert violated(ended_run) == {"trial without a reason"}
+    Trial.objects.update(state="planned")
+    assert "trial has not ended" in violated(ended_run)
+    Run.objects.update(state="closing")
+    assert "run is open" in violated(ended_run)
+
+
+def test_the_invariants_forbid_a_lease_that_is_held(ended_run: Run) -> None:
+    an_attempt(ended_run, "accepted")
+    assert violated(ended_run) == {"lease held"}
+
+
+def test_the_invariants_forbid_a_trial_recorded_never_or_twice(ended_run: Run) -> None:
+    Trial.objects.update(state="done")
+    assert "done trial without exactly one done attempt" in violated(ended_run)
+    for number in (1, 2):
+        an_attempt(ended_run, "done", number)
+    assert "done trial without exactly one done attempt" in violated(ended_run)
+    assert "trial without exactly one result a direction" in violated(ended_run)
+
+
+def test_the_invariants_forbid_a_missing_second(ended_run: Run) -> None:
+    Trial.objects.update(state="done")
+    attempt = an_attempt(ended_run, "done")
+    StreamRun.objects.create(
+        attempt=attempt, stream=0, job_text="", command=[], started_at=timezone.now(), samples_sent=1
+    )  # fmt: skip
+    assert "seconds missing or too many" in violated(ended_run)
+
+
+@pytest.mark.pipeline
+@pytest.mark.alone
+@pytest.mark.root
+@pytest.mark.skipif(os.getuid() != 0, reason="requires root")
+def test_it_survives_a_short_campaign_of_a_fixed_and_a_fresh_seed() -> None:
+    options = [
+        "--faults",
+        "2",
+        "--seed",
+        FIXED_SEED,
+        "--seed",
+        "fresh",
+        "--hosts",
+        "2",
+        "--max-seconds",
+        "3",
+        "--no-final-run",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "dev.faults", *options],
+        cwd=REPOSITORY, capture_output=True, text=True, timeout=CAMPAIGN_LIMIT_S, check=False,
+    )  # fmt: skip
+    print(done.stdout)  # shows the fresh seed if the test fails
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -1,0 +1,84 @@
+"""Temporary objects for `make screens`, so that every page has a picture."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from django.urls import reverse
+
+if TYPE_CHECKING:
+    from webapp.core.models import User
+
+INVITED = "picture.of.a.link"
+COMPARISON = "Engines on this machine"
+SCHEDULE = "New Year check"
+
+
+@contextmanager
+def temporary_samples(admin: "User") -> Iterator[tuple[dict[str, object], dict[str, str]]]:
+    """Values by `area/parameter`, and paths by page name where these values do not apply.
+
+    The values belong to the newest run that is done, or else to the newest run.
+    """
+    from webapp.compare.models import SavedComparison
+    from webapp.compare.services import save_comparison
+    from webapp.core.models import Role, User
+    from webapp.core.people import invite_user, password_link
+    from webapp.hosts.models import EnrolmentToken
+    from webapp.hosts.services import issue_enrolment_token
+    from webapp.plans.models import Plan
+    from webapp.plans.services import copy_plan
+    from webapp.runs.models import Run, RunState
+    from webapp.schedules.models import Schedule, Trigger
+    from webapp.schedules.services import create_schedule
+    from webapp.schedules.spec import ScheduleSpec
+    from webapp.screens.outcome import outcome
+    from webapp.tests.samples import make_notice
+
+    runs = Run.objects.select_related("version__plan").order_by("-number")
+    run = runs.filter(state=RunState.DONE).first() or runs.first()
+    issue_enrolment_token(by=admin, slug=INVITED.replace(".", "-"))
+    enrolment = EnrolmentToken.objects.latest("pk")
+    User.objects.filter(username=INVITED).delete()  # left by an interrupted call
+    notice = make_notice(admin)
+    Schedule.objects.filter(name=SCHEDULE).delete()
+    invited = invite_user(username=INVITED, role=Role.VIEWER, by=admin)
+    _, _, uidb64, link, _ = password_link(user=invited, by=admin).split("/")
+    samples: dict[str, object] = {
+        "people/pk": admin.pk,
+        "notices/pk": notice.subscription_id,
+        "runs/trial": 1,
+        "plans/number": 1,
+        "hosts/reference": enrolment.reference,
+        "set-password/uidb64": uidb64,
+        "set-password/token": link,
+    }
+    instead: dict[str, str] = {}
+    copied: Plan | None = None
+    saved: SavedComparison | None = None
+    schedule: Schedule | None = None
+    try:
+        if run:
+            target = run.targets.select_related("host").first()
+            copied = copy_plan(version=run.version, by=admin)  # built-in plans cannot be edited
+            query = outcome(run, marked=0).url.partition("?")[2] or "x=iodepth"
+            saved = save_comparison(title=COMPARISON, note="Taken with the plan First look.", query=query, by=admin)
+            yearly = ScheduleSpec(
+                name=SCHEDULE, version=run.version, targets=list(run.targets.all()), trigger=Trigger.CRON,
+                cron="0 3 1 1 *", time_zone="Europe/Berlin",
+            )  # fmt: skip
+            schedule = create_schedule(spec=yearly, by=admin)
+            samples |= {"runs/number": run.number, "comparisons/pk": saved.pk, "schedules/pk": schedule.pk}
+            samples |= {"plans/slug": run.version.plan.slug, "plans/number": run.version.number}
+            samples |= {"hosts/slug": target.host.slug, "hosts/target": target.slug} if target else {}
+            instead["edit_plan"] = reverse("edit_plan", kwargs={"slug": copied.slug})
+        yield samples, instead
+    finally:
+        if copied is not None:
+            copied.versions.all().delete()  # no run uses them
+        for made in (schedule, saved, copied):
+            if made is not None:
+                made.delete()
+        notice.subscription.delete()
+        EnrolmentToken.objects.filter(host_slug=enrolment.host_slug).delete()
+        User.objects.filter(username=INVITED).delete()

@@ -1,0 +1,72 @@
+"""The totals of `make test` and the second try, with small suites in separate pytest processes."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from dev.testing.runner import pytest_part, run_parts
+
+GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
+BAD = "def test_bad(): assert 1 == 2, 'never'\n"
+# Fails the first time and passes the second time.
+CHANCE = """
+from pathlib import Path
+
+def test_{name}():
+    seen = Path(__file__).with_suffix(".seen")
+    seen.exists() or (seen.touch(), 1 / 0)
+"""
+LATE = "import pytest\n@pytest.fixture\ndef late():\n    yield\n    assert 0\ndef test_late(late): pass\n"
+
+
+def run(folder: Path, capfd: pytest.CaptureFixture[str], **files: str) -> tuple[int, list[str], str]:
+    """Exit status, output, and the file of second tries."""
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider\n")
+    for name, text in files.items():
+        (folder / f"test_{name}.py").write_text(text)
+    second_tries = folder / "second-tries.txt"
+    env = {**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    env.pop("PYTEST_XDIST_WORKER", None)
+    options = ("-p", "pytest_rerunfailures", "--reruns", "1")
+    part = pytest_part("all", folder / "report.xml", *options, folder=folder)
+    status = run_parts([part], env, second_tries)
+    return status, capfd.readouterr().out.splitlines(), second_tries.read_text() if second_tries.exists() else ""
+
+
+def test_it_counts_everything_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, second_tries = run(tmp_path, capfd, good=GOOD, skipped=SKIPPED)
+    assert (status, output[-1], second_tries) == (0, "1 passed, 0 failed, 1 skipped", "")
+
+
+def test_it_names_what_passed_only_at_the_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, second_tries = run(tmp_path, capfd, good=GOOD, chance=CHANCE.format(name="chance"))
+    assert (status, output[-1]) == (0, "2 passed, 0 failed, 0 skipped")
+    assert "second try: test_chance.py::test_chance" in output
+    assert "ZeroDivisionError" in second_tries
+
+
+def test_it_fails_if_a_test_fails_twice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(tmp_path, capfd, good=GOOD, bad=BAD, late=LATE)
+    assert (status, output[-1]) == (1, "1 passed, 2 failed, 0 skipped")
+    assert "failed: test_bad::test_bad" in output
+    assert "failed: test_late::test_late" in output
+
+
+def test_it_fails_if_more_than_three_tests_need_a_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    four = {name: CHANCE.format(name=name) for name in "abcd"}
+    status, output, _ = run(tmp_path, capfd, **four)
+    assert status == 1
+    assert "4 second tries; at most 3 are allowed" in output
+
+
+def test_it_fails_if_a_file_cannot_be_imported(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(tmp_path, capfd, good=GOOD, broken="import nothing_of_this_name\n")
+    assert status == 1
+    assert [line for line in output if line.startswith("failed: ") and "test_broken" in line]
+
+
+def test_it_fails_if_pytest_ends_before_its_tests(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(tmp_path, capfd, good=GOOD, bad=BAD, end="import os\ndef test_end(): os._exit(0)\n")
+    assert status == 1
+    assert "no report of its tests" in "".join(output)

@@ -1,0 +1,209 @@
+"""Step 3: what each item of a batch changes. `_HANDLERS` is the registry of item type -> handler."""
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.clock import moment
+from webapp.results.ingest.histograms import check_histogram
+from webapp.results.ingest.results import new_results
+from webapp.results.models import Configuration, DriveReading, KernelLine, StreamRun
+from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
+from webapp.runs.states import move_attempt, move_trial
+from worker.contract.items import (
+    Accepted,
+    Finished,
+    Item,
+    KernelLog,
+    Observed,
+    Outcome,
+    Phase,
+    Purged,
+    Sample,
+    SettingRecord,
+    SettingRestored,
+    StreamResult,
+    StreamStarted,
+)
+from worker.contract.items import DriveReading as ReadingItem
+
+
+def apply_item(changes: Changes, item: Item) -> None:
+    """Apply one item to the changes. Raises BadItem if it contradicts an earlier item."""
+    if changes.finished:
+        raise BadItem("An item after the one that said the attempt was finished.")
+    _HANDLERS[type(item)](changes, item)
+
+
+def _accepted(changes: Changes, _: Accepted) -> None:
+    if changes.attempt.state == AttemptState.DISPATCHED:
+        _move(changes, AttemptState.ACCEPTED)
+
+
+def _phase(changes: Changes, item: Phase) -> None:
+    percent = "" if item.percent is None else f" {item.percent:.0f} %"
+    detail = f": {item.detail}" if item.detail else ""
+    changes.change_attempt(phase=f"{item.name}{percent}{detail}"[:300])
+
+
+def _setting(changes: Changes, item: SettingRecord) -> None:
+    change = SettingChange(
+        attempt=changes.attempt,
+        at=moment(item.at),
+        name=item.name,
+        device=item.device,
+        before=item.before,
+        asked=item.asked,
+        observed=item.observed,
+        took_s=item.took_s,
+    )
+    changes.rows.append(change)
+
+
+def _setting_restored(changes: Changes, item: SettingRestored) -> None:
+    change = SettingChange(
+        attempt=changes.attempt,
+        at=moment(item.at),
+        name=item.name,
+        device=item.device,
+        asked=item.value,
+        observed=item.observed,
+        restoring=True,
+        restored=item.restored,
+        note=item.note,
+    )
+    changes.rows.append(change)
+
+
+def _purged(changes: Changes, item: Purged) -> None:
+    changes.change_attempt(purged=[*changes.attempt.purged, msgspec.to_builtins(item)])
+
+
+def _observed(changes: Changes, item: Observed) -> None:
+    text = json.dumps(item.facts, sort_keys=True, ensure_ascii=False)
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    changes.configurations.append(Configuration(digest=digest, facts=item.facts))
+    for stream in changes.streams.values():
+        changes.change_stream(stream, configuration_id=digest)
+    changes.change_attempt(configuration_digest=digest)
+
+
+def _stream_started(changes: Changes, item: StreamStarted) -> None:
+    trial = changes.attempt.trial
+    if trial is None or item.stream >= trial.stream_count:
+        raise BadItem(f"Stream {item.stream} is not in the order of this attempt.")
+    if item.stream in changes.streams:
+        raise BadItem(f"Stream {item.stream} has started before.")
+    changes.streams[item.stream] = StreamRun(
+        attempt_id=changes.attempt.pk,
+        stream=item.stream,
+        job_text=item.job_text,
+        command=list(item.command),
+        sensors=[(sensor.kind.value, sensor.name) for sensor in item.sensors],
+        kernel_log_read=item.kernel_log,
+        configuration_id=changes.attempt.configuration_digest or None,
+        started_at=moment(item.at),
+    )
+    if changes.attempt.state != AttemptState.RUNNING:
+        _move(changes, AttemptState.RUNNING)
+
+
+def _sample(changes: Changes, item: Sample) -> None:
+    changes.check_started(item.stream, "sample")
+    for measured in item.directions:
+        check_histogram(measured.latency)
+    changes.samples.append(item)
+
+
+def _kernel_log(changes: Changes, item: KernelLog) -> None:
+    changes.rows += [
+        KernelLine(
+            attempt=changes.attempt,
+            sequence=line.sequence,
+            at=moment(line.at),
+            level=line.level,
+            text=line.text,
+            elsewhere=line.elsewhere,
+        )
+        for line in item.lines
+    ]
+
+
+def _drive_reading(changes: Changes, item: ReadingItem) -> None:
+    if changes.attempt.run_id is None:
+        raise BadItem("A reading of a drive that belongs to no run.")
+    told = {name: getattr(item.told, name) for name in _TOLD} if item.told else {}
+    plain = {name: getattr(item, name) for name in _OF_READINGS}
+    row = DriveReading(attempt=changes.attempt, at=moment(item.at), moment=item.moment.value, **plain, **told)
+    changes.rows.append(row)
+
+
+_OF_READINGS = ("device", "drive", "serial", "model", "boot_id", "kernel_written_bytes")
+_TOLD = (
+    "host_written_bytes", "host_unit_bytes", "media_written_bytes", "media_unit_bytes", "host_pages", "media_pages",
+    "percent_used", "problem",
+)  # fmt: skip
+
+
+def _stream_result(changes: Changes, item: StreamResult) -> None:
+    changes.check_started(item.stream, "result")
+    stream = changes.streams[item.stream]
+    if stream.ended_at is not None:
+        raise BadItem(f"A second result of stream {item.stream}.")
+    for measured in item.directions:
+        check_histogram(measured.latency)
+    changes.change_stream(
+        stream,
+        started_at=moment(item.started_at),
+        ended_at=moment(item.ended_at),
+        fio_version=item.fio_version[:40],
+        exit_code=item.exit_code,
+        fio_json=zlib.compress(item.fio_json.encode("utf-8", "surrogatepass")),
+        stderr=item.stderr,
+        directions=msgspec.json.encode(item.directions),
+        usr_cpu_percent=item.usr_cpu_percent,
+        sys_cpu_percent=item.sys_cpu_percent,
+        device=msgspec.to_builtins(item.device),
+        samples_sent=item.samples,
+    )
+
+
+def _finished(changes: Changes, item: Finished) -> None:
+    """The end of the attempt. Only a trial that is done has results."""
+    if item.outcome is not Outcome.DONE and not item.code:
+        raise BadItem(f"The attempt {item.outcome} without saying why.")
+    if item.outcome is Outcome.DONE and changes.attempt.kind == AttemptKind.TRIAL:
+        if changes.attempt.state != AttemptState.RUNNING:
+            raise BadItem("The attempt is done without having run.")
+        changes.results = new_results(changes.attempt, changes.streams)
+        if len(changes.streams) == 1:  # of several the results are sums, and these are what each stream measured
+            changes.change_stream(changes.streams[0], directions=b"")
+    changes.finished = item
+
+
+def _move(changes: Changes, to: AttemptState) -> None:
+    move_attempt(changes.attempt, to)
+    if changes.attempt.trial is not None:
+        move_trial(changes.attempt.trial, TrialState(to.value), attempt=changes.attempt)
+
+
+_HANDLERS: Mapping[type, Callable[[Changes, Any], None]] = {
+    Accepted: _accepted,
+    Phase: _phase,
+    Purged: _purged,
+    SettingRecord: _setting,
+    SettingRestored: _setting_restored,
+    Observed: _observed,
+    StreamStarted: _stream_started,
+    Sample: _sample,
+    KernelLog: _kernel_log,
+    ReadingItem: _drive_reading,
+    StreamResult: _stream_result,
+    Finished: _finished,
+}

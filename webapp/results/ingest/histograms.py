@@ -1,0 +1,21 @@
+"""Check packed histograms (`worker.contract.packing`) before they are stored as they came."""
+
+import re
+
+from webapp.results.ingest.bad_item import BadItem
+from worker.contract.packing import LONGEST, MOST_BUCKETS, BadPacking, unpack
+
+# A longer number than any that a worker packs: refused before it is computed, because that would take long.
+_NUMBER_TOO_LONG = re.compile(rb"[\x80-\xff]{%d}" % LONGEST)
+
+
+def check_histogram(packed: bytes) -> None:
+    """Raise BadItem unless the bytes can be unpacked to a histogram."""
+    if _NUMBER_TOO_LONG.search(packed):
+        raise BadItem("A histogram holds a number that is out of range.")
+    try:
+        histogram = unpack(packed)
+    except BadPacking as error:
+        raise BadItem(f"A histogram cannot be read: {error}.") from error
+    if len(histogram.counts) > MOST_BUCKETS:
+        raise BadItem("A histogram has too many buckets.")

@@ -1,0 +1,146 @@
+"""Take a worker's report: exactly once, in order.
+
+Each attempt of a report has a transaction of its own, in which its row is locked: batch `confirmed_seq + 1` is taken,
+lower numbers were taken before, higher ones show a gap and are not taken. The reply says up to which number everything
+is committed. A bad batch fails its attempt and is refused by its number; the batches before it and all other attempts
+are taken.
+
+    attempt         new batches     reply
+    active          taken           confirmed, cancel?, lease
+    lost            revived, taken  the same; refused as superseded if it is too late
+    ended           none            confirmed (and cancel, if the worker believes that the attempt is active)
+    ended           some            refused: attempt_closed
+    of no such host -               refused: unknown_attempt
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from uuid import UUID
+
+from django.db import DataError, IntegrityError, transaction
+
+from webapp.core.logs import about
+from webapp.core.models import Counter
+from webapp.core.services import count
+from webapp.hosts.models import Host
+from webapp.hosts.services import note_heard
+from webapp.results.ingest.apply import apply_item
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.clock import offset_ms
+from webapp.results.ingest.lock import LockedAttempt, in_sequence, lock_attempt, reply_about
+from webapp.results.ingest.parse import AnyBatch, ParsedReport, UnreadableBatch, by_attempt
+from webapp.results.ingest.write import write
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.ending import end_attempt
+from webapp.runs.leases import parse_id, renewed, revive
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, AttemptState
+from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
+
+log = logging.getLogger(__name__)
+
+# A report with more batches of an attempt is a backlog. After an outage hundreds of hosts send one at the same time:
+# then the tick dispatches their next orders, not the request.
+_BACKLOG_BATCHES = 20
+_BAD = (BadItem, IntegrityError, DataError)
+_WHY = {
+    "unknown_attempt": "This server gave this host no such attempt.",
+    "attempt_closed": "This attempt has ended; no more batches of it are taken.",
+    "superseded": "This attempt was lost, and since then its run has ended or the host was given a newer attempt.",
+}
+
+
+def take_report(*, host: Host, parsed: ParsedReport) -> ReportReply:
+    """Commit what is new in a report and answer for every attempt that it names."""
+    active = frozenset(parsed.report.active)
+    batches: dict[str, list[AnyBatch]] = {name: [] for name in parsed.report.active} | by_attempt(parsed.batches)
+    note_heard(host=host, spool_bytes=parsed.report.spool_bytes)
+    replies = tuple(_take_attempt(host, name, found, name in active) for name, found in batches.items())
+    for reply in replies:
+        if reply.refusal is not None:
+            count(Counter.REFUSED, reply.refusal.code)
+    return ReportReply(attempts=replies)
+
+
+def _take_attempt(host: Host, name: str, batches: Sequence[AnyBatch], active: bool) -> AttemptReply:
+    attempt_id = parse_id(name)
+    with about(attempt=name):
+        if attempt_id is None:
+            return _unknown(name, batches)
+        return _take_up_to_bad_batch(host, attempt_id, name, batches, active)
+
+
+def _take_up_to_bad_batch(
+    host: Host, attempt_id: UUID, name: str, batches: Sequence[AnyBatch], active: bool
+) -> AttemptReply:
+    """Take all batches in one transaction; if one of them is bad, halve them until it is found."""
+    try:
+        return _take(host, attempt_id, name, batches, active)
+    except _BAD as error:
+        if not batches:
+            raise
+        if len(batches) == 1:
+            return _refuse(host, attempt_id, name, batches[0], str(error).strip()[:1500])
+    half = len(batches) // 2
+    reply = _take_up_to_bad_batch(host, attempt_id, name, batches[:half], active)
+    return reply if reply.refusal else _take_up_to_bad_batch(host, attempt_id, name, batches[half:], active)
+
+
+@transaction.atomic
+def _take(host: Host, attempt_id: UUID, name: str, batches: Sequence[AnyBatch], active: bool) -> AttemptReply:
+    locked = lock_attempt(host, attempt_id)
+    if locked is None:
+        return _unknown(name, batches)
+    attempt = locked.attempt
+    unseen = [batch.seq for batch in batches if batch.seq > attempt.confirmed_seq]
+    if attempt.state == AttemptState.LOST and (unseen or active) and not revive(attempt):
+        return reply_about(locked, name=name, refusal=_refusal("superseded", unseen))
+    if attempt.state not in ACTIVE_ATTEMPT_STATES:
+        refusal = _refusal("attempt_closed", unseen) if unseen else None
+        return reply_about(locked, name=name, cancel=active, refusal=refusal)
+    changes = _changes(locked, list(in_sequence(attempt.confirmed_seq, batches)))
+    write(changes)
+    if changes.finished and len(batches) <= _BACKLOG_BATCHES:
+        transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+    return reply_about(locked, name=name)
+
+
+def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:
+    """Apply all items. The lease is renewed by every report."""
+    attempt = locked.attempt
+    changes = Changes(attempt, locked.started_streams)
+    for batch in batches:
+        if isinstance(batch, UnreadableBatch):
+            raise BadItem(batch.message)
+        for item in batch.items:
+            apply_item(changes, item)
+        changes.change_attempt(confirmed_seq=batch.seq)
+    if batches and isinstance(batches[-1], Batch):
+        offset = offset_ms(attempt.clock_offset_ms, batches[-1], now_s=time.time())
+        changes.change_attempt(clock_offset_ms=offset)
+    changes.change_attempt(lease_until=renewed(attempt.lease_until))
+    return changes
+
+
+def _unknown(name: str, batches: Sequence[AnyBatch]) -> AttemptReply:
+    refusal = _refusal("unknown_attempt", [batch.seq for batch in batches])
+    return AttemptReply(attempt=name, confirmed_seq=0, refusal=refusal)
+
+
+def _refusal(code: str, unseen: Sequence[int]) -> Refusal:
+    return Refusal(code=code, message=_WHY[code], seq=min(unseen, default=0))
+
+
+@transaction.atomic
+def _refuse(host: Host, attempt_id: UUID, name: str, batch: AnyBatch, words: str) -> AttemptReply:
+    """Fail the attempt of a bad batch, which was rolled back; what was confirmed before stays."""
+    log.warning("Batch %d was refused: %s", batch.seq, words)
+    locked = lock_attempt(host, attempt_id)
+    if locked is None:
+        return _unknown(name, [batch])
+    attempt = locked.attempt
+    if attempt.state in ACTIVE_ATTEMPT_STATES:
+        end_attempt(attempt, AttemptState.FAILED, code="bad_item", message=f"The worker reported: {words}")
+        transaction.on_commit(lambda: dispatch_host(attempt.host_id))
+    return reply_about(locked, name=name, refusal=Refusal(code="bad_item", message=words, seq=batch.seq))

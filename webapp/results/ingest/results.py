@@ -1,0 +1,71 @@
+"""The result rows of a finished attempt."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+import msgspec
+
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.sums import summed
+from webapp.results.models import Result, StreamRun
+from webapp.runs.models import Attempt
+from worker.contract.histogram import supported_percentile
+from worker.contract.items import DirectionResult
+from worker.contract.packing import BadPacking, unpack
+
+
+def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Result]:
+    """Unsaved result rows of an attempt that is done, one a direction: the sums over its streams (by number).
+
+    Raises BadItem if a stream of the order has no result, or if a histogram cannot be read.
+    """
+    assert attempt.trial is not None
+    for number in range(attempt.trial.stream_count):
+        if number not in streams or streams[number].ended_at is None:
+            raise BadItem(f"The attempt is done, but there is no result of stream {number}.")
+    ended_at = max(stream.ended_at for stream in streams.values() if stream.ended_at is not None)
+    try:
+        measured = summed([directions_of(streams[number]) for number in sorted(streams)])
+        rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
+    except BadPacking as error:
+        raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
+    if not rows:
+        raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
+    return rows
+
+
+def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:
+    """What a stream measured; () for the only stream of a trial that is done, because the results hold the same."""
+    kept = bytes(stream.directions)
+    return msgspec.json.decode(kept, type=tuple[DirectionResult, ...]) if kept else ()
+
+
+def _result(attempt: Attempt, stream: StreamRun, measured: DirectionResult, ended_at: datetime) -> Result:
+    trial, latency = attempt.trial, unpack(measured.latency)
+    assert trial is not None
+    return Result(
+        trial_id=trial.pk,
+        stream_run=stream,
+        direction=measured.direction.value,
+        run_id=trial.run_id,
+        host_id=trial.host_id,
+        target_id=trial.target_id,
+        point=trial.point,
+        point_key=trial.point_key,
+        measured_at=ended_at,
+        ios=measured.ios,
+        bytes=measured.bytes,
+        runtime_ms=measured.runtime_ms,
+        iops=measured.iops,
+        bytes_per_s=measured.bytes_per_s,
+        latency_kind=measured.latency_kind.value,
+        latency_min_ns=measured.latency_min_ns,
+        latency_mean_ns=measured.latency_mean_ns,
+        latency_max_ns=measured.latency_max_ns,
+        latency_stddev_ns=measured.latency_stddev_ns,
+        p50_ns=supported_percentile(latency, 50.0),
+        p95_ns=supported_percentile(latency, 95.0),
+        p99_ns=supported_percentile(latency, 99.0),
+        p999_ns=supported_percentile(latency, 99.9),
+        latency=measured.latency,
+    )

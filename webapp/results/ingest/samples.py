@@ -1,0 +1,77 @@
+"""The rows of `Sample`: the one place that says where each column comes from, and the COPY that writes them."""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import Any
+
+from django.db import connection
+
+from webapp.results.ingest.bad_item import BadItem
+from webapp.results.ingest.clock import moment
+from webapp.results.models import Sample
+from webapp.results.partitions import ensure_partition
+from webapp.runs.models import Attempt
+from worker.contract.items import DirectionSample
+from worker.contract.items import Sample as SampleItem
+
+_COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
+_COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
+_LARGEST_INTEGER = 2**31 - 1
+_LARGEST_REAL = 3.4028234e38
+
+
+def copy_samples(attempt: Attempt, samples: Iterable[SampleItem]) -> None:
+    """Write one row for each direction of each sample. Raises BadItem and Django's database errors."""
+    ensure_partition(attempt.created_at.date())
+    with connection.wrap_database_errors, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+        copy.set_types(_types())
+        for row in _rows(attempt, samples):
+            copy.write_row([row[column] for column in _COLUMNS])
+
+
+@cache
+def _types() -> list[str]:
+    return [(field.db_type(connection) or "").partition("(")[0] for field in _COLUMNS.values()]
+
+
+def _rows(attempt: Attempt, samples: Iterable[SampleItem]) -> Iterator[dict[str, Any]]:
+    for sample in samples:
+        for place, measured in enumerate(sample.directions):
+            yield _row(attempt, sample, measured, first=place == 0)
+
+
+def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, first: bool) -> dict[str, Any]:
+    """Telemetry is stored with the first direction only."""
+    device = sample.device
+    return {
+        "attempt_id": attempt.pk,
+        "day": attempt.created_at.date(),
+        "stream": sample.stream,
+        "second": sample.second,
+        "direction": measured.direction.value,
+        "at": moment(sample.at),
+        "interval_ms": _integer(sample.interval_ms),
+        "ios": measured.ios,
+        "bytes": measured.bytes,
+        "runtime_ms": _integer(measured.runtime_ms),
+        "p50_ns": measured.p50_ns,
+        "p99_ns": measured.p99_ns,
+        "p999_ns": measured.p999_ns,
+        "latency": measured.latency,
+        "utilisation_percent": device.utilisation_percent if device else None,
+        "queue_depth": device.queue_depth if device else None,
+        "telemetry": [_real(value) for value in sample.telemetry] if first and sample.telemetry else None,
+    }
+
+
+def _integer(number: int) -> int:
+    """Binary COPY cuts off a number that is too large for its column. Raises BadItem."""
+    if number > _LARGEST_INTEGER:
+        raise BadItem(f"{number} is out of range.")
+    return number
+
+
+def _real(number: float | None) -> float | None:
+    if number is not None and abs(number) > _LARGEST_REAL:
+        raise BadItem(f"{number} is out of range.")
+    return number

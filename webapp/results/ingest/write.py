@@ -1,0 +1,58 @@
+"""Step 4: write the changes, one statement for each table; samples by COPY."""
+
+from collections import defaultdict
+
+from django.db.models import Model
+
+from webapp.results.ingest.changes import Changes
+from webapp.results.ingest.samples import copy_samples
+from webapp.results.models import Configuration, KernelLine, Result, StreamRun
+from webapp.runs.ending import end_attempt
+from webapp.runs.models import Attempt, AttemptState
+
+
+def write(changes: Changes) -> None:
+    """Call inside the transaction that has locked the attempt. Raises BadItem and Django's database errors."""
+    if changes.configurations:
+        # In one order, so that two transactions with the same configurations do not wait for each other.
+        ordered = sorted(changes.configurations, key=lambda configuration: configuration.digest)
+        Configuration.objects.bulk_create(ordered, ignore_conflicts=True)
+    if "streams" in vars(changes):  # they were loaded
+        _write_streams(changes)
+    if changes.samples:
+        copy_samples(changes.attempt, changes.samples)
+    _write_rows(changes.rows)
+    if changes.results:
+        _write_results(changes)
+    columns = {name: getattr(changes.attempt, name) for name in sorted(changes.attempt_columns)}
+    Attempt.objects.filter(pk=changes.attempt.pk).update(**columns)
+    if end := changes.finished:
+        end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, message=end.message)
+
+
+def _write_streams(changes: Changes) -> None:
+    new = [stream for stream in changes.streams.values() if stream.pk is None]
+    changed = [changes.streams[number] for number in changes.stream_columns]
+    for stream in changed:
+        if stream.pk is not None:
+            stream.save(update_fields=changes.stream_columns[stream.stream])
+    if new:
+        StreamRun.objects.bulk_create(new)
+
+
+def _write_rows(rows: list[Model]) -> None:
+    """A worker may tell a line of the kernel's log or a reading of a drive twice: it is kept once."""
+    by_model: defaultdict[type[Model], list[Model]] = defaultdict(list)
+    for row in rows:
+        by_model[type(row)].append(row)
+    for model, found in by_model.items():
+        model._default_manager.bulk_create(found, ignore_conflicts=True)
+
+
+def _write_results(changes: Changes) -> None:
+    """A result says how many lines of the kernel's log are about its attempt."""
+    lines = KernelLine.objects.filter(attempt=changes.attempt, elsewhere=False).count()
+    for result in changes.results:
+        result.kernel_lines = lines
+        result.stream_run_id = result.stream_run.pk  # the stream may have been saved after the result was made
+    Result.objects.bulk_create(changes.results)

@@ -1,0 +1,115 @@
+"""The partitions of the table of samples: one a month, by the day on which the server created the attempt.
+
+All samples of an attempt are in one partition whatever the worker's clock says, so the primary key (attempt, stream,
+second, direction, day) keeps each second once.
+
+    results_sample_2026_11            all samples of attempts of November 2026
+    results_sample_2026_11_thinned    one second in ten of them, see `results.retention`
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+
+from django.db import connection, transaction
+from django.db.backends.utils import CursorWrapper
+from django.utils import timezone
+
+TABLE = "results_sample"
+_NAME = re.compile(rf"{TABLE}_(\d{{4}})_(\d{{2}})(_thinned)?")
+_LOCK = 0x53414D50  # of PostgreSQL's advisory locks: one process creates partitions at a time
+
+_EXCHANGE_WAIT = "5s"
+
+_known: set[date] = set()  # months whose partition this process has seen committed
+
+
+@dataclass(frozen=True)
+class Partition:
+    month: date  # its first day
+    thinned: bool = False
+
+    @property
+    def table(self) -> str:
+        return f"{TABLE}_{self.month:%Y_%m}" + ("_thinned" if self.thinned else "")
+
+    @property
+    def next_month(self) -> date:
+        return (self.month + timedelta(days=31)).replace(day=1)
+
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """The moments between which its attempts were created: from, to (exclusive)."""
+        return _midnight(self.month), _midnight(self.next_month)
+
+
+def create_partitions() -> None:
+    """Create the partitions of this month and the next if they are missing."""
+    this_month = Partition(timezone.now().date().replace(day=1))
+    ensure_partition(this_month.month)
+    ensure_partition(this_month.next_month)
+
+
+def ensure_partition(day: date) -> None:
+    """Create the partition of attempts of this day if it is missing."""
+    month = day.replace(day=1)
+    if month in _known:
+        return
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        if month not in {partition.month for partition in partitions()}:
+            _create_table(cursor, Partition(month))
+            _attach(cursor, Partition(month))
+        transaction.on_commit(lambda: _known.add(month))
+
+
+def partitions() -> list[Partition]:
+    """All partitions, oldest first."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT inhrelid::regclass::text FROM pg_inherits WHERE inhparent = %s::regclass", [TABLE])
+        return sorted(_parsed(name for (name,) in cursor.fetchall()), key=lambda partition: partition.month)
+
+
+def _parsed(names: Iterator[str]) -> Iterator[Partition]:
+    for name in names:
+        if found := _NAME.fullmatch(name):
+            yield Partition(date(int(found[1]), int(found[2]), 1), thinned=bool(found[3]))
+
+
+@transaction.atomic
+def replace_partition(partition: Partition, kept: str) -> int:
+    """Put a table with only some of its rows (a condition of SQL) in the place of a partition; the number dropped.
+
+    The copying locks out writers of this partition alone. Readers of all samples wait only while the tables are
+    exchanged. Raises OperationalError if that has to wait for others for more than a few seconds.
+    """
+    thinned = replace(partition, thinned=True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SET LOCAL lock_timeout = '{_EXCHANGE_WAIT}'")
+        cursor.execute(f"LOCK TABLE {partition.table} IN SHARE MODE")
+        cursor.execute(f"SELECT count(*) FROM {partition.table}")  # noqa: S608 - our own names
+        ((before,),) = cursor.fetchall()
+        _create_table(cursor, thinned)
+        cursor.execute(f"INSERT INTO {thinned.table} SELECT * FROM {partition.table} WHERE {kept}")  # noqa: S608
+        dropped = int(before - cursor.rowcount)
+        cursor.execute(f"ALTER TABLE {TABLE} DETACH PARTITION {partition.table}")
+        cursor.execute(f"DROP TABLE {partition.table}")
+        _attach(cursor, thinned)
+    return dropped
+
+
+def _create_table(cursor: CursorWrapper, partition: Partition) -> None:
+    """A table that can become the partition. Its check spares PostgreSQL a scan when the table is attached."""
+    check = f"CHECK (day >= '{partition.month}' AND day < '{partition.next_month}')"
+    cursor.execute(f"CREATE TABLE {partition.table} (LIKE {TABLE} INCLUDING ALL, {check})")
+
+
+def _attach(cursor: CursorWrapper, partition: Partition) -> None:
+    """Unlike CREATE TABLE … PARTITION OF, this lets others go on reading and writing the other partitions."""
+    bounds = f"FROM ('{partition.month}') TO ('{partition.next_month}')"
+    cursor.execute(f"ALTER TABLE {TABLE} ATTACH PARTITION {partition.table} FOR VALUES {bounds}")
+
+
+def _midnight(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)

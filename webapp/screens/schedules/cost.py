@@ -1,0 +1,76 @@
+"""What one run of a schedule costs, as the page of its plan estimates it, and whether it is due too often for that."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby, islice, pairwise
+
+from webapp.core import formatting
+from webapp.hosts.models import Target
+from webapp.plans.document import read
+from webapp.plans.expected import Expected
+from webapp.plans.models import PlanVersion
+from webapp.plans.preview import Preview, preview
+from webapp.results.speeds import expected_writes
+from webapp.runs.experience import experience_of
+from webapp.schedules.models import GroupOrder, Overlap, Schedule
+from webapp.schedules.timing import due_after
+from webapp.screens.schedules.words import limit_in_words
+
+DUES_LOOKED_AT = 100
+
+
+@dataclass(frozen=True)
+class RunCost:
+    """`preview` and `expected` are of one run; of a host group, of the run that takes longest."""
+
+    preview: Preview
+    expected: list[tuple[Target, Expected]]
+    host: str  # of the group; "" without one
+    hosts: int
+    seconds: float  # from the start at a due time to the end of its last run
+    drives: tuple[Target, ...]  # that all of its runs overwrite
+
+
+def run_cost(version: PlanVersion, targets: Sequence[Target], group_order: GroupOrder | None) -> RunCost | None:
+    """None without targets. `group_order`: each host of `targets` gets a run of its own."""
+    runs = _by_host(targets) if group_order else [list(targets)]
+    if not targets:
+        return None
+    document, experience = read(version.document), experience_of(targets)
+    previews = [preview(document, each, experience=experience) for each in runs]
+    seconds = [each.estimate.seconds for each in previews]
+    longest = seconds.index(max(seconds))
+    return RunCost(
+        preview=previews[longest],
+        expected=expected_writes(previews[longest].expansion, runs[longest]),
+        host=str(runs[longest][0].host) if group_order else "",
+        hosts=len(runs),
+        seconds=sum(seconds) if group_order == GroupOrder.ONE_BY_ONE else max(seconds),
+        drives=tuple(drive for each in previews for drive in each.destructive),
+    )
+
+
+def _by_host(targets: Sequence[Target]) -> list[list[Target]]:
+    ordered = sorted(targets, key=lambda target: str(target.host_id))
+    return [list(each) for _, each in groupby(ordered, key=lambda target: target.host_id)]
+
+
+def too_often(schedule: Schedule, cost: RunCost, now: datetime) -> str:
+    """A warning where a run is due before the one before it has ended; "" otherwise."""
+    dues = list(islice(due_after(schedule, now), DUES_LOOKED_AT))
+    gaps = {later - earlier for earlier, later in pairwise(dues)}
+    if not gaps or min(gaps) >= timedelta(seconds=cost.seconds):
+        return ""
+    apart = limit_in_words(int(min(gaps).total_seconds()))
+    runs = "The runs of one due time take" if cost.hosts > 1 else "A run takes"
+    how = "at least" if cost.preview.estimate.unknown_trials else "about"
+    takes = f"{runs} {how} {formatting.duration(cost.seconds)}"
+    due = f"runs are due every {apart}" if len(gaps) == 1 else f"some runs are due only {apart} apart"
+    return f"{takes}, but {due}. {_MEANWHILE[Overlap(schedule.overlap)]}"
+
+
+_MEANWHILE = {
+    Overlap.SKIP: "A run that is due while an earlier one is going is missed.",
+    Overlap.WAIT: "A run that is due while an earlier one is going waits for it, and is missed at its latest start.",
+}

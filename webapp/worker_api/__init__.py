@@ -1,0 +1,1 @@
+"""The HTTP interface for workers: downloads, enrolment, registration, token renewal and reports."""

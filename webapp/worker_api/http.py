@@ -1,0 +1,120 @@
+"""HTTP for workers: body limits, the host's token, the contract's messages, and Problem bodies."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from django.db import DataError, IntegrityError
+from django.http import HttpRequest, HttpResponse
+from django.http.request import UnreadablePostError
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import require_POST
+from msgspec.structs import replace
+
+from webapp.core.errors import Refusal
+from webapp.core.logs import about, bind
+from webapp.hosts.models import Host
+from webapp.hosts.services import EnrolRefused
+from webapp.hosts.tokens import authenticate_host
+from worker.contract.base import ContractError, Message, TooLarge, VersionMismatch, decode, encode
+from worker.contract.greetings import Problem
+
+M = TypeVar("M", bound=Message)
+Answer = Callable[[HttpRequest], Message]
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (TooLarge, 413),
+    (VersionMismatch, 426),
+    (ContractError, 400),
+    (EnrolRefused, 403),
+    (Refusal, 400),
+)
+
+
+class NotAuthenticated(Exception):
+    """No token, an unknown one, or one that was revoked: not told apart."""
+
+
+REFUSALS = (NotAuthenticated, ContractError, Refusal, DataError, IntegrityError)
+
+
+def worker_view(answer: Answer) -> Callable[[HttpRequest], HttpResponse]:
+    """A view that takes POST and answers with a message of the contract, a Problem where something is wrong."""
+
+    @csrf_exempt
+    @require_POST
+    @wraps(answer)
+    def view(request: HttpRequest) -> HttpResponse:
+        with about():  # ends what `host_of` binds
+            return _answered(request, answer)
+
+    return view
+
+
+def _answered(request: HttpRequest, answer: Answer) -> HttpResponse:
+    try:
+        return _json(200, _in_its_version(request, answer(request)))
+    except REFUSALS as error:
+        return _json(*refusal_of(error))
+
+
+def refusal_of(error: Exception) -> tuple[int, Problem]:
+    """Status and body of the answer to a request that met one of `REFUSALS`."""
+    if isinstance(error, NotAuthenticated):
+        message = "This host token is not known here, or was revoked. Enrol the host again."
+        return 401, Problem(code="not_authenticated", message=message)
+    if isinstance(error, ContractError | Refusal):
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        return status, Problem(code=error.code, message=str(error)[:2000])
+    # DataError, IntegrityError: e.g. a NUL, which JSON can hold and PostgreSQL's text cannot
+    words = f"The message is well formed, but holds what cannot be kept: {error}"
+    return 400, Problem(code="bad_message", message=words[:2000])
+
+
+def read_message(request: HttpRequest, kind: type[M], *, limit: int) -> M:
+    """The request's message. Raises ContractError."""
+    message = decode(read_body(request, kind, limit=limit), kind, limit=limit)
+    answer_in(request, message.version)  # type: ignore[attr-defined]
+    return message
+
+
+def read_body(request: HttpRequest, kind: type[M], *, limit: int) -> bytes:
+    """The bytes of a message. Raises ContractError; a body that is announced as too long is not read."""
+    announced = request.META.get("CONTENT_LENGTH") or ""
+    if not announced.isdigit():
+        raise ContractError(f"{kind.__name__} has no Content-Length. Send it in one piece, with its length.")
+    if int(announced) > limit:
+        raise TooLarge(f"{kind.__name__} of {announced} bytes is over the limit of {limit} bytes.")
+    try:
+        return request.read(limit + 1)
+    except UnreadablePostError as error:
+        raise ContractError(f"{kind.__name__} broke off before its end.") from error
+
+
+def answer_in(request: HttpRequest, version: int) -> None:
+    """Answer in the contract version of the message: a worker that is one version behind is understood."""
+    request.contract_version = version  # type: ignore[attr-defined]
+
+
+def _bearer_token(request: HttpRequest) -> str:
+    """The token that the request carries, "" for none."""
+    scheme, _, token = request.META.get("HTTP_AUTHORIZATION", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def host_of(request: HttpRequest) -> Host:
+    """The host whose token the request carries. One query, whatever the token is. Raises NotAuthenticated."""
+    host = authenticate_host(_bearer_token(request))
+    if host is None:
+        raise NotAuthenticated
+    bind(host=host.slug)
+    return host
+
+
+def _in_its_version(request: HttpRequest, reply: Message) -> Message:
+    spoken = getattr(request, "contract_version", None)
+    return reply if spoken in (None, reply.version) else replace(reply, version=spoken)  # type: ignore[attr-defined]
+
+
+def _json(status: int, message: Message) -> HttpResponse:
+    return HttpResponse(encode(message), status=status, content_type="application/json")

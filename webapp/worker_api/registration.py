@@ -1,0 +1,25 @@
+"""Registration: a worker that started, or looked at its hardware again, says what its host is and can do.
+
+The host's unfinished attempts go on before it gets anything new.
+"""
+
+from django.http import HttpRequest
+
+from webapp.hosts.services import register_host
+from webapp.runs.dispatch import dispatch_host
+from webapp.runs.leases import revive_unfinished
+from webapp.runs.locks import drop_left
+from webapp.worker_api.http import host_of, read_message, worker_view
+from worker.contract.base import MAX_HELLO_BYTES
+from worker.contract.greetings import Hello, HelloReply
+
+
+@worker_view
+def register(request: HttpRequest) -> HelloReply:
+    host = host_of(request)
+    message = read_message(request, Hello, limit=MAX_HELLO_BYTES)
+    reply = register_host(host=host, message=message)
+    revive_unfinished(host=host, journal=message.journal)
+    drop_left(host, message.inventory)
+    dispatch_host(host.pk)
+    return reply
