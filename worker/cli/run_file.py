@@ -118,8 +118,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _stream(number: int, stream: Any, paths: Paths) -> Any:
     if not isinstance(stream, dict):
         return stream
-    target = stream.get("target")
-    return {"number": number, **stream, "target": _target(target, paths) if isinstance(target, str) else target}
+    target, workload = stream.get("target"), stream.get("workload")
+    named = {"target": _target(target, paths) if isinstance(target, str) else target}
+    if isinstance(workload, dict):
+        named["workload"] = {"engine": "fio", **workload}
+    return {"number": number, **stream, **named}
 
 
 def _target(name: str, paths: Paths) -> dict[str, str]:

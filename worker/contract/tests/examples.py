@@ -34,6 +34,7 @@ from worker.contract.items import (
     KernelLine,
     KernelLog,
     LatencyKind,
+    Metric,
     Observed,
     Outcome,
     Phase,
@@ -46,6 +47,7 @@ from worker.contract.items import (
     SettingRestored,
     StreamResult,
     StreamStarted,
+    Unit,
 )
 from worker.contract.layouts import FileSystem as FileSystemKind
 from worker.contract.layouts import Layout, Raid
@@ -176,6 +178,7 @@ SAMPLE = Sample(
 )
 STREAM_RESULT = StreamResult(
     stream=0,
+    metrics={"copy_s": 12.5},
     started_at=AT,
     ended_at=AT + 60,
     fio_version="fio-3.33",
@@ -242,6 +245,7 @@ ITEMS = (
         stream=0,
         job_text="[stream0]\nfilename=/dev/nvme0n1\n",
         command=("fio", "-"),
+        metrics=(Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),),
         sensors=(
             Sensor(kind=SensorKind.CPU_USER, name="cpu0"),
             Sensor(kind=SensorKind.CPU_SYSTEM, name="cpu0"),
