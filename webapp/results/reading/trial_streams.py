@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from webapp.results.ingest.results import directions_of
 from webapp.results.models import StreamRun
 from webapp.results.reading.rows import ResultRow
-from webapp.results.ingest.results import directions_of
 from webapp.runs.models import Trial
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
