@@ -10,7 +10,7 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 
 from webapp.celery import app
-from webapp.results import points
+from webapp.results.reading import content
 
 # Half a second a password is for those who guess. A server started by a test reads the number from the hash.
 PBKDF2PasswordHasher.iterations = 1000
@@ -37,9 +37,9 @@ def _tables_emptied_row_by_row() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def _no_points_known() -> None:
-    """How many queries a page takes does not hang on what an earlier test has read."""
-    points.forget()
+def _empty_content_cache() -> None:
+    """The number of queries of a page must not depend on earlier tests."""
+    content.clear()
 
 
 @pytest.fixture

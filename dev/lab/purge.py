@@ -5,7 +5,7 @@ from dev.lab.storage_host import NVME, SATA
 from dev.lab.system import System, not_done
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
-from webapp.results.selectors import with_places
+from webapp.results.reading.rows import read_rows
 from worker.contract.purge import PurgeMethod
 
 SOME = {"pattern": "randwrite", "ioengine": "psync", "block_size": "64k", "amount": "8M"}
@@ -46,7 +46,7 @@ def _in_a_plan(system: System, slug: str, method: PurgeMethod) -> list[str]:
     parts = (Part(name="some", factors=SOME), Part(name="purged", factors={**SOME, "purge": method.value}))
     document = PlanDocument(title=f"Purge {slug} {method}", parts=parts, repeats=1, order=Order.LISTED)
     run = system.finish(system.start(document, slug, armed=(slug,)))
-    found = with_places(Result.objects.filter(run=run)).order_by("trial__index")
-    states = [result.drive_state for result in found]  # type: ignore[attr-defined]
+    found = read_rows(Result.objects.filter(run=run).order_by("trial__index"))
+    states = [result.drive_state for result in found]
     wrong = [] if states == ["purged", "purged"] else [f"{run}: {slug} was {states} before its trials"]
     return [*not_done(run), *wrong]

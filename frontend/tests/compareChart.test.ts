@@ -1,22 +1,24 @@
 import { expect, test } from "vitest";
 import { boundsOf, panelData, spreads, tooltipText, xAxisOf } from "../src/features/compareChart";
-import { compareCharts } from "../src/payloads/compare";
+import { meansCharts } from "../src/payloads/compare";
 import example from "./vectors/compare.json";
 
-const data = { ...compareCharts(example), ceilings: [] };
-const panel = data.panels[0] ?? { name: "", series: [] };
+const data = { ...meansCharts(example), ceilings: [] };
+const { levels } = data.comparison;
+const panel = data.comparison.panels[0] ?? { key: "", name: "", series: [] };
 
 test("a panel keeps only the levels that it has", () => {
   const part = panelData(data, panel);
   expect(part.levels.map((level) => level.text)).toEqual(["1", "32"]);
-  expect(part.series[0]?.points.map((point) => point.level)).toEqual([0, 1]);
+  expect(part.series[0]?.cells.map((cell) => cell.level)).toEqual([0, 1]);
 });
 
 test("numbers far apart stand on a log2 axis, names and single levels beside each other", () => {
   expect(xAxisOf(panelData(data, panel))).toBe("log2");
-  expect(xAxisOf(data)).toBe("names");
-  expect(xAxisOf({ ...data, levels: data.levels.slice(0, 1) })).toBe("names");
-  expect(xAxisOf({ ...data, levels: [1, 2, 3].map((value) => ({ text: String(value), value })) })).toBe("linear");
+  expect(xAxisOf({ kind: "auto", levels })).toBe("names");
+  expect(xAxisOf({ kind: "auto", levels: levels.slice(0, 1) })).toBe("names");
+  const linear = [1, 2, 3].map((number) => ({ key: String(number), text: String(number), number }));
+  expect(xAxisOf({ kind: "auto", levels: linear })).toBe("linear");
   expect(xAxisOf({ ...panelData(data, panel), kind: "bar" })).toBe("names");
 });
 
@@ -52,9 +54,21 @@ test("charts that share an axis reach to the end of the largest interval", () =>
     ...part,
     series: [
       {
-        ...panel,
+        key: "other",
+        name: "other",
         is_baseline: true,
-        points: [{ level: 0, mean: 9, low: -1, high: 2e5, n: 2, text: "9.00", spread_text: "± 1e5", doubts: [] }],
+        sentence: "",
+        against_baseline: null,
+        cells: [
+          {
+            level: 0,
+            summary: { values: [8, 10], n: 2, mean: 9, sd: 1, low: -1, high: 2e5 },
+            text: "9.00",
+            spread_text: "± 1e5",
+            doubts: [],
+            against_baseline: null,
+          },
+        ],
       },
     ],
   };

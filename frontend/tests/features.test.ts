@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cellText } from "../src/features/runGrid";
-import { notBegun } from "../src/features/runNow";
+import { notStarted } from "../src/features/runNow";
 import { assignLooks } from "../src/lib/colours";
 import { pauseMs } from "../src/lib/poll";
 
@@ -48,9 +48,9 @@ test("pauses double after failures up to a limit, and never shorten", () => {
 });
 
 test("the dialog speaks of one trial as of one", () => {
-  expect([0, 1, 2].map(notBegun)).toEqual([
-    "0 trials that have not begun are not started.",
-    "1 trial that has not begun is not started.",
-    "2 trials that have not begun are not started.",
+  expect([0, 1, 2].map(notStarted)).toEqual([
+    "0 planned trials will not start.",
+    "1 planned trial will not start.",
+    "2 planned trials will not start.",
   ]);
 });

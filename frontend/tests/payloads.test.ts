@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { compareCharts } from "../src/payloads/compare";
+import { latencyCharts, meansCharts, timeCharts } from "../src/payloads/compare";
 import { enrolment, logTail } from "../src/payloads/hosts";
-import { latencyCharts, timeCharts } from "../src/payloads/latency";
 import { liveRun } from "../src/payloads/live";
 import { marks } from "../src/payloads/marks";
 import compareExample from "./vectors/compare.json";
@@ -31,7 +30,7 @@ function changed(value: Json, path: Path, change: (holder: Record<string, Json>,
 
 describe.each([
   ["live", liveRun, liveExample as Json],
-  ["compare", compareCharts, compareExample as Json],
+  ["compare", meansCharts, compareExample as Json],
   ["enrolment", enrolment, enrolmentExample as Json],
   ["latency", latencyCharts, latencyExample as Json],
   ["timeline", timeCharts, timeExample as Json],

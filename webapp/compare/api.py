@@ -3,9 +3,9 @@
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from webapp.compare.comparison import Comparison
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
-from webapp.compare.structs import Comparison
 from webapp.core.api import json_of, schema_of
 from webapp.results.api import FILTERS, asked_pairs
 

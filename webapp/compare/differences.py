@@ -1,137 +1,139 @@
-"""What differs in a comparison besides the factors that it is about.
+"""Differences in a comparison other than the compared factors.
 
-Looked at are all factors, host, target, direction and run, and every fact of the configurations that were observed.
-Pooled: a cell holds several levels, its mean is over them. Confounded: at the same place two series have different
-levels, so the difference between them may be this one's; unless the kernel makes it follow from a setting that is
-compared. Along x: neither, but it changes together with x.
-Results of several runs in one cell are repeats and not pooled; series from different runs are confounded by that.
+All factors, host, target, direction and run, and every fact of the observed configurations are checked.
+Pooled: a cell has several levels, and its mean covers all of them. Confounded: at one chart point two series have
+different levels, which may cause the difference between them. If the kernel derives the difference from a compared
+setting, it follows and does not confound. Along x: neither, but it changes together with x.
+Results of several runs in one cell are repeats, not pooled. Series from different runs are confounded by the run.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, Row, label_of
+from webapp.compare.comparison import Difference, DifferenceKind
+from webapp.compare.dimensions import DIMENSIONS, FACT_PREFIX, LABEL, UNKNOWN, Dimension, FactorDimension, label_of
 from webapp.compare.facts import IDENTITY, VOLATILE, causes, setting_of
-from webapp.compare.grouping import Grouped, Place
+from webapp.compare.grouping import CellKey, Grouped
 from webapp.compare.labels import of_labels
 from webapp.compare.query import CompareQuery
-from webapp.compare.structs import Difference, DifferenceKind
 from webapp.hosts.names import BESIDE, parted
 from webapp.plans.factors import AT_ONCE, FACTORS
 from webapp.plans.varying import differing
+from webapp.results.reading.rows import ResultRow
 
 _LISTED = 4
-# Told by something else: a target tells its host and drive, a run its plan, a configuration its facts.
-# Repeats are what the spread is made of.
-_TOLD_OTHERWISE = frozenset({"host", "plan", "model", "serial", "configuration", "repeat", LABEL})
+# Covered by another dimension: host and drive by the target, the plan by the run, the configuration by its facts.
+# Repeats cause the spread.
+_COVERED = frozenset({"host", "plan", "model", "serial", "configuration", "repeat", LABEL})
 _THE_DEVICE = frozenset({"target", "host", "model", "serial"})
 
 
 @dataclass(frozen=True)
 class _Candidate:
-    """Something that may differ: how it is called, and its levels in one row.
-
-    Rows of one `of` have one text: it is worked out once for all of them.
-    """
+    """A dimension or fact that may differ. Rows with the same `of` have the same text, which is computed once."""
 
     name: str
     label: str
-    text: Callable[[Row], str]
-    of: Callable[[Row], Hashable]
+    text: Callable[[ResultRow], str]
+    of: Callable[[ResultRow], Hashable]
     several_are_repeats: bool = False
 
 
-def _of_point(row: Row) -> Hashable:
+def _of_point(row: ResultRow) -> Hashable:
     return id(row.point)  # rows of one point share it
 
 
-def _of_configuration(row: Row) -> Hashable:
+def _of_configuration(row: ResultRow) -> Hashable:
     return row.configuration
 
 
 @dataclass(frozen=True)
 class _Held:
-    """What can differ, once: a row for each key of `of`, and which keys stand at each place."""
+    """One row for each key of `of`, and the keys in each cell."""
 
-    rows: Mapping[Hashable, Row]
-    places: Mapping[Place, frozenset[Hashable]]
+    rows: Mapping[Hashable, ResultRow]
+    cells: Mapping[CellKey, frozenset[Hashable]]
 
 
 class _Holdings:
-    """Of grouped results, made for each `of` when it is first asked for."""
+    """The keys of grouped results, computed for each `of` on first use."""
 
     def __init__(self, grouped: Grouped) -> None:
         self.grouped = grouped
-        self._held: dict[Callable[[Row], Hashable], _Held] = {}
+        self._held: dict[Callable[[ResultRow], Hashable], _Held] = {}
 
-    def by(self, of: Callable[[Row], Hashable]) -> _Held:
+    def by(self, of: Callable[[ResultRow], Hashable]) -> _Held:
         if of not in self._held:
-            rows: dict[Hashable, Row] = {}
-            places: dict[Place, frozenset[Hashable]] = {}
-            for place, there in self.grouped.cells.items():
-                own = {of(row): row for row in there}
+            rows: dict[Hashable, ResultRow] = {}
+            cells: dict[CellKey, frozenset[Hashable]] = {}
+            for key, in_cell in self.grouped.cells.items():
+                own = {of(row): row for row in in_cell}
                 rows |= own
-                places[place] = frozenset(own)
-            self._held[of] = _Held(rows, places)
+                cells[key] = frozenset(own)
+            self._held[of] = _Held(rows, cells)
         return self._held[of]
 
 
 def differences(grouped: Grouped, query: CompareQuery) -> tuple[Difference, ...]:
-    """Everything that differs; confounding first, then pooling."""
+    """All differences; confounding first, then pooling."""
     holdings = _Holdings(grouped)
     found = [one for candidate in _dimensions(query, holdings) for one in _judged(candidate, holdings)]
-    found = _of_groups([one for one in found if not _is_told(one, query)], query, holdings)
+    found = _of_groups([one for one in found if not _is_covered(one, query)], query, holdings)
     found = of_labels([_of_patterns(one, query, holdings.grouped) for one in found], query, holdings.grouped)
-    told = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
+    known = {one.name for one in found} | {name.removeprefix(FACT_PREFIX) for name in query.dimensions}
     configured = holdings.by(_of_configuration).rows
-    facts = [one for candidate in _facts(told, configured.values()) for one in _judged(candidate, holdings)]
+    facts = [one for candidate in _facts(known, configured.values()) for one in _judged(candidate, holdings)]
     found += [_following(one, query) for one in _of_configurations(facts, query)]
     order = list(DifferenceKind)
     return tuple(sorted(found, key=lambda one: order.index(one.kind)))
 
 
 def _dimensions(query: CompareQuery, holdings: _Holdings) -> Iterable[_Candidate]:
-    """Places, and the factors that can differ, which the comparison does not name."""
+    """Attributes and factors that the comparison does not name and that can differ."""
     factors = differing([row.point for row in holdings.by(_of_point).rows.values()])
     for name, dimension in DIMENSIONS.items():
-        if name in _TOLD_OTHERWISE or name in query.dimensions or (name in FACTORS and name not in factors):
+        if name in _COVERED or name in query.dimensions or (name in FACTORS and name not in factors):
             continue
         text = _target_alone if name == "target" and "host" in query.dimensions else _level_text(dimension)
-        of = _of_point if isinstance(dimension, FactorDimension) else attrgetter(name)
+        of = (
+            _of_point
+            if isinstance(dimension, FactorDimension)
+            else attrgetter("target_name" if name == "target" else name)
+        )
         yield _Candidate(name, dimension.label, text, of, several_are_repeats=name == "run")
 
 
-def _is_told(one: Difference, query: CompareQuery) -> bool:
-    """Different drives are different targets; that several are pooled is still worth saying."""
+def _is_covered(one: Difference, query: CompareQuery) -> bool:
+    """Different drives imply different targets. Pooled targets are still reported."""
     drives = {"model", "serial"} & set(query.dimensions)
     return one.name == "target" and bool(drives) and one.kind is not DifferenceKind.POOLED
 
 
 def _of_groups(found: Sequence[Difference], query: CompareQuery, holdings: _Holdings) -> list[Difference]:
-    """Where it is compared how many targets were used at once, that they are others at each level is what is compared:
-    as long as the same ones stand at every place, alone or in groups, and all are of one model."""
+    """If the number of targets at once is compared, different groups of targets are part of the comparison, as long as
+    every chart point has the same targets, alone or in groups, and all are of one model."""
     if AT_ONCE not in query.dimensions:
         return list(found)
-    held = holdings.by(attrgetter("target"))
-    members = {frozenset(one for key in keys for one in _members(str(key))) for keys in held.places.values()}
+    held = holdings.by(attrgetter("target_name"))
+    members = {frozenset(one for key in keys for one in _members(str(key))) for keys in held.cells.values()}
     models = {model for row in held.rows.values() for model in row.model.split(BESIDE)}
     if len(members) != 1 or len(models) > 1:
         return list(found)
-    text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}), the mean is over groups."
+    text = f"All levels of {label_of(AT_ONCE)} have the same targets ({_list(members.pop())}); the mean is over groups."
     groups = Difference(kind=DifferenceKind.FOLLOWS, name="target", label=label_of("target"), text=text)
     return list(dict.fromkeys(groups if one.name == "target" else one for one in found))
 
 
 def _of_patterns(one: Difference, query: CompareQuery, grouped: Grouped) -> Difference:
-    """Where patterns are compared, that one reads and the other writes is no second cause: as long as there are the
-    same directions of a pattern wherever it stands."""
+    """If patterns are compared, their directions are no second cause, as long as each pattern has the same directions
+    in every cell."""
     if one.name != "direction" or one.kind is not DifferenceKind.CONFOUNDED or "pattern" not in query.series:
         return one
     directions: dict[object, set[frozenset[str]]] = {}
-    for there in grouped.cells.values():
-        for pattern in {row.point.get("pattern") for row in there}:
-            own = frozenset(row.direction for row in there if row.point.get("pattern") == pattern)
+    for in_cell in grouped.cells.values():
+        for pattern in {row.point.get("pattern") for row in in_cell}:
+            own = frozenset(row.direction for row in in_cell if row.point.get("pattern") == pattern)
             directions.setdefault(pattern, set()).add(own)
     if any(len(sets) > 1 for sets in directions.values()):
         return one
@@ -139,7 +141,7 @@ def _of_patterns(one: Difference, query: CompareQuery, grouped: Grouped) -> Diff
 
 
 def _follows(one: Difference, why: str) -> Difference:
-    """What seemed to confound, and is no second cause."""
+    """A consequence of a compared factor, not a second cause."""
     text = one.text.removesuffix(_MAY_BE) + why
     return Difference(kind=DifferenceKind.FOLLOWS, name=one.name, label=one.label, text=text)
 
@@ -149,43 +151,43 @@ def _members(target: str) -> list[str]:
     return [f"{host}/{slug}" for slug in slugs]
 
 
-def _level_text(dimension: Dimension) -> Callable[[Row], str]:
+def _level_text(dimension: Dimension) -> Callable[[ResultRow], str]:
     return lambda row: dimension.level(row).text
 
 
-def _target_alone(row: Row) -> str:
-    """Where hosts are compared, targets of one name are the same target."""
-    return row.target.partition("/")[2]
+def _target_alone(row: ResultRow) -> str:
+    """If hosts are compared, targets with the same name count as the same target."""
+    return row.target
 
 
-def _facts(told: set[str], configured: Iterable[Row]) -> Iterable[_Candidate]:
-    """Facts that are not told already: as a factor, or by the device that differs. A row for each configuration."""
+def _facts(known: set[str], configured: Iterable[ResultRow]) -> Iterable[_Candidate]:
+    """Facts that no factor and no differing device covers. `configured` has one row for each configuration."""
     for name in sorted({name for row in configured for name in row.facts}):
-        if name in VOLATILE or {name, setting_of(name)} & told or (_THE_DEVICE & told and name in IDENTITY):
+        if name in VOLATILE or {name, setting_of(name)} & known or (_THE_DEVICE & known and name in IDENTITY):
             continue
         yield _Candidate(name, name, _fact_text(name), _of_configuration)
     yield _Candidate("fio version", "fio version", lambda row: row.fio_version or UNKNOWN, attrgetter("fio_version"))
 
 
 def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:
-    """Where configurations are compared, the one fact that tells them apart is what is compared."""
+    """If configurations are compared and differ in one fact only, this fact is part of the comparison."""
     confounding = [one for one in facts if one.kind is DifferenceKind.CONFOUNDED]
     if "configuration" not in query.series or len(confounding) != 1:
         return facts
     only = confounding[0]
-    told = _follows(only, ": the only fact that tells the configurations apart.")
-    return [told if one is only else one for one in facts]
+    marked = _follows(only, ": the only fact in which the configurations differ.")
+    return [marked if one is only else one for one in facts]
 
 
 def _following(one: Difference, query: CompareQuery) -> Difference:
-    """A confounding fact that the kernel makes follow from a compared setting is no second cause."""
+    """A fact that the kernel derives from a compared setting is no second cause."""
     reasons = causes(one.name, query.dimensions) if one.kind is DifferenceKind.CONFOUNDED else []
     if not reasons:
         return one
     return _follows(one, f"; the kernel sets it along with {' and '.join(reasons)}.")
 
 
-def _fact_text(name: str) -> Callable[[Row], str]:
+def _fact_text(name: str) -> Callable[[ResultRow], str]:
     return lambda row: row.facts.get(name, UNKNOWN)
 
 
@@ -194,7 +196,7 @@ def _judged(candidate: _Candidate, holdings: _Holdings) -> list[Difference]:
     texts = {key: candidate.text(row) for key, row in held.rows.items()}
     if len(set(texts.values())) < 2:
         return []
-    seen = {place: frozenset(map(texts.__getitem__, keys)) for place, keys in held.places.items()}
+    seen = {cell: frozenset(map(texts.__getitem__, keys)) for cell, keys in held.cells.items()}
     found = []
     if series := _confounded(seen, candidate.several_are_repeats):
         found.append(_difference(DifferenceKind.CONFOUNDED, candidate, _per_series(series, holdings.grouped)))
@@ -208,23 +210,23 @@ def _judged(candidate: _Candidate, holdings: _Holdings) -> list[Difference]:
     return found
 
 
-def _confounded(seen: Mapping[Place, frozenset[str]], disjoint: bool) -> dict[str, frozenset[str]]:
-    """Series key -> levels, of the first place at which two series differ; empty if there is none.
+def _confounded(seen: Mapping[CellKey, frozenset[str]], disjoint: bool) -> dict[str, frozenset[str]]:
+    """Series key -> levels, at the first chart point where two series differ; empty if there is none.
 
-    With `disjoint` levels that overlap are no difference.
+    With `disjoint`, overlapping levels are no difference.
     """
-    places: dict[tuple[str, str], dict[str, frozenset[str]]] = {}
+    points: dict[tuple[str, str], dict[str, frozenset[str]]] = {}
     for (panel, series, x), texts in seen.items():
-        places.setdefault((panel, x), {})[series] = texts
-    for levels in places.values():
+        points.setdefault((panel, x), {})[series] = texts
+    for levels in points.values():
         first = next(iter(levels.values()))
         if any(not (first & texts) if disjoint else first != texts for texts in levels.values()):
             return levels
     return {}
 
 
-def _along_x(seen: Mapping[Place, frozenset[str]]) -> bool:
-    """It changes between places of one series in one chart."""
+def _along_x(seen: Mapping[CellKey, frozenset[str]]) -> bool:
+    """Whether it changes between the chart points of one series in one chart."""
     charts: dict[tuple[str, str], set[frozenset[str]]] = {}
     for (panel, series, _), texts in seen.items():
         charts.setdefault((panel, series), set()).add(texts)
@@ -241,11 +243,11 @@ def _list(texts: Iterable[str]) -> str:
     return ", ".join(known[:_LISTED]) + (f" and {len(known) - _LISTED} more" if len(known) > _LISTED else "")
 
 
-_MAY_BE = ", so it may be what makes the difference."
+_MAY_BE = ", so it may cause the difference."
 _SENTENCES = {
     DifferenceKind.CONFOUNDED: "{label} differs between series ({levels})" + _MAY_BE,
-    DifferenceKind.POOLED: "{label} takes several levels in one point ({levels}); the mean is over all of them.",
-    DifferenceKind.ALONG_X: "{label} changes along x as well ({levels}).",
+    DifferenceKind.POOLED: "{label} has several levels in one point ({levels}); the mean covers all of them.",
+    DifferenceKind.ALONG_X: "{label} also changes along x ({levels}).",
 }
 
 
@@ -255,11 +257,11 @@ def _difference(kind: DifferenceKind, candidate: _Candidate, levels: str) -> Dif
 
 
 def verdict(query: CompareQuery, found: Sequence[Difference], *, series: int) -> tuple[bool, str]:
-    """Whether the series differ in one factor only, and that in words."""
+    """Whether the series differ in one factor only, and a sentence about it."""
     confounding = [one.label for one in found if one.kind is DifferenceKind.CONFOUNDED]
     pooled = [one.label for one in found if one.kind is DifferenceKind.POOLED and one.label not in confounding]
     if series < 2:
-        return not pooled, "One series: nothing is compared." if not pooled else f"Pooled over {_list(pooled)}."
+        return not pooled, "Only one series: nothing to compare." if not pooled else f"Pooled over {_list(pooled)}."
     by = " and ".join(label_of(name) for name in query.series)
     if confounding:
         return False, f"Confounded by {', '.join(confounding)}."

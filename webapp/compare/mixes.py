@@ -1,30 +1,31 @@
-"""A mixed workload has one result per direction; the trial's total is their sum."""
+"""Totals of mixed workloads, which have one result per direction."""
 
 from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from webapp.compare.dimensions import Row
 from webapp.hosts.names import BESIDE
+from webapp.results.reading.rows import ResultRow
 
 
-def totals(rows: Sequence[Row]) -> Sequence[Row]:
-    """One row for each trial. Only for metrics that add up: IOPS and bandwidth."""
+def totals(rows: Sequence[ResultRow]) -> Sequence[ResultRow]:
+    """One row for each trial, for metrics that add up: IOPS and bandwidth. Other figures are of the first direction."""
     if len({row.direction for row in rows}) < 2:
         return rows
-    by_trial: dict[tuple[int, int], list[Row]] = {}
+    by_trial: dict[tuple[int, int], list[ResultRow]] = {}
     for row in rows:
         by_trial.setdefault((row.run, row.trial), []).append(row)
     return tuple(_total(directions) for directions in by_trial.values())
 
 
-def _total(directions: Sequence[Row]) -> Row:
+def _total(directions: Sequence[ResultRow]) -> ResultRow:
     first, *others = sorted(directions, key=lambda row: row.direction)
     if not others:
         return first
     return replace(
         first,
-        value=sum(row.value for row in directions),
+        iops=sum(row.iops for row in directions),
+        bytes_per_s=sum(row.bytes_per_s for row in directions),
         direction=BESIDE.join(row.direction for row in (first, *others)),
-        further=tuple(row.id for row in others),
+        summed_ids=tuple(row.id for row in others),
     )

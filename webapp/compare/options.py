@@ -1,6 +1,6 @@
-"""How a comparison is shown, as it stands in its address beside what is compared.
+"""Display options of a comparison, and their form in an address.
 
-view=latency&chart=heat&cells=ratio&scale=log&axis=own&ceilings=on&spot=32
+view=latency&chart=heat&cells=ratio&scale=log&axis=own&ceilings=on&chart_point=32
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,10 +11,10 @@ from webapp.core.errors import Refusal
 VIEWS = {"means": "Means", "latency": "Latency distribution", "timeline": "Time line"}
 CHARTS = {"": "automatic", "line": "lines", "bar": "bars", "heat": "heat map"}
 SCALES = {"": "linear, from zero", "log": "logarithmic"}
-AXES = {"": "shared", "own": "one for each chart"}
-CELLS = {"": "the values", "ratio": "ratios to the baseline"}
-RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "per cent: −38 %"}
-CEILINGS = {"": "not shown", "on": "of each target's links"}
+AXES = {"": "shared", "own": "one per chart"}
+CELLS = {"": "values", "ratio": "ratios to the baseline"}
+RATIOS = {"": "automatic", "ratio": "factors: ×2.60", "percent": "percent: −38 %"}
+CEILINGS = {"": "hidden", "on": "for each target"}
 SHARES = {"": "nines: 90, 99, 99.9 %", "linear": "linear, 0 to 100 %"}
 
 Pairs = Sequence[tuple[str, str]]
@@ -22,7 +22,7 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """Each is a key of its table above, `spot` the key of a place on x (`panel|level`), `saved` an id."""
+    """Each is a key of its table above, `chart_point` a key of `compare.chart_points`, `saved` an id."""
 
     view: str = "means"
     chart: str = ""
@@ -31,7 +31,7 @@ class ViewOptions:
     cells: str = ""
     shares: str = ""
     ceilings: str = ""
-    spot: str = ""
+    chart_point: str = ""
     saved: str = ""
 
 
@@ -39,19 +39,19 @@ _KNOWN = {
     "view": VIEWS, "chart": CHARTS, "scale": SCALES, "axis": AXES, "cells": CELLS, "shares": SHARES,
     "ceilings": CEILINGS,
 }  # fmt: skip
-OPTION_KEYS = (*_KNOWN, "spot", "saved")
+OPTION_KEYS = (*_KNOWN, "chart_point", "saved")
 
 
 def read_options(pairs: Iterable[tuple[str, str]]) -> ViewOptions:
-    """From the pairs of an address, of which others are left alone. Raises Refusal naming what there is."""
+    """From the pairs of an address; other keys are ignored. Raises Refusal with the known values."""
     given = {key: value for key, value in pairs if key in OPTION_KEYS and value}
     for key, known in _KNOWN.items():
         if key in given and given[key] not in known:
-            there = ", ".join(name for name in known if name)
-            raise Refusal("compare_view_unknown", f"{key}={given[key]}: there are {there}.")
+            names = ", ".join(name for name in known if name)
+            raise Refusal("compare_view_unknown", f"{key}={given[key]} is unknown. Use {names}.")
     return ViewOptions(**given)
 
 
 def split(pairs: Pairs) -> tuple[Pairs, Pairs]:
-    """What is compared, and how it is shown."""
+    """Pairs of the query, and pairs of the display options."""
     return [p for p in pairs if p[0] not in OPTION_KEYS], [p for p in pairs if p[0] in OPTION_KEYS]

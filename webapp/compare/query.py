@@ -1,4 +1,4 @@
-"""What a comparison asks: which results, what is on x, what makes a series, which metric, against what.
+"""The query of a comparison: the results, x, series, metric and baseline.
 
 x=iodepth&series=ioengine&panel=pattern&metric=iops&baseline=io_uring&ratios=percent&run=17&factor.block_size=4k
 """
@@ -9,34 +9,34 @@ from dataclasses import dataclass, field
 from webapp.compare.dimensions import dimension, label_of
 from webapp.core.errors import Refusal
 from webapp.plans.factors import closest
-from webapp.results.filters import ResultFilter, read_filter
 from webapp.results.metrics import METRICS
+from webapp.results.reading.filter import ResultFilter, read_filter
 
-MOST_SERIES_FACTORS = 3
+MAX_SERIES_FACTORS = 3
 KEYS = ("x", "series", "panel", "metric", "baseline", "ratios")
 RATIO_FORMS = ("ratio", "percent")
 
 
 class CompareRefused(Refusal):
-    """The comparison cannot be made as asked."""
+    """The query cannot be answered."""
 
 
 @dataclass(frozen=True)
 class CompareQuery:
-    """`x`, `series` and `panel` name dimensions: factors, places such as host or drive, facts (`fact.<name>`)."""
+    """`x`, `series` and `panel` name dimensions: factors, attributes such as host or drive, facts (`fact.<name>`)."""
 
     x: str
     series: tuple[str, ...] = ()
-    panel: str = ""  # one chart for each of its levels; "" for one chart
+    panel: str = ""  # one chart per level; "" for one chart
     metric: str = "iops"
     baseline: str = ""  # key of a series; "" for the first
-    ratios: str = ""  # how ratios are written: ratio | percent; "" for what suits them
+    ratios: str = ""  # form of ratios: ratio | percent; "" for automatic
     results: ResultFilter = field(default_factory=ResultFilter)
-    by_direction: bool = False  # a chart for each direction: never read from an address (`compare.selectors`)
+    by_direction: bool = False  # one chart per direction; set by `compare.selectors`, not by an address
 
     @property
     def panels(self) -> tuple[str, ...]:
-        """The dimensions that make a chart."""
+        """The dimensions that define a chart."""
         return (*((self.panel,) if self.panel else ()), *(("direction",) if self.by_direction else ()))
 
     @property
@@ -45,9 +45,9 @@ class CompareQuery:
 
 
 def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
-    """A query from the pairs of an address; several series factors come as `series=ioengine,scheduler` or one by one.
+    """A query from the pairs of an address; several series factors are `series=ioengine,scheduler` or repeated keys.
 
-    Raises CompareRefused or FilterRefused naming what is wrong.
+    Raises CompareRefused or FilterRefused.
     """
     own: dict[str, list[str]] = {key: [] for key in KEYS}
     rest = []
@@ -71,21 +71,25 @@ def read_query(pairs: Iterable[tuple[str, str]]) -> CompareQuery:
 
 
 def checked(query: CompareQuery) -> CompareQuery:
-    """The query itself. Raises CompareRefused where it names what there is not, or one thing twice."""
+    """The query itself. Raises CompareRefused if a name is unknown or used twice."""
     named = [query.x, *query.series, *([query.panel] if query.panel else [])]
     if not query.x:
-        raise CompareRefused("compare_x_missing", "Say what is to be on the x axis, e.g. x=iodepth.")
+        raise CompareRefused(
+            "compare_x_missing", "x is missing. Choose a factor for the x axis, for example x=iodepth."
+        )
     for name in named:
         if dimension(name) is None:
             raise CompareRefused("compare_factor_unknown", _unknown(name))
-    if len(query.series) > MOST_SERIES_FACTORS:
-        raise CompareRefused("compare_too_many", f"A series is made by at most {MOST_SERIES_FACTORS} factors.")
+    if len(query.series) > MAX_SERIES_FACTORS:
+        raise CompareRefused("compare_too_many", f"Choose at most {MAX_SERIES_FACTORS} factors for series.")
     _check_twice(query)
     if query.metric not in METRICS:
         known = ", ".join(METRICS)
-        raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. There are {known}.")
+        raise CompareRefused("compare_metric_unknown", f"There is no metric `{query.metric}`. Use {known}.")
     if query.ratios and query.ratios not in RATIO_FORMS:
-        raise CompareRefused("compare_ratios_unknown", f"ratios={query.ratios}: there are {', '.join(RATIO_FORMS)}.")
+        raise CompareRefused(
+            "compare_ratios_unknown", f"ratios={query.ratios} is unknown. Use {' or '.join(RATIO_FORMS)}."
+        )
     return query
 
 
@@ -96,13 +100,12 @@ def _check_twice(query: CompareQuery) -> None:
         if name in used:
             raise CompareRefused(
                 "compare_factor_twice",
-                f"{label_of(name)} is both {_ROLES[used[name]]} and {_ROLES[role]}: each point would stand alone. "
-                "Choose something else for one of them.",
+                f"{label_of(name)} is chosen for both {_ROLES[used[name]]} and {_ROLES[role]}. Change one of them.",
             )
         used[name] = role
 
 
-_ROLES = {"x": "on the x axis", "series": "what makes a line", "panel": "what makes a chart"}
+_ROLES = {"x": "the x axis", "series": "series", "panel": "charts"}
 
 
 def _unknown(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What the numbers say, in a sentence, with its uncertainty."""
+"""Conclusions of a comparison as sentences, with their uncertainty."""
 
 from collections.abc import Sequence
 from statistics import geometric_mean
@@ -9,12 +9,12 @@ from webapp.results.metrics import Metric
 
 RATIO, PERCENT = "ratio", "percent"
 
-# Repeats that would miss a difference of a quarter are too far apart to say "no difference": our convention.
+# Repeats that cannot detect a difference of 25 % cannot show that there is no difference (our convention).
 COARSEST_RESOLUTION = 0.25
 
 
 def form_of(values: Sequence[float]) -> str:
-    """How a column of ratios is written: in per cent, but as ratios where any of them halves or doubles."""
+    """The form of a ratio column: percent, or ratios if any value doubles or halves."""
     return RATIO if any(value >= 2 or value <= 0.5 for value in values) else PERCENT
 
 
@@ -28,13 +28,13 @@ def shown(value: float, form: str) -> str:
 
 
 def _amount(percent: float) -> str:
-    """Without a sign. Tenths below ten per cent, whole ones from there: more digits would not be true."""
+    """Without a sign: one decimal below 10 %, none from 10 %."""
     magnitude = abs(percent)
     return f"{magnitude:.1f}" if magnitude < 9.95 else f"{magnitude:,.0f}"
 
 
 def interval(ratio: Ratio, form: str) -> str:
-    """From low to high; "" without an interval."""
+    """Low to high; "" without an interval."""
     if ratio.low is None or ratio.high is None:
         return ""
     return f"{shown(ratio.low, form)} to {shown(ratio.high, form)}"
@@ -43,16 +43,16 @@ def interval(ratio: Ratio, form: str) -> str:
 def against_baseline(
     *, name: str, baseline: str, metric: Metric, overall: Ratio | None, single: Sequence[Ratio], repeats: int, form: str
 ) -> str:
-    """One series against the baseline; `single` are the ratios at each place that both have."""
+    """One series against the baseline; `single` are the ratios at each chart point that both have."""
     if not single:
-        return f"{name} and {baseline} have no place in common."
+        return f"{name} and {baseline} share no test points."
     if overall is None or overall.low is None:
         return _without_interval(name, baseline, metric, single, form)
-    across = f" on average over {len(single)} places" if len(single) > 1 else ""
+    across = f" on average over {len(single)} points" if len(single) > 1 else ""
     if not overall.resolved:
         return _no_difference(name, baseline, metric, overall, single, repeats, form)
-    said = _compared(name, baseline, overall.value, metric, form)
-    return f"{said}{across} (95 % CI {interval(overall, form)}){_range(single, form)}."
+    text = _compared(name, baseline, overall.value, metric, form)
+    return f"{text}{across} (95 % CI {interval(overall, form)}){_range(single, form)}."
 
 
 def _compared(name: str, baseline: str, value: float, metric: Metric, form: str) -> str:
@@ -68,16 +68,16 @@ def _compared(name: str, baseline: str, value: float, metric: Metric, form: str)
 
 
 def _without_interval(name: str, baseline: str, metric: Metric, single: Sequence[Ratio], form: str) -> str:
-    said = f"{name} against {baseline}, {metric.label}: {_average(single, form)}{_range(single, form)}."
-    return f"{said} Not repeated on both sides, so nothing can be said about chance."
+    text = f"{name} against {baseline}, {metric.label}: {_average(single, form)}{_range(single, form)}."
+    return f"{text} Without repeats on both sides, chance cannot be excluded."
 
 
 def _average(single: Sequence[Ratio], form: str) -> str:
-    """The geometric mean, as it is the mean of ratios elsewhere."""
+    """The geometric mean, the mean of ratios everywhere."""
     values = [ratio.value for ratio in single]
     if len(values) == 1 or min(values) <= 0:
         return ", ".join(shown(value, form) for value in values[:4])
-    return f"{shown(geometric_mean(values), form)} on average over {len(values)} places"
+    return f"{shown(geometric_mean(values), form)} on average over {len(values)} points"
 
 
 def _no_difference(
@@ -86,22 +86,22 @@ def _no_difference(
     resolution = overall.resolution or 0.0
     singly = any(ratio.resolved for ratio in single)
     if resolution > COARSEST_RESOLUTION:
-        apart = f", but they do differ at single places{_range(single, form)}" if singly else ""
+        apart = f", but they differ at single points{_range(single, form)}" if singly else ""
         return (
-            f"{name} and {baseline}: nothing can be said about the mean {metric.label}{apart}. "
-            f"{repeats} repeats lie so far apart that only a difference beyond {as_ratio(1 + resolution)} would show."
+            f"{name} and {baseline}: inconclusive for the mean {metric.label}{apart}. "
+            f"The spread of {repeats} repeats hides differences below {as_ratio(1 + resolution)}."
         )
-    within = f"what {repeats} repeats can resolve (± {_amount(resolution * 100)} %)"
+    within = f"within the resolution of {repeats} repeats (± {_amount(resolution * 100)} %)"
     if singly:
         return (
-            f"{name} and {baseline} do not differ on average in {metric.label} within {within}, "
-            f"but they do at single places{_range(single, form)}."
+            f"{name} and {baseline}: no difference in mean {metric.label} {within}, "
+            f"but they differ at single points{_range(single, form)}."
         )
-    return f"{name} and {baseline}: no difference in {metric.label} within {within}."
+    return f"{name} and {baseline}: no difference in {metric.label} {within}."
 
 
 def _range(single: Sequence[Ratio], form: str) -> str:
-    """`, from −5 % to +38 %`, where there are several places."""
+    """`, from −5 % to +38 %`; "" for one chart point."""
     if len(single) < 2:
         return ""
     values = sorted(ratio.value for ratio in single)

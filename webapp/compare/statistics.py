@@ -1,35 +1,31 @@
 """Means of repeats and their ratios, with 95 % confidence intervals.
 
-Repeats are taken as independent and about normal. Nothing is said about spread from a single one.
+Repeats are assumed independent and approximately normal. A single repeat has no spread.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import msgspec
 from scipy.special import stdtrit
 
 CONFIDENCE = 0.95
 
 
-@dataclass(frozen=True)
-class Summary:
-    """Of the repeats of one cell. `sd` is None with one value, and so is the interval."""
+class Summary(msgspec.Struct, frozen=True):
+    """The repeats of one cell. One value has neither `sd` nor an interval."""
 
     values: tuple[float, ...]
+    n: int
     mean: float
     sd: float | None
     low: float | None  # of the mean's 95 % confidence interval
     high: float | None
 
-    @property
-    def n(self) -> int:
-        return len(self.values)
 
-
-@dataclass(frozen=True)
-class Ratio:
-    """Of two means. Without repeats on both sides there is a value and no interval."""
+class Ratio(msgspec.Struct, frozen=True):
+    """The ratio of two means, with its 95 % confidence interval if both sides have repeats."""
 
     value: float
     low: float | None
@@ -37,12 +33,12 @@ class Ratio:
 
     @property
     def resolved(self) -> bool:
-        """The interval leaves out 1: there is a difference."""
+        """The interval excludes 1: there is a difference."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
     @property
     def resolution(self) -> float | None:
-        """The smallest relative difference that the repeats can tell from none: half the interval's width, as 0.04."""
+        """The smallest relative difference that the repeats can detect: half the width of the interval, as 0.04."""
         if self.low is None or self.high is None:
             return None
         return math.sqrt(self.high / self.low) - 1
@@ -59,10 +55,10 @@ def summarise(values: Sequence[float]) -> Summary:
     """Mean and sample standard deviation (n - 1); mean +- t(0.975, n - 1) sd / sqrt(n), Student's t."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
-        return Summary(tuple(values), mean, None, None, None)
+        return Summary(tuple(values), n, mean, None, None, None)
     sd = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (n - 1))
     half = student_t(n - 1) * sd / math.sqrt(n)
-    return Summary(tuple(values), mean, sd, mean - half, mean + half)
+    return Summary(tuple(values), n, mean, sd, mean - half, mean + half)
 
 
 def student_t(freedom: float) -> float:

@@ -1,7 +1,7 @@
-"""Trials laid over one another second by second, from the first second that was measured (a ramp is not).
+"""Samples of several trials over one time axis, from the first recorded second (ramps are not recorded).
 
-Where a trial used several targets at once, a second of it is that of all its streams, each counted from its own start:
-rates are added up, and percentiles are those of all I/Os of the second. Rates of a mix's directions are added up too.
+A second of a trial with several targets covers all its streams, each from its own start: rates are added up, and
+percentiles are those of all I/Os of the second. Rates of a mix's directions are added up too.
 """
 
 from collections import defaultdict
@@ -11,21 +11,21 @@ from math import ceil
 from statistics import fmean
 from uuid import UUID
 
-from webapp.compare.places import PlaceRows
+from webapp.compare.chart_points import ChartPoint
+from webapp.compare.comparison import Struct
 from webapp.compare.query import CompareRefused
-from webapp.compare.structs import Struct
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result, Sample
 from worker.contract.histogram import Histogram, merge, supported_percentile
 from worker.contract.packing import unpack
 
-MOST_SAMPLES = 60_000
-MOST_POINTS = 600  # of a line: more are put together
+MAX_SAMPLES = 60_000
+MAX_POINTS = 600  # of a line; a longer line is binned
 Line = tuple[float | None, ...]
 
 
 class SeriesLines(Struct, frozen=True, kw_only=True):
-    """Repeats and their mean, a value for each bin; None where nothing was measured or too little for a percentile."""
+    """Each repeat and their mean, one value per bin; None without data or with too few I/Os for a percentile."""
 
     name: str
     is_baseline: bool
@@ -34,13 +34,13 @@ class SeriesLines(Struct, frozen=True, kw_only=True):
 
 
 class TimeLines(Struct, frozen=True, kw_only=True):
-    """`metric` is the one of the time line, which may stand in for the one asked for."""
+    """`metric` is the closest metric that samples have; it may differ from the comparison's metric."""
 
     metric: str
     label: str
     shown_as: str
     bin_s: int
-    how: str  # what a bin holds, "" for single seconds
+    bin_text: str  # the value of a bin in words, "" for single seconds
     series: tuple[SeriesLines, ...]
 
 
@@ -52,7 +52,7 @@ class _Quantity:
     percent: float = 0.0  # of a percentile
 
 
-# What a second holds for each metric: rates, and three percentiles.
+# The sample column for each metric: rates, and three percentiles.
 _IOPS = _Quantity("iops", "ios", True)
 _BYTES = _Quantity("bytes_per_s", "bytes", True)
 _P50 = _Quantity("latency_p50", "p50_ns", False, 50.0)
@@ -64,48 +64,48 @@ _OF_METRIC = {
 }  # fmt: skip
 
 
-def time_lines(place: PlaceRows, metric: str) -> TimeLines:
-    """Two queries, and for percentiles one for each trial of several streams.
+def time_lines(point: ChartPoint, metric: str) -> TimeLines:
+    """Two queries, plus one for each trial with several streams if the metric is a percentile.
 
-    Raises CompareRefused where there are too many seconds to be drawn.
+    Raises CompareRefused if there are too many seconds to draw.
     """
     quantity = _OF_METRIC.get(metric, _P99)
-    seconds = _seconds(place, quantity)
+    seconds = _seconds(point, quantity)
     longest = max((len(line) for line in seconds.values()), default=0)
-    bin_s = max(1, ceil(longest / MOST_POINTS))
+    bin_s = max(1, ceil(longest / MAX_POINTS))
     binned = {id_: _binned(line, bin_s, quantity) for id_, line in seconds.items()}
     made = []
-    for series, rows in place.series.items():
+    for series, rows in point.series.items():
         repeats = tuple(binned[row.id] for row in rows if row.id in binned)
         made.append(
             SeriesLines(
-                name=series.text, is_baseline=series.key == place.baseline, repeats=repeats, mean=_mean(repeats)
+                name=series.text, is_baseline=series.key == point.baseline, repeats=repeats, mean=_mean(repeats)
             )
         )
     known = METRICS[quantity.metric]
     return TimeLines(
-        metric=known.key, label=known.label, shown_as=known.shown_as, bin_s=bin_s, how=_how(bin_s, quantity),
+        metric=known.key, label=known.label, shown_as=known.shown_as, bin_s=bin_s, bin_text=_bin_text(bin_s, quantity),
         series=tuple(made),
     )  # fmt: skip
 
 
-def _how(bin_s: int, quantity: _Quantity) -> str:
+def _bin_text(bin_s: int, quantity: _Quantity) -> str:
     if bin_s == 1:
         return ""
     return f"{'the mean' if quantity.is_rate else 'the worst second'} of each {bin_s} s"
 
 
-def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
-    """Id of a row -> a value for each second from the first on."""
+def _seconds(point: ChartPoint, quantity: _Quantity) -> Mapping[int, Line]:
+    """Result id -> a value for each second, starting with the first."""
     columns = ("stream_run__attempt_id", "direction", "id")
-    row_of = {id_: row.id for each in place.series.values() for row in each for id_ in (row.id, *row.further)}
+    row_of = {id_: row.id for each in point.series.values() for row in each for id_ in row.ids}
     results = {tuple(key): row_of[id_] for *key, id_ in Result.objects.filter(id__in=row_of).values_list(*columns)}
     found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("second")
     names = ("attempt_id", "stream", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
-    rows = list(found.values_list(*names)[: MOST_SAMPLES + 1])
-    if len(rows) > MOST_SAMPLES:
+    rows = list(found.values_list(*names)[: MAX_SAMPLES + 1])
+    if len(rows) > MAX_SAMPLES:
         raise CompareRefused(
-            "compare_too_many", f"More than {MOST_SAMPLES:,} seconds: choose fewer repeats, runs or lines."
+            "compare_too_many", f"More than {MAX_SAMPLES:,} seconds of samples. Choose fewer repeats, runs or series."
         )
     values: dict[int, dict[int, float | None]] = defaultdict(dict)
     for attempt, stream, direction, second, interval_ms, runtime_ms, value in rows:
@@ -118,11 +118,11 @@ def _seconds(place: PlaceRows, quantity: _Quantity) -> Mapping[int, Line]:
         for (attempt, direction), id_ in results.items():
             if attempt in several:
                 values[id_] = _percentiles(attempt, direction, quantity)
-    return {id_: _from_the_first(line) for id_, line in values.items()}
+    return {id_: _as_line(line) for id_, line in values.items()}
 
 
 def _percentiles(attempt: UUID, direction: str, quantity: _Quantity) -> dict[int, float | None]:
-    """Of all streams of each second, from their whole histograms."""
+    """Percentiles over all streams, for each second, from their histograms."""
     histograms: dict[int, list[Histogram]] = defaultdict(list)
     found = Sample.objects.filter(attempt=attempt, direction=direction)
     for second, packed in found.values_list("second", "latency"):
@@ -130,25 +130,25 @@ def _percentiles(attempt: UUID, direction: str, quantity: _Quantity) -> dict[int
     return {second: supported_percentile(merge(each), quantity.percent) for second, each in histograms.items()}
 
 
-def _from_the_first(line: Mapping[int, float | None]) -> Line:
+def _as_line(line: Mapping[int, float | None]) -> Line:
     first, last = min(line), max(line)
     return tuple(line.get(second) for second in range(first, last + 1))
 
 
 def _binned(line: Line, bin_s: int, quantity: _Quantity) -> Line:
-    """Rates are averaged. Of percentiles the worst is kept: their mean would be the percentile of nothing."""
+    """The mean of rates, the maximum of percentiles: a mean of percentiles is not a percentile."""
     if bin_s == 1:
         return line
-    put_together = fmean if quantity.is_rate else max
+    combine = fmean if quantity.is_rate else max
     made: list[float | None] = []
     for start in range(0, len(line), bin_s):
         known = [value for value in line[start : start + bin_s] if value is not None]
-        made.append(put_together(known) if known else None)
+        made.append(combine(known) if known else None)
     return tuple(made)
 
 
 def _mean(repeats: Sequence[Line]) -> Line:
-    """Of the repeats that have a value there."""
+    """The mean of the repeats that have a value, for each bin."""
     longest = max((len(line) for line in repeats), default=0)
     made: list[float | None] = []
     for n in range(longest):

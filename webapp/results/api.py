@@ -7,26 +7,24 @@ from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from django.db.models import QuerySet
 from django.http import HttpRequest
-from ninja import Field, Router, Schema
-from ninja.pagination import paginate
+from ninja import Field, Query, Router, Schema
 
 from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
-from webapp.results.filters import read_filter
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.trial_streams import StreamFigures, trial_streams
 from webapp.results.selectors import (
     configuration_of,
     current_attempt,
-    filtered,
     fio_json,
-    results_of,
     sensors_of,
     series,
     trial_with,
 )
-from webapp.results.streams import StreamFigures, streams_of
 from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.api import RunOut, TrialOut, run_with
 from webapp.runs.models import Attempt, Run, SettingChange, Trial
@@ -88,28 +86,17 @@ class ResultOut(Schema):
     kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile
 
     @staticmethod
-    def resolve_trial(result: Result) -> UUID:
+    def resolve_trial(result: ResultRow) -> str:
         return result.trial_id
 
     @staticmethod
-    def resolve_run(result: Result) -> int:
-        return result.run.number
+    def resolve_target(result: ResultRow) -> str:
+        return result.target_name
 
-    @staticmethod
-    def resolve_plan(result: Result) -> str:
-        return result.run.version.plan.slug
 
-    @staticmethod
-    def resolve_target(result: Result) -> str:
-        return result.place
-
-    @staticmethod
-    def resolve_label(result: Result) -> str:
-        return result.run.label
-
-    @staticmethod
-    def resolve_repeat(result: Result) -> int:
-        return result.trial.repeat
+class ResultsOut(Schema):
+    items: list[ResultOut]
+    count: int
 
 
 class AttemptOut(Schema):
@@ -196,13 +183,13 @@ class TrialDetail(TrialOut):
         return configuration_of(trial)
 
     @staticmethod
-    def resolve_results(trial: Trial) -> list[Result]:
-        return list(results_of(trial))
+    def resolve_results(trial: Trial) -> list[ResultRow]:
+        return _results(trial)
 
     @staticmethod
     def resolve_streams(trial: Trial) -> list[StreamFigures]:
-        table = streams_of(trial, list(results_of(trial)))
-        return list(table.rows) if table else []
+        streams = trial_streams(trial, _results(trial))
+        return list(streams.figures) if streams else []
 
 
 class SampleOut(Schema):
@@ -253,11 +240,18 @@ class JobOut(Schema):
     stderr: str
 
 
-@router.get("/results", response=list[ResultOut], openapi_extra={"parameters": FILTERS})
-@paginate(Paged)
-def results(request: HttpRequest) -> QuerySet[Result]:
-    """Valid results, latest first."""
-    return filtered(read_filter(asked_pairs(request)))
+@router.get("/results", response=ResultsOut, openapi_extra={"parameters": FILTERS})
+def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]:
+    """Valid results, newest first."""
+    found = ResultQuery.of(read_filter(asked_pairs(request))).results
+    return {
+        "items": read_rows(found[page.offset : page.offset + page.limit], with_facts=False),
+        "count": found.order_by().count(),
+    }
+
+
+def _results(trial: Trial) -> list[ResultRow]:
+    return read_rows(Result.objects.filter(trial=trial).order_by("direction"), with_facts=False)
 
 
 def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:

@@ -1,7 +1,8 @@
-"""The table of metrics: what each is called, its unit, which way is better, where it is stored, how it is shown.
+"""The table of metrics: label, stored unit, column, formatter, and whether lower is better.
 
-Stored are I/Os per second, bytes per second and nanoseconds. `shown_as` names the formatter on both sides:
-`core.formatting` here, `lib/format.ts` in the browser.
+Stored units are I/Os per second, bytes per second and nanoseconds. `shown_as` names the formatter on both sides:
+`core.formatting` here, `lib/format.ts` in the browser. `frontend/src/lib/labels.ts` repeats the labels; a test
+compares both.
 """
 
 from collections.abc import Mapping
@@ -20,6 +21,7 @@ _FORMATTERS = {
 class Metric:
     key: str
     label: str
+    short: str  # label in a table of latencies
     unit: str  # of the stored value
     column: str  # of results.Result
     shown_as: str  # iops | bytes_per_s | latency
@@ -27,7 +29,7 @@ class Metric:
 
     @property
     def adds_up(self) -> bool:
-        """A trial has the sum of it over its streams and directions. Latencies have no sum."""
+        """Whether the value of a trial is the sum over its streams and directions. Latencies have no sum."""
         return self.shown_as != "latency"
 
     def format(self, value: float | None) -> str:
@@ -35,21 +37,21 @@ class Metric:
         return _FORMATTERS[self.shown_as](value)
 
 
-def _latency(key: str, label: str, column: str) -> Metric:
-    return Metric(key, label, "ns", column, "latency", lower_is_better=True)
+def _latency(key: str, label: str, short: str, column: str) -> Metric:
+    return Metric(key, label, short, "ns", column, "latency", lower_is_better=True)
 
 
 _TABLE = (
-    Metric("iops", "IOPS", "1/s", "iops", "iops"),
-    Metric("bytes_per_s", "Bandwidth", "B/s", "bytes_per_s", "bytes_per_s"),
-    _latency("latency_mean", "Mean latency", "latency_mean_ns"),
-    _latency("latency_p50", "Median latency", "p50_ns"),
-    _latency("latency_p95", "p95 latency", "p95_ns"),
-    _latency("latency_p99", "p99 latency", "p99_ns"),
-    _latency("latency_p999", "p99.9 latency", "p999_ns"),
-    _latency("latency_min", "Least latency", "latency_min_ns"),
-    _latency("latency_max", "Largest latency", "latency_max_ns"),
-    _latency("latency_stddev", "Spread of latency", "latency_stddev_ns"),
+    Metric("iops", "IOPS", "IOPS", "1/s", "iops", "iops"),
+    Metric("bytes_per_s", "Bandwidth", "Bandwidth", "B/s", "bytes_per_s", "bytes_per_s"),
+    _latency("latency_mean", "Mean latency", "Mean", "latency_mean_ns"),
+    _latency("latency_p50", "Median latency", "p50", "p50_ns"),
+    _latency("latency_p95", "p95 latency", "p95", "p95_ns"),
+    _latency("latency_p99", "p99 latency", "p99", "p99_ns"),
+    _latency("latency_p999", "p99.9 latency", "p99.9", "p999_ns"),
+    _latency("latency_min", "Minimum latency", "Minimum", "latency_min_ns"),
+    _latency("latency_max", "Maximum latency", "Maximum", "latency_max_ns"),
+    _latency("latency_stddev", "Latency std. dev.", "Std. dev.", "latency_stddev_ns"),
 )
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}

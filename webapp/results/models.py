@@ -10,8 +10,6 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from webapp.hosts.models import Host, Target
-from webapp.hosts.names import group_name
-from webapp.plans.points import at_once
 from webapp.runs.models import Attempt, Run, Trial
 
 
@@ -165,18 +163,6 @@ class Result(models.Model):
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 
-    @property
-    def why_invalid(self) -> str:
-        """What a person wrote when marking it; "" where it is to be trusted."""
-        return self.trial.invalid_reason or self.run.invalid_reason
-
-    @property
-    def place(self) -> str:
-        """host/target; of several at once host/first + second."""
-        known: list[str] | None = self.__dict__.get("further_slugs")  # of `selectors.with_places`
-        further = self.trial.further.all() if known is None and at_once(self.point) > 1 else ()
-        return group_name(str(self.target), known or [each.target.slug for each in further])
-
     class Meta:
         ordering = ["-measured_at", "-id"]
         constraints = [
@@ -196,7 +182,7 @@ class Result(models.Model):
             models.Index(fields=["run", "point_key"], name="result_of_point"),
             # how many were left out of a view, of which there are few
             models.Index(fields=["run"], name="result_invalid", condition=Q(invalid=True)),
-            # what the table of results can be sorted by, page by page (results.paging)
+            # what the table of results can be sorted by, page by page (results.reading.query)
             *(
                 models.Index(fields=[column, "id"], name=f"result_by_{column.removesuffix('_ns')}")
                 for column in (

@@ -1,4 +1,4 @@
-"""How fast targets were written to before: what a plan is expected to write."""
+"""Write speeds of earlier results, from which the bytes written by a plan are estimated."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
@@ -8,13 +8,13 @@ from webapp.plans.expand import Expansion
 from webapp.plans.expected import Earlier, Expected, Speeds, written_expected
 from webapp.plans.points import at_once
 from webapp.results.models import Result
-from webapp.results.points import Point, points_of
+from webapp.results.reading.content import POINTS, Point
 
-LATEST = 2_000  # results that are looked at: of the targets, and of others like them
+LATEST = 2_000  # newest results that are read, of the targets and of similar targets
 
 
 def expected_writes(expansion: Expansion, targets: Sequence[Target]) -> list[tuple[Target, Expected]]:
-    """Of those of the targets for which it can be told, by name. Asks only where a time ends trials that write."""
+    """For the targets with an estimate, by name. Queries the database only if a time limit ends trials that write."""
     writing = (trial for trial in expansion.trials if trial.workload.writes)
     open_ended = {each for trial in writing if trial.workload.moved_bytes is None for each in trial.target_ids}
     wanted = [target for target in targets if str(target.pk) in open_ended]
@@ -24,7 +24,7 @@ def expected_writes(expansion: Expansion, targets: Sequence[Target]) -> list[tup
 
 
 def _earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
-    """By target id, of results that are valid. At most five queries."""
+    """By target id, from valid results. At most five queries."""
     own = _speeds({target.pk: target.pk for target in targets})
     models = {target.model for target in targets if target.model}
     others = Target.objects.filter(model__in=models).exclude(pk__in=[target.pk for target in targets]) if models else ()
@@ -36,13 +36,13 @@ def _earlier_writes(targets: Sequence[Target]) -> dict[str, Earlier]:
 
 
 def _speeds(groups: Mapping[UUID, object]) -> dict[object, Speeds]:
-    """Of groups of targets; `groups` says which one each target is in."""
+    """By group; `groups` maps targets to groups."""
     if not groups:
         return {}
     written = Result.objects.filter(target__in=groups, direction="write", invalid=False)
     columns = ("target_id", "point_key", "pk", "bytes_per_s")
     rows = list(written.order_by("-measured_at", "-id").values_list(*columns)[:LATEST])
-    points = points_of({key: pk for _, key, pk, _ in rows})
+    points = POINTS.get({key: pk for _, key, pk, _ in rows})
     found: dict[object, list[tuple[Point, float]]] = {}
     for target, key, _, rate in rows:
         if at_once(points[key]) == 1:

@@ -1,43 +1,40 @@
-"""What a run measured, as rows for people in a terminal and as plain data for scripts."""
+"""Results of a run as a table for a terminal, and as plain data for scripts."""
 
 from collections.abc import Mapping, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
-from django.db.models import Prefetch
-
 from webapp.plans.factors import FACTORS
 from webapp.plans.varying import varying
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
+from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.runs.models import Run, Trial
-from webapp.runs.selectors import read_further
 
 SHOWN_METRICS = ("iops", "bytes_per_s", "latency_mean", "latency_p99")
 
 
 def point_table(run: Run) -> list[list[str]]:
-    """One row for each point, target and direction, under a row of headings: mean ± standard deviation, and n.
+    """A row of headings, then one row for each point, target and direction: mean ± standard deviation, and n.
 
     Only factors that vary in the run are shown.
     """
-    results = list(run.results.filter(invalid=False).select_related("target__host", "trial").order_by("trial__index"))
-    read_further(result.trial for result in results)
+    results = read_rows(Result.objects.filter(run=run, invalid=False).order_by("trial__index"))
     names = varying(result.point for result in results)
-    groups: dict[tuple[str, str, str], list[Result]] = {}
+    groups: dict[tuple[str, str, str], list[ResultRow]] = {}
     for result in results:
-        groups.setdefault((result.place, result.point_key, result.direction), []).append(result)
+        groups.setdefault((result.target_name, result.point_key, result.direction), []).append(result)
     headings = ["target", *map(_label, names), "direction", "n", *(METRICS[name].label for name in SHOWN_METRICS)]
     ordered = sorted(groups.items(), key=lambda item: (item[0][0], _order(item[1][0].point, names), item[0][2]))
     return [headings, *(_row(target, direction, found, names) for (target, _, direction), found in ordered)]
 
 
-def _row(target: str, direction: str, found: Sequence[Result], names: Sequence[str]) -> list[str]:
+def _row(target: str, direction: str, found: Sequence[ResultRow], names: Sequence[str]) -> list[str]:
     levels = [_level(name, found[0].point.get(name)) for name in names]
     return [target, *levels, direction, str(len(found)), *(_mean_and_spread(name, found) for name in SHOWN_METRICS)]
 
 
-def _mean_and_spread(name: str, found: Sequence[Result]) -> str:
+def _mean_and_spread(name: str, found: Sequence[ResultRow]) -> str:
     metric = METRICS[name]
     values = [value for result in found if (value := getattr(result, metric.column)) is not None]
     if not values:
@@ -58,7 +55,7 @@ def _level(name: str, value: Any) -> str:
 
 
 def _order(point: Mapping[str, object], names: Sequence[str]) -> list[tuple[float, str]]:
-    """Numbers by size, words by the alphabet."""
+    """Numbers by size, texts in alphabetical order."""
     values = [point.get(name) for name in names]
     return [(float(value), "") if isinstance(value, int | float) else (0.0, str(value)) for value in values]
 
@@ -71,19 +68,21 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def run_as_data(run: Run) -> dict[str, Any]:
     """A run with its trials and their results, for scripts; units are in the names."""
-    trials = run.trials.select_related("target__host").order_by("index")
-    trials = trials.prefetch_related("further", Prefetch("results", queryset=Result.objects.order_by("direction")))
+    trials = run.trials.select_related("target__host").prefetch_related("further").order_by("index")
+    results: dict[int, list[ResultRow]] = {}
+    for row in read_rows(Result.objects.filter(run=run).order_by("direction")):
+        results.setdefault(row.trial, []).append(row)
     return {
         "run": run.number,
         "plan": str(run.version),
         "state": run.state,
         "reason_code": run.reason_code,
         "reason": run.reason,
-        "trials": [_trial_as_data(trial) for trial in trials],
+        "trials": [_trial_as_data(trial, results.get(trial.number, ())) for trial in trials],
     }
 
 
-def _trial_as_data(trial: Trial) -> dict[str, Any]:
+def _trial_as_data(trial: Trial, results: Sequence[ResultRow]) -> dict[str, Any]:
     return {
         "id": str(trial.pk),
         "number": trial.number,
@@ -99,6 +98,6 @@ def _trial_as_data(trial: Trial) -> dict[str, Any]:
                 "direction": result.direction,
                 **{metric.column: getattr(result, metric.column) for metric in METRICS.values()},
             }
-            for result in trial.results.all()
+            for result in results
         ],
     }

@@ -1,4 +1,4 @@
-"""Ceilings of targets on charts of throughput: what the script draws, and what the page says of them."""
+"""Ceilings of targets: the lines in charts of bandwidth, and sentences about them."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,7 @@ def _drawn(value: float, alike: list[Bound]) -> ChartCeiling:
 
 
 def in_words(bounds: Iterable[Bound]) -> list[str]:
-    """A sentence for each: which link limits, and what it gives in practice."""
+    """A sentence for each: the limiting link and its practical range."""
     return [_in_words(bound) for bound in bounds]
 
 

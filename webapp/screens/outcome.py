@@ -1,4 +1,4 @@
-"""What came of a finished run, in one line: what its numbers say, or why it has none."""
+"""The result of a finished run in one line: the conclusion from its numbers, or the reason why it has none."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,13 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.urls import reverse
 
+from webapp.compare.comparison import Cell, Comparison, Panel, Series
 from webapp.compare.query import CompareRefused, read_query
-from webapp.compare.reading import spots
 from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
-from webapp.compare.structs import Cell, Comparison, Panel, Series
-from webapp.results.filters import FACTOR_PREFIX, ResultFilter, write_level
+from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, write_level
+from webapp.results.reading.points import target_points
+from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.screens.compare.defaults import choose_for
 
@@ -21,7 +22,7 @@ KEPT_SECONDS = 24 * 3600
 
 @dataclass(frozen=True)
 class Outcome:
-    """`says` and `caution` are sentences, "" where there is nothing to say; `url` leads to the comparison."""
+    """`says` and `caution` are sentences or ""; `url` is the address of the comparison."""
 
     says: str
     caution: str
@@ -29,7 +30,7 @@ class Outcome:
 
 
 def outcome(run: Run, *, marked: int) -> Outcome:
-    """Computed once: a finished run changes only when a person marks trials of it, of which there are `marked`."""
+    """Cached: a finished run changes only when a person marks trials as invalid; `marked` is their number."""
     ended_at = run.ended_at.timestamp() if run.ended_at else 0
     key = f"outcome:{run.pk}:{ended_at}:{marked}:{bool(run.invalid_reason)}"
     found: Outcome | None = cache.get(key)
@@ -50,12 +51,12 @@ def _failures(run: Run) -> str:
     if not count:
         return ""
     reason = failed.values_list("reason", flat=True)[0].split("\n")[0][:200]
-    return f"{count} of {run.trial_count} trials failed; the first: {reason}"
+    return f"{count} of {run.trial_count} trials failed. First reason: {reason}"
 
 
 def _compared(run: Run) -> tuple[str, str, str]:
-    """What a comparison of the run by itself says, what is to be borne in mind, and its address."""
-    found = spots(ResultFilter(runs=(run.number,)))
+    """The conclusion of a comparison within the run, a caution, and the address of the comparison."""
+    found = target_points(ResultQuery.of(ResultFilter(runs=(run.number,))))
     if not found:
         return "", "", ""
     chosen = choose_for(found)
@@ -76,8 +77,8 @@ def _compared(run: Run) -> tuple[str, str, str]:
 
 
 def _scaling(made: Comparison) -> str:
-    """Where more and more targets were used at once: how the first series scales."""
-    return next((": ".join(filter(None, said)) for said in scaling(made)), "")
+    """How the first series scales with the number of targets at once."""
+    return next((": ".join(filter(None, sentence)) for sentence in scaling(made)), "")
 
 
 def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:
@@ -85,13 +86,13 @@ def _against(made: Comparison) -> Iterator[tuple[Panel, Series]]:
 
 
 def _strongest(made: Comparison) -> str:
-    """The sentence about the series that is furthest from the baseline, of those whose interval leaves out 1.
+    """The sentence about the series with the largest resolved difference from the baseline.
 
-    Where there is none, the one that is known best: of series that may all be equal, the furthest is the noisiest.
+    Without a resolved difference, the series with the narrowest interval: the largest unresolved difference is noise.
     """
 
     def rank(item: tuple[Panel, Series]) -> tuple[int, float]:
-        overall = item[1].overall
+        overall = item[1].against_baseline.ratio if item[1].against_baseline else None
         if overall is None or overall.value <= 0:
             return 0, 0.0
         if overall.resolved:
@@ -107,19 +108,19 @@ def _strongest(made: Comparison) -> str:
 
 
 def _range(made: Comparison) -> str:
-    """From the lowest to the highest and where each was seen, where nothing is held against anything."""
+    """The lowest and the highest value with their points, for a run with one series."""
     found = sorted(
-        ((cell, panel, one) for panel in made.panels for one in panel.series for cell in one.points),
-        key=lambda item: item[0].mean,
+        ((cell, panel, one) for panel in made.panels for one in panel.series for cell in one.cells),
+        key=lambda item: item[0].summary.mean,
     )
     if not found:
         return ""
     if len(found) == 1:
         return f"{made.metric_label} {found[0][0].text}."
 
-    def said(cell: Cell, panel: Panel, one: Series) -> str:
+    def described(cell: Cell, panel: Panel, one: Series) -> str:
         several = one.name if len(panel.series) > 1 else ""
-        place = (panel.name, several, f"{made.x_label} {made.levels[cell.level].text}")
-        return f"{cell.text} ({', '.join(filter(None, place))})"
+        names = (panel.name, several, f"{made.x_label} {made.levels[cell.level].text}")
+        return f"{cell.text} ({', '.join(filter(None, names))})"
 
-    return f"{made.metric_label} from {said(*found[0])} to {said(*found[-1])} over {len(found)} points."
+    return f"{made.metric_label} from {described(*found[0])} to {described(*found[-1])} over {len(found)} points."

@@ -1,16 +1,16 @@
-"""What pages send to their scripts. `frontend/src/payloads/` checks the same shapes when reading;
-the examples in `frontend/tests/vectors/` are read by the tests of both sides.
+"""Data that pages send to their scripts. `frontend/src/payloads/` checks the same structs; the tests of both sides
+read the examples in `frontend/tests/vectors/`.
 """
 
 import msgspec
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Base of everything that a script of ours reads. No field has a default: every one is always sent."""
+    """Base of all data that our scripts read. Every field is always sent, so no field has a default."""
 
 
 class ChartCeiling(Payload, frozen=True, kw_only=True):
-    """What a target cannot exceed, bytes/s; `low` to `high` is what its limiting link gives in practice."""
+    """The limit of a target in bytes/s; `low` to `high` is the practical range of its limiting link."""
 
     text: str
     value: float
@@ -19,7 +19,7 @@ class ChartCeiling(Payload, frozen=True, kw_only=True):
 
 
 class Marks(Payload, frozen=True, kw_only=True):
-    """How often marks of invalid results were set or taken back."""
+    """The number of changes that marked results as invalid or valid."""
 
     count: int
 
@@ -41,18 +41,18 @@ class LiveSample(Payload, frozen=True, kw_only=True):
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
-    telemetry: tuple[float | None, ...]  # in the order of the attempt's sensors; empty in all but one direction
+    telemetry: tuple[float | None, ...]  # in the order of the attempt's sensors; set in one direction only
 
 
 class LiveSensor(Payload, frozen=True, kw_only=True):
-    """One line beside the I/O: the panel it belongs to, and its name there."""
+    """One telemetry line: its panel, and its name in the panel."""
 
-    panel: str  # a SensorKind, or cpu for what was made of all cores
+    panel: str  # a SensorKind, or cpu for values computed from all cores
     name: str
 
 
 class LiveSensors(Payload, frozen=True, kw_only=True):
-    """What an attempt's `telemetry` values are of."""
+    """The names of an attempt's `telemetry` values."""
 
     host: str
     trial: int
@@ -61,7 +61,7 @@ class LiveSensors(Payload, frozen=True, kw_only=True):
 
 
 class LiveValue(Payload, frozen=True, kw_only=True):
-    """What a finished trial measured in one direction."""
+    """The result of a finished trial in one direction."""
 
     direction: str
     iops: float
@@ -77,24 +77,24 @@ class LiveCell(Payload, frozen=True, kw_only=True):
     state: str
     state_label: str
     reason: str
-    invalid: str  # why its results are not to be trusted; "" where they are
-    kernel_lines: int  # about trouble with storage, in the kernel's log meanwhile
+    invalid: str  # why its results are invalid; "" for valid results
+    kernel_lines: int  # storage errors in the kernel log during the trial
     values: tuple[LiveValue, ...]
 
 
 class LiveNow(Payload, frozen=True, kw_only=True):
-    """What one host is doing for this run."""
+    """The current trial of one host."""
 
     host: str
     target: str
     trial: int
     attempt: int
-    what: str
+    point: str
     phase: str
 
 
 class LiveRun(Payload, frozen=True, kw_only=True):
-    """`cells` and `samples` are what is new after the cursor that was sent; `more`: ask again at once."""
+    """`cells` and `samples` are new since the cursor in the request; `more`: send the next request immediately."""
 
     number: int
     state: str
@@ -106,11 +106,11 @@ class LiveRun(Payload, frozen=True, kw_only=True):
     cancelled: int
     lost: int
     elapsed_s: float | None
-    lasted: str  # how long it has run, been paused or waited, in words
+    lasted: str  # how long it has run, been paused or waited, as text
     seconds_left: float | None
     now: tuple[LiveNow, ...]
     cells: tuple[LiveCell, ...]
     samples: tuple[LiveSample, ...]
-    sensors: tuple[LiveSensors, ...]  # of the attempts that the samples are of
-    cursor: str  # to be sent back as it is
+    sensors: tuple[LiveSensors, ...]  # of the attempts in `samples`
+    cursor: str  # for the next request
     more: bool

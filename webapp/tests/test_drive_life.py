@@ -7,7 +7,7 @@ import pytest
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
-from webapp.results.selectors import with_places
+from webapp.results.reading.rows import read_rows
 from webapp.runs.host_actions import purge_drive, set_by_hand, setting_by_hand
 from webapp.runs.models import HostAction, Run, RunState
 from webapp.tests.drives import MIB, loop_device
@@ -49,8 +49,8 @@ def states(system: System, storage: StorageHost, *factors: dict[str, str]) -> li
     drive = storage.target("drive")
     run = system.until_ended(system.start_run(plan, drive, armed=[drive.arming_serial]), limit_s=120)
     assert run.state == RunState.DONE, [(trial.state, trial.reason) for trial in run.trials.all()]
-    found = with_places(Result.objects.filter(run=run)).order_by("trial__index")
-    return [result.drive_state for result in found]  # type: ignore[attr-defined]
+    found = read_rows(Result.objects.filter(run=run).order_by("trial__index"))
+    return [result.drive_state for result in found]
 
 
 def test_a_drive_is_purged_filled_and_purged_again(system: System, tmp_path: Path) -> None:

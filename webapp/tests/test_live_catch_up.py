@@ -37,7 +37,7 @@ def open_run(page: Page, run: Run) -> None:
     page.get_by_label("Name").fill(operator().username)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("Table, newest first").click()
 
 
 def stored(run: Run) -> list[str]:
@@ -69,7 +69,7 @@ def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage:
     cancel_run(run=run, by=None)
     assert system.until_ended(run, limit_s=90).state == RunState.CANCELLED
     expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=PATIENCE_MS)  # it has reloaded
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("Table, newest first").click()
     expect(rows).to_have_count(len(stored(run)), timeout=PATIENCE_MS)
 
 
@@ -83,7 +83,7 @@ def test_an_operator_pauses_skips_and_runs_again(system: System, storage: Storag
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("Paused by operator")).to_be_visible(timeout=PATIENCE_MS)
     page.get_by_role("button", name="Skip this trial").click()
-    page.get_by_label("Why (optional)").fill("takes too long")
+    page.get_by_label("Reason (optional)").fill("takes too long")
     page.get_by_role("button", name="Skip trial 1").click()
     expect(page.locator('[data-trial="1"]')).to_have_text("Cancelled", timeout=PATIENCE_MS)
     expect(page.locator("#failures")).to_contain_text("Skipped by operator: takes too long")
@@ -102,7 +102,7 @@ def test_an_operator_pauses_skips_and_runs_again(system: System, storage: Storag
     expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=PATIENCE_MS)
 
     page.get_by_role("button", name="Run again").click()
-    page.get_by_label("As before").check()
+    page.get_by_label("Same order").check()
     page.get_by_role("button", name="Start", exact=True).click()
     page.wait_for_url(re.compile(rf"/runs/{run.number + 1}/$"))
     again = Run.objects.get(number=run.number + 1)

@@ -1,4 +1,4 @@
-/** The comparison: its form and its charts; the tables behind them come from the server. */
+/** The page Compare: its form and charts. The server renders the tables. */
 
 import "../styles/picks.css";
 import "../styles/heat.css";

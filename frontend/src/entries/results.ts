@@ -1,4 +1,4 @@
-/** The table of results: its form of filters and columns. */
+/** The page Results: the form with filters and columns. */
 
 import "../styles/picks.css";
 import { initChoiceForms } from "../features/choiceForm";

@@ -1,4 +1,4 @@
-/** One run: live while it goes on, the same page afterwards. */
+/** The page of one run, live until it ends. */
 
 import { initCountdowns } from "../features/countdown";
 import { initNoteDraft } from "../features/noteDraft";
@@ -12,7 +12,7 @@ import { reloadWhenFree } from "../lib/reload";
 import { SampleStore } from "../lib/samples";
 import { type LiveRun, liveRun } from "../payloads/live";
 
-/** Which buttons and words the server wrote for a state. */
+/** The variant of the page that the server renders for a state. */
 function pageOf(state: string): string {
   return { queued: "open", running: "open", closing: "closing", paused: "paused" }[state] ?? "ended";
 }
@@ -54,7 +54,7 @@ function initRun(): void {
     failed: (error) =>
       showProblem(
         `No live data since ${new Date().toLocaleTimeString()}: ${error instanceof Error ? error.message : "unknown"} ` +
-          "What was missed is drawn once the server answers again.",
+          "The charts catch up when the server answers again.",
       ),
   });
 }

@@ -1,4 +1,4 @@
-/** One trial: its seconds. */
+/** The page of one trial: its samples. */
 
 import { initNoteDraft } from "../features/noteDraft";
 import { SecondsChart } from "../features/secondsChart";

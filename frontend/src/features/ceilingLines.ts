@@ -1,4 +1,4 @@
-/** Ceilings of targets across a chart of throughput: a dashed line each, and a band for what is had in practice. */
+/** Ceilings of targets in a chart of bandwidth: a dashed line each, and a band for the practical range. */
 
 import type { Chart, Plugin } from "chart.js";
 import { themed } from "../lib/colours";
@@ -9,12 +9,12 @@ const LINE = "#c4483f";
 const BAND = "#c4483f22";
 const LABEL_ROOM = 12;
 
-/** So that the axis reaches the highest one; 0 without any. */
+/** The highest ceiling, for the range of the axis; 0 without ceilings. */
 export function highest(ceilings: readonly ChartCeiling[]): number {
   return Math.max(0, ...ceilings.map((ceiling) => Math.max(ceiling.value, ceiling.high ?? 0)));
 }
 
-/** Where on the chart each stands: `y` of its line, and of its band where there is one. None outside the axis. */
+/** The position of each ceiling: `y` of its line, and of its band if it has one. Ceilings outside the axis are left out. */
 export function placed(
   ceilings: readonly ChartCeiling[],
   pixel: (value: number) => number,

@@ -1,4 +1,4 @@
-/** Means with their confidence intervals over the levels of one factor: lines over numbers, bars over names. */
+/** Means with confidence intervals over the levels of x: lines for numbers, bars for names. */
 
 import { BarController, BarElement, type ChartConfiguration, type TooltipItem } from "chart.js";
 import {
@@ -12,7 +12,14 @@ import { Chart } from "../lib/charts";
 import { type Look, lookAt } from "../lib/colours";
 import { readJson } from "../lib/dom";
 import { bytesPerSecond, iops, latency, significant } from "../lib/format";
-import { type CompareCharts, type CompareSeries, compareCharts } from "../payloads/compare";
+import {
+  type Comparison,
+  type Level,
+  type MeansCharts,
+  meansCharts,
+  type Panel,
+  type Series,
+} from "../payloads/compare";
 import { ceilingLines, highest } from "./ceilingLines";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
@@ -26,7 +33,7 @@ Chart.register(
   PointWithErrorBar,
 );
 
-export const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) => string>> = {
+export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => string>> = {
   iops,
   bytes_per_s: bytesPerSecond,
   latency,
@@ -34,16 +41,21 @@ export const SHOW: Readonly<Record<CompareCharts["shown_as"], (value: number) =>
 
 type XAxis = "log2" | "linear" | "names";
 
-/** Numbers stand at their place, on a log2 axis if they span enough; names, and whatever is bars, side by side. */
-export function xAxisOf(data: Pick<CompareCharts, "levels" | "kind">): XAxis {
+/** Numbers on a linear axis, or on a log2 axis if their range is wide; names and bars side by side. */
+export function xAxisOf(data: Pick<PanelData, "levels" | "kind">): XAxis {
   if (data.kind === "bar") return "names";
-  const values = data.levels.map((level) => level.value);
+  const values = data.levels.map((level) => level.number);
   if (values.length < 2 || values.some((value) => value === null)) return "names";
   return wantsLog2(values.filter((value) => value !== null)) ? "log2" : "linear";
 }
 
-interface PanelData extends Omit<CompareCharts, "panels"> {
-  readonly series: readonly CompareSeries[];
+/** One panel with the levels that it has. */
+export interface PanelData extends Omit<MeansCharts, "comparison"> {
+  readonly x_label: string;
+  readonly metric_label: string;
+  readonly shown_as: Comparison["shown_as"];
+  readonly levels: readonly Level[];
+  readonly series: readonly Series[];
 }
 
 interface Spread {
@@ -57,25 +69,25 @@ interface Spread {
   readonly doubts: readonly string[];
 }
 
-/** Bars for names, unless lines were asked for. */
-function isBars(data: Pick<CompareCharts, "kind">, axis: XAxis): boolean {
+/** Bars for names, unless the query asks for lines. */
+function isBars(data: Pick<PanelData, "kind">, axis: XAxis): boolean {
   return axis === "names" && data.kind !== "line";
 }
 
-export function spreads(series: CompareSeries, data: PanelData, axis: XAxis): Spread[] {
-  return series.points.map((point) => ({
-    x: axis === "names" ? point.level : (data.levels[point.level]?.value ?? 0),
-    y: point.mean,
-    yMin: Math.max(0, point.low ?? point.mean),
-    yMax: point.high ?? point.mean,
-    n: point.n,
-    text: point.text,
-    spread_text: point.spread_text,
-    doubts: point.doubts,
+export function spreads(series: Series, data: Pick<PanelData, "levels">, axis: XAxis): Spread[] {
+  return series.cells.map(({ level, summary, text, spread_text, doubts }) => ({
+    x: axis === "names" ? level : (data.levels[level]?.number ?? 0),
+    y: summary.mean,
+    yMin: Math.max(0, summary.low ?? summary.mean),
+    yMax: summary.high ?? summary.mean,
+    n: summary.n,
+    text,
+    spread_text,
+    doubts,
   }));
 }
 
-function dataset(series: CompareSeries, data: PanelData, axis: XAxis, look: Look): object {
+function dataset(series: Series, data: PanelData, axis: XAxis, look: Look): object {
   const bars = isBars(data, axis);
   const made = spreads(series, data, axis);
   const solid = bars ? `${look.colour}b0` : look.colour;
@@ -84,7 +96,7 @@ function dataset(series: CompareSeries, data: PanelData, axis: XAxis, look: Look
     series: series.name,
     data: made,
     borderColor: look.colour,
-    // hollow: in doubt
+    // hollow: doubtful
     [bars ? "backgroundColor" : "pointBackgroundColor"]: made.map((each) =>
       each.doubts.length > 0 ? `${look.colour}22` : solid,
     ),
@@ -100,9 +112,9 @@ function dataset(series: CompareSeries, data: PanelData, axis: XAxis, look: Look
 function xScale(data: PanelData, axis: XAxis): object {
   const title = { display: true, text: data.x_label };
   const textOf = (value: number): string =>
-    data.levels.find((level) => level.value === value)?.text ?? (axis === "log2" ? "" : significant(value));
+    data.levels.find((level) => level.number === value)?.text ?? (axis === "log2" ? "" : significant(value));
   if (axis === "names") return { type: "category", labels: data.levels.map((level) => level.text), title };
-  const values = data.levels.flatMap((level) => (level.value === null ? [] : [level.value]));
+  const values = data.levels.flatMap((level) => (level.number === null ? [] : [level.number]));
   const levelTicks = (scale: { ticks: unknown }): void => {
     scale.ticks = values.length <= 16 ? values.map((value) => ({ value })) : ticksFor(values, axis);
   };
@@ -120,23 +132,26 @@ function ticksFor(values: readonly number[], axis: XAxis): { value: number }[] {
   return powersOfTwo(Math.min(...values), Math.max(...values)).map((value) => ({ value }));
 }
 
-/** The texts of the table: the whiskers end at 0, the interval does not. */
+/** The texts of the table: whiskers end at 0, intervals may not. */
 export function tooltipText(label: string, point: Spread): string {
   const interval = point.n > 1 ? ` ${point.spread_text} (95 % CI, n = ${point.n})` : `, ${point.spread_text}`;
   const doubts = point.doubts.map((doubt) => `; ${doubt}`).join("");
   return `${label}: ${point.text}${interval}${doubts}`;
 }
 
-/** The panel's part of the data: only the levels that it has, so that no chart is mostly empty. */
-export function panelData(data: CompareCharts, panel: CompareCharts["panels"][number]): PanelData {
-  const used = [...new Set(panel.series.flatMap((series) => series.points.map((point) => point.level)))].sort(
+/** Only the levels that the panel has, so that no chart is mostly empty. */
+export function panelData(data: MeansCharts, panel: Panel): PanelData {
+  const { comparison, ...display } = data;
+  const used = [...new Set(panel.series.flatMap((series) => series.cells.map((cell) => cell.level)))].sort(
     (a, b) => a - b,
   );
   const series = panel.series.map((each) => ({
     ...each,
-    points: each.points.map((point) => ({ ...point, level: used.indexOf(point.level) })),
+    cells: each.cells.map((cell) => ({ ...cell, level: used.indexOf(cell.level) })),
   }));
-  return { ...data, levels: used.flatMap((index) => data.levels[index] ?? []), series };
+  const { x_label, metric_label, shown_as } = comparison;
+  const levels = used.flatMap((index) => comparison.levels[index] ?? []);
+  return { ...display, x_label, metric_label, shown_as, levels, series };
 }
 
 interface Bounds {
@@ -144,13 +159,13 @@ interface Bounds {
   readonly max: number;
 }
 
-/** From the least to the largest end of an interval on the page, with room above (and below, on a log axis). */
+/** The lowest and the highest interval bound on the page, with a margin above (and below, on a log axis). */
 export function boundsOf(panels: readonly PanelData[], logarithmic: boolean): Bounds | null {
-  const points = panels.flatMap((panel) => panel.series.flatMap((series) => series.points));
+  const found = panels.flatMap((panel) => panel.series.flatMap((series) => series.cells.map((cell) => cell.summary)));
   const ceilings = highest(panels.flatMap((panel) => panel.ceilings));
-  const highs = [ceilings, ...points.map((point) => point.high ?? point.mean)];
-  const lows = points.map((point) => (logarithmic && (point.low ?? 0) <= 0 ? point.mean : (point.low ?? point.mean)));
-  if (points.length === 0) return null;
+  const highs = [ceilings, ...found.map((each) => each.high ?? each.mean)];
+  const lows = found.map((each) => (logarithmic && (each.low ?? 0) <= 0 ? each.mean : (each.low ?? each.mean)));
+  if (found.length === 0) return null;
   if (!logarithmic) return { min: 0, max: Math.max(...highs) * 1.05 };
   const above = lows.filter((low) => low > 0);
   return above.length > 0 ? { min: Math.min(...above) * 0.8, max: Math.max(...highs) * 1.25 } : null;
@@ -180,7 +195,7 @@ function configuration(data: PanelData, axis: XAxis, looks: Looks, bounds: Bound
   return made as unknown as ChartConfiguration;
 }
 
-/** On a linear axis a hint, so that it ends at a round number. */
+/** A suggestion on a linear axis, so that the axis ends at a round number. */
 function boundary(data: PanelData, bounds: Bounds | null): object {
   if (!bounds) return {};
   return data.logarithmic ? bounds : { min: 0, suggestedMax: bounds.max };
@@ -202,18 +217,18 @@ function yScale(data: PanelData, bounds: Bounds | null): object {
 function titleOf(data: PanelData): (items: TooltipItem<"line">[]) => string {
   return (items) => {
     const x = (items[0]?.raw as Spread | undefined)?.x;
-    const level = data.levels.find((each, index) => each.value === x || index === x);
+    const level = data.levels.find((each, index) => each.number === x || index === x);
     return `${data.x_label} ${level?.text ?? ""}`;
   };
 }
 
 export function initCompareCharts(): void {
-  const data = readJson("compare-data", compareCharts);
+  const data = readJson("compare-data", meansCharts);
   if (!data) return;
   const page = new ComparePage();
   const looks = page.looks;
   const canvases = [...document.querySelectorAll<HTMLCanvasElement>("canvas[data-panel]")];
-  const parts = data.panels.map((panel) => panelData(data, panel));
+  const parts = data.comparison.panels.map((panel) => panelData(data, panel));
   const together = data.shared ? boundsOf(parts, data.logarithmic) : null;
   const charts = canvases.flatMap((canvas) => {
     const part = parts[Number(canvas.dataset.panel)];
@@ -222,5 +237,5 @@ export function initCompareCharts(): void {
     const made = configuration(part, xAxisOf(part), looks, bounds);
     return [new Chart(canvas, { ...made, plugins: [ceilingLines(data.ceilings)] })];
   });
-  page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.metric_label}`);
+  page.finish(charts, `Mean of the repeats; whiskers: 95 % confidence interval. ${data.comparison.metric_label}`);
 }

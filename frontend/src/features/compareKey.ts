@@ -1,4 +1,4 @@
-/** One look a configuration on the whole page: the key above the charts, and the marks in the tables. */
+/** One colour per series on the whole page: the legend above the charts, and the marks in the tables. */
 
 import type { Chart } from "../lib/charts";
 import { assignLooks, type Look } from "../lib/colours";
@@ -19,7 +19,7 @@ export function looksOf(series: readonly Named[]): Looks {
   );
 }
 
-/** Marks beside the names of series, wherever they stand. */
+/** Colour the marks next to the names of series. */
 export function paintMarks(looks: Looks): void {
   for (const mark of document.querySelectorAll<HTMLElement>("[data-series]")) {
     mark.style.backgroundColor = looks.get(mark.dataset.series ?? "")?.colour ?? "transparent";
@@ -34,7 +34,7 @@ export function pictureKey(series: readonly Named[], looks: Looks): PictureKey[]
   }));
 }
 
-/** Buttons that show and hide a configuration in all charts. Datasets carry the name of theirs in `series`. */
+/** Buttons that show and hide a series in all charts. Datasets have the name of their series in `series`. */
 export function paintKey(series: readonly Named[], looks: Looks, charts: () => readonly Chart[]): void {
   const unique = [...new Map(series.map((each) => [each.name, each])).values()];
   const holder = find("compare-key", HTMLElement);

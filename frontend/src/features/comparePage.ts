@@ -1,4 +1,4 @@
-/** What all views of a comparison have: one look a series, the key, zoom, and the download as a picture. */
+/** Common parts of all views of a comparison: colours, legend, zoom, and download as a picture. */
 
 import { type Chart, Chart as ChartJs, follow, given } from "../lib/charts";
 import { find, readJson } from "../lib/dom";
@@ -10,7 +10,7 @@ export class ComparePage {
   private readonly series: readonly Named[] = readJson("series-names", seriesNames) ?? [];
   readonly looks: Looks = looksOf(this.series);
 
-  /** Charts are drawn: the rest of the page follows. */
+  /** Set up the rest of the page after the charts. */
   finish(charts: readonly Chart[], note: string): void {
     charts.forEach(follow);
     paintKey(this.series, this.looks, () => charts);
@@ -34,7 +34,7 @@ export class ComparePage {
   }
 }
 
-/** Dragging zooms; the button takes it back. The plugin comes after the charts are there. */
+/** Drag to zoom; the button resets it. The plugin is loaded after the charts are drawn. */
 async function addZoom(charts: readonly Chart[]): Promise<void> {
   const { default: zoom } = await import("chartjs-plugin-zoom");
   ChartJs.register(zoom);

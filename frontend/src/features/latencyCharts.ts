@@ -6,7 +6,7 @@ import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { latency, significant } from "../lib/format";
-import { type LatencyCharts, latencyCharts } from "../payloads/latency";
+import { type LatencyCharts, latencyCharts } from "../payloads/compare";
 import type { Looks } from "./compareKey";
 import { ComparePage } from "./comparePage";
 
@@ -17,7 +17,7 @@ export function nines(share: number): number {
   return -Math.log10(1 - share);
 }
 
-/** `p99.9` and so on: 1 is 90 %, 3 is 99.9 %. */
+/** The text of a tick: 1 is 90 %, 3 is 99.9 %. */
 export function ninesText(value: number): string {
   return Number.isInteger(value) ? `${significantShare(1 - 10 ** -value)} %` : "";
 }
@@ -31,7 +31,7 @@ interface Point {
   readonly y: number;
 }
 
-/** Latency across, share up; the last point, which is all, has no place among nines. */
+/** x: latency, y: share. The last point is 100 %, which an axis of nines cannot show. */
 export function curve(series: Pick<Series, "cdf_ns" | "cdf_shares">, asNines: boolean): Point[] {
   return series.cdf_ns.flatMap((x, index) => {
     const share = series.cdf_shares[index] ?? 1;
@@ -70,7 +70,7 @@ function ladder(data: LatencyCharts, looks: Looks): ChartConfiguration {
     type: "line",
     data: {
       labels: data.percents.map((percent) => `p${percent}`),
-      datasets: data.series.map((each) => ({ ...base(each, looks), data: each.steps_ns, pointRadius: 5 })),
+      datasets: data.series.map((each) => ({ ...base(each, looks), data: each.percentiles_ns, pointRadius: 5 })),
     },
     options: {
       interaction: { mode: "index", intersect: false },
@@ -135,5 +135,5 @@ export function initLatencyCharts(): void {
   const shares = find("latency-cdf", HTMLCanvasElement);
   if (!steps || !shares) return;
   const charts = [new Chart(steps, ladder(data, page.looks)), new Chart(shares, cdf(data, page.looks))];
-  page.finish(charts, "All I/Os of the repeats together; latency in total, from submission to completion.");
+  page.finish(charts, "All I/Os of the repeats; total latency, from submission to completion.");
 }

@@ -1,11 +1,11 @@
-/** Marks of invalid results that somebody sets elsewhere reach a page that is open. */
+/** Tell an open page that results were marked as invalid or valid. */
 
 import { find } from "../lib/dom";
 import { fetchJson, startPolling } from "../lib/poll";
 import { reloadWhenFree } from "../lib/reload";
 import { marks } from "../payloads/marks";
 
-/** A page of one run is loaded anew by itself; others only say so, since what they show may not be concerned. */
+/** The page of a run reloads; other pages show a notice, because the change may not affect them. */
 export function initMarks(): void {
   const box = find("marks", HTMLDivElement);
   const url = box?.dataset.url;
@@ -20,6 +20,6 @@ export function initMarks(): void {
       if (!("reload" in box.dataset)) return "end";
       return reloadWhenFree() ? "end" : "later";
     },
-    failed: () => undefined, // what is shown stays true as of its loading; the next answer catches up
+    failed: () => undefined, // the next answer has the same count
   });
 }

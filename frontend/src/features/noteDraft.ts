@@ -1,4 +1,4 @@
-/** A note that is being typed outlasts the page, also where the log-in had ended when it was sent; for its writer. */
+/** Keep the draft of a note across reloads and an expired login, for its writer. */
 
 import { find } from "../lib/dom";
 
@@ -29,7 +29,7 @@ function read(key: string): string {
   }
 }
 
-/** "" where it stands among the notes already. */
+/** "" if the note has already been added. */
 function notYetAdded(draft: string): string {
   const added = [...document.querySelectorAll(".note .note-text")];
   return added.some((note) => sameText(note.textContent ?? "", draft)) ? "" : draft;

@@ -68,7 +68,7 @@ function paint(card: HTMLElement, run: LiveRun, all: readonly Second[]): void {
   const ended = run.done + run.failed + run.cancelled;
   const set = (name: string, text: string): void => setText(card.querySelector(`[data-now-${name}]`), text);
   set("trial", now ? `Trial ${now.trial} of ${run.total}` : `${ended} of ${run.total} trials ended`);
-  set("what", now?.what ?? "");
+  set("what", now?.point ?? "");
   set("phase", now?.phase ?? run.state_label);
   set("iops", iops(last?.iops ?? null));
   set("rate", bytesPerSecond(last?.bytesPerS ?? null));

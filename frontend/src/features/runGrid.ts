@@ -1,4 +1,4 @@
-/** The grid of the plan: one cell a trial, filling in while the run goes on. */
+/** The grid of a run: one cell per trial, updated during the run. */
 
 import { setText } from "../lib/dom";
 import { bytesPerSecond, iops, latency, percent } from "../lib/format";
@@ -17,17 +17,17 @@ export interface Grid {
   readonly apply: (cells: readonly LiveCell[]) => void;
 }
 
-/** Text of a cell: values of a finished trial, the state in words otherwise. */
+/** Text of a cell: values of a finished trial, otherwise the label of the state. */
 export function cellText(cell: LiveCell, metric: Metric): string {
   if (cell.state === "done") return cell.values.map(SHOW[metric]).join(" / ") || "no result";
   return cell.state === "planned" ? "" : cell.state_label;
 }
 
 export function cellTitle(cell: LiveCell): string {
-  const said = [`Trial ${cell.trial}: ${cell.state_label}`, cell.reason];
-  if (cell.invalid) said.push(`Invalid: ${cell.invalid}`);
-  if (cell.kernel_lines) said.push(`Kernel log: ${cell.kernel_lines} line${cell.kernel_lines === 1 ? "" : "s"}`);
-  return said.filter((text) => text !== "").join(". ");
+  const parts = [`Trial ${cell.trial}: ${cell.state_label}`, cell.reason];
+  if (cell.invalid) parts.push(`Invalid: ${cell.invalid}`);
+  if (cell.kernel_lines) parts.push(`Kernel log: ${cell.kernel_lines} line${cell.kernel_lines === 1 ? "" : "s"}`);
+  return parts.filter((text) => text !== "").join(". ");
 }
 
 const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
@@ -37,7 +37,7 @@ const NUMBER: Readonly<Record<Metric, (value: LiveValue) => number | null>> = {
   mean: (value) => value.mean_ns,
 };
 
-/** Standard deviation over the mean of the valid repeats; rates of all directions together, of latencies the worst. */
+/** Standard deviation divided by the mean of the valid repeats; the sum of rates over directions, the maximum of latencies. */
 export function spreadText(cells: readonly LiveCell[], metric: Metric): string {
   const adds = metric === "iops" || metric === "rate";
   const numbers = cells

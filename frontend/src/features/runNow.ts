@@ -43,7 +43,7 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   const card = find("run-now", HTMLElement);
   if (card) card.hidden = run.ended;
   setText(document.getElementById("now-title"), now ? `Trial ${now.trial} of ${run.total}` : "Between trials");
-  setText(document.getElementById("now-what"), now ? `${now.what} · ${now.host}/${now.target}` : "");
+  setText(document.getElementById("now-what"), now ? `${now.point} · ${now.host}/${now.target}` : "");
   setText(document.getElementById("now-phase"), now?.phase ?? "waiting for the host");
   if (!now) return;
   const current = samples.filter((sample) => sample.trial === now.trial && sample.host === now.host);
@@ -55,22 +55,20 @@ function paintNow(run: LiveRun, samples: readonly LiveSample[]): void {
   setText(document.getElementById("now-p99"), latency(p99.length ? Math.max(...p99) : null));
 }
 
-/** What cancelling would stop now; and which trial the skip button means, unless its dialog is being read. */
+/** The texts of the cancel dialog, and the trial of the skip button unless its dialog is open. */
 function paintDialogs(run: LiveRun): void {
-  const stopped = run.now.map((now) => `Trial ${now.trial} on ${now.host} is stopped.`);
+  const stopped = run.now.map((now) => `Trial ${now.trial} on ${now.host} will be stopped.`);
   setText(document.getElementById("cancel-now"), stopped.join(" ") || "No trial is running.");
   const left = run.total - run.done - run.failed - run.cancelled - run.now.length;
-  setText(document.getElementById("cancel-left"), notBegun(Math.max(0, left)));
-  const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial}, ${now.what}`);
-  setText(document.getElementById("now-others"), others.length ? `At the same time on ${others.join("; ")}` : "");
+  setText(document.getElementById("cancel-left"), notStarted(Math.max(0, left)));
+  const others = run.now.slice(1).map((now) => `${now.host}: trial ${now.trial}, ${now.point}`);
+  setText(document.getElementById("now-others"), others.length ? `Also running on ${others.join("; ")}` : "");
   paintSkip(run);
 }
 
-/** As the server writes it into the dialog. */
-export function notBegun(trials: number): string {
-  return trials === 1
-    ? "1 trial that has not begun is not started."
-    : `${trials} trials that have not begun are not started.`;
+/** The same text as in the server's dialog. */
+export function notStarted(trials: number): string {
+  return `${trials} planned trial${trials === 1 ? "" : "s"} will not start.`;
 }
 
 function paintSkip(run: LiveRun): void {
@@ -80,11 +78,11 @@ function paintSkip(run: LiveRun): void {
   if (!button || !number || find("skip-trial", HTMLDialogElement)?.open) return;
   button.hidden = now === undefined;
   number.value = now ? String(now.trial) : "";
-  setText(document.getElementById("skip-title"), now ? `Skip trial ${now.trial}: ${now.what}?` : "Skip");
+  setText(document.getElementById("skip-title"), now ? `Skip trial ${now.trial}: ${now.point}?` : "Skip");
   setText(document.getElementById("skip-submit"), now ? `Skip trial ${now.trial}` : "Skip");
 }
 
-/** A row for each trial that did not go as planned, as the server writes them. */
+/** One row for each trial with a reason, as the server writes them. */
 function paintFailure(cell: LiveCell): void {
   const card = document.getElementById("failures");
   const body = card?.querySelector("tbody");

@@ -1,4 +1,4 @@
-/** The panel under the others: the telemetry of the host, one kind at a time. */
+/** The panel under the others: telemetry of the host, one kind at a time. */
 
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";

@@ -1,9 +1,10 @@
-/** One second in words: under the charts and in the table behind them. */
+/** One second as text, below the charts and in their table. */
 
 import { bytesPerSecond, clock, iops, latency, percent, significant } from "../lib/format";
+import { METRIC_LABELS } from "../lib/labels";
 import type { LiveSample } from "../payloads/live";
 
-/** Which of several targets at once; the first of them is called nothing, like one alone. */
+/** The stream of several targets at once; "" for the first, as for a single target. */
 function streamOf(sample: LiveSample): string {
   return sample.stream > 0 ? ` stream ${sample.stream + 1}` : "";
 }
@@ -11,14 +12,14 @@ function streamOf(sample: LiveSample): string {
 export function inWords(sample: LiveSample): string {
   const parts = [
     `${clock(sample.at_s)}  #${sample.trial} ${sample.direction}${streamOf(sample)}`,
-    `${iops(sample.iops)} IOPS`,
+    `${iops(sample.iops)} ${METRIC_LABELS.iops}`,
     bytesPerSecond(sample.bytes_per_s),
-    `p50 ${latency(sample.p50_ns)}`,
-    `p99 ${latency(sample.p99_ns)}`,
-    `p99.9 ${latency(sample.p999_ns)}`,
+    `${METRIC_LABELS.latency_p50} ${latency(sample.p50_ns)}`,
+    `${METRIC_LABELS.latency_p99} ${latency(sample.p99_ns)}`,
+    `${METRIC_LABELS.latency_p999} ${latency(sample.p999_ns)}`,
   ];
-  if (sample.queue_depth !== null) parts.push(`queue ${significant(sample.queue_depth)}`);
-  if (sample.utilisation_percent !== null) parts.push(`busy ${percent(sample.utilisation_percent)}`);
+  if (sample.queue_depth !== null) parts.push(`queue depth ${significant(sample.queue_depth)}`);
+  if (sample.utilisation_percent !== null) parts.push(`utilisation ${percent(sample.utilisation_percent)}`);
   return parts.join(" · ");
 }
 

@@ -1,4 +1,4 @@
-/** Trials over one another, second by second: each repeat thin, their mean thick. */
+/** Trials over one time axis, second by second: repeats as thin lines, their mean as a thick line. */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
 import { tickText, timeTicks } from "../lib/axis";
@@ -6,7 +6,7 @@ import { Chart } from "../lib/charts";
 import { lookAt } from "../lib/colours";
 import { find, readJson } from "../lib/dom";
 import { clock } from "../lib/format";
-import { type TimeCharts, timeCharts } from "../payloads/latency";
+import { type TimeCharts, timeCharts } from "../payloads/compare";
 import { ceilingLines, highest } from "./ceilingLines";
 import { SHOW } from "./compareChart";
 import type { Looks } from "./compareKey";
@@ -15,12 +15,12 @@ import { ComparePage } from "./comparePage";
 const MOST_REPEATS_DRAWN = 20;
 const TABLE_ROWS = 600;
 
-/** A point for each bin at its beginning. */
+/** One point per bin, at the start of the bin. */
 export function line(values: readonly (number | null)[], binS: number): { x: number; y: number | null }[] {
   return values.map((y, index) => ({ x: index * binS, y }));
 }
 
-function datasets(data: TimeCharts, looks: Looks): object[] {
+function datasets(data: TimeCharts["lines"], looks: Looks): object[] {
   return data.series.flatMap((series) => {
     const { colour } = looks.get(series.name) ?? lookAt(0);
     const common = { series: series.name, borderColor: colour, backgroundColor: colour, pointRadius: 0 };
@@ -39,10 +39,10 @@ function datasets(data: TimeCharts, looks: Looks): object[] {
 }
 
 function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
-  const show = SHOW[data.shown_as];
+  const show = SHOW[data.lines.shown_as];
   const made = {
     type: "line",
-    data: { datasets: datasets(data, looks) },
+    data: { datasets: datasets(data.lines, looks) },
     options: {
       parsing: false,
       spanGaps: false,
@@ -50,7 +50,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
       scales: {
         x: {
           type: "linear",
-          title: { display: true, text: "Time since measuring began" },
+          title: { display: true, text: "Time since start" },
           ticks: { callback: (value: number | string) => clock(Number(value)), maxRotation: 0 },
           afterBuildTicks: (axis: { min: number; max: number; width: number; ticks: unknown }) => {
             axis.ticks = timeTicks(axis.min, axis.max, axis.width < 400 ? 4 : 8).map((value) => ({ value }));
@@ -60,7 +60,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
           type: data.logarithmic ? "logarithmic" : "linear",
           beginAtZero: !data.logarithmic,
           suggestedMax: highest(data.ceilings),
-          title: { display: true, text: data.label },
+          title: { display: true, text: data.lines.label },
           ticks: { callback: (value: number | string) => tickText(show(Number(value))), maxTicksLimit: 8 },
         },
       },
@@ -77,7 +77,7 @@ function configuration(data: TimeCharts, looks: Looks): ChartConfiguration {
   return { ...made, plugins: [ceilingLines(data.ceilings)] } as unknown as ChartConfiguration;
 }
 
-function tableRow(data: TimeCharts, index: number): HTMLTableRowElement {
+function tableRow(data: TimeCharts["lines"], index: number): HTMLTableRowElement {
   const row = document.createElement("tr");
   const head = document.createElement("th");
   head.className = "sticky";
@@ -93,8 +93,8 @@ function tableRow(data: TimeCharts, index: number): HTMLTableRowElement {
   return row;
 }
 
-/** Filled when it is opened. */
-function fillTable(data: TimeCharts): void {
+/** Fill the table when it is opened. */
+function fillTable(data: TimeCharts["lines"]): void {
   const details = find("time-table", HTMLDetailsElement);
   details?.addEventListener("toggle", () => {
     const body = details.querySelector("tbody");
@@ -110,5 +110,5 @@ export function initTimeLines(): void {
   if (!data || !canvas) return;
   const page = new ComparePage();
   page.finish([new Chart(canvas, configuration(data, page.looks))], "Thick: mean of the repeats; thin: each repeat.");
-  fillTable(data);
+  fillTable(data.lines);
 }

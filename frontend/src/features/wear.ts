@@ -1,4 +1,4 @@
-/** What the run wrote to drives: fetched anew when a trial has ended, which is when drives are read. */
+/** Bytes written to drives: fetched again when a trial has ended, because drives are read then. */
 
 import { find, showProblem } from "../lib/dom";
 import type { LiveRun } from "../payloads/live";
@@ -8,7 +8,7 @@ const LIMIT_MS = 20_000;
 export function initWear(): { take: (run: LiveRun) => void } {
   const box = find("wear", HTMLElement);
   const url = box?.dataset.url;
-  let shown = -1; // so many trials had ended when the box was made
+  let shown = -1; // number of ended trials in the current content
   let asking = false;
 
   const fetchAgain = async (ended: number): Promise<void> => {
@@ -20,9 +20,7 @@ export function initWear(): { take: (run: LiveRun) => void } {
       box.innerHTML = await response.text(); // escaped by the server's templates
       shown = ended;
     } catch (error) {
-      showProblem(
-        `What was written to drives is not up to date: ${error instanceof Error ? error.message : "unknown"}`,
-      );
+      showProblem(`The bytes written to drives are out of date: ${error instanceof Error ? error.message : "unknown"}`);
     } finally {
       asking = false;
     }

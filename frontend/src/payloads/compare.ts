@@ -1,43 +1,117 @@
-/** `webapp/screens/compare/payloads.py`; tests/vectors/compare.json holds both together. */
+/** `webapp/compare/comparison.py` and `webapp/screens/compare/payloads.py`; tests/vectors hold both sides together. */
 
 import { boolean, type Checked, list, nullable, number, oneOf, string, struct } from "../lib/schema";
 import { chartCeiling } from "./ceiling";
 
-export const comparePoint = struct({
+const shownAs = oneOf("iops", "bytes_per_s", "latency");
+
+const level = struct({ key: string, text: string, number: nullable(number) });
+
+const baselineRatio = struct({
+  ratio: struct({ value: number, low: nullable(number), high: nullable(number) }),
+  better: nullable(boolean),
+  text: string,
+  interval_text: string,
+});
+
+const cell = struct({
   level: number,
-  mean: number,
-  low: nullable(number),
-  high: nullable(number),
-  n: number,
+  summary: struct({
+    values: list(number),
+    n: number,
+    mean: number,
+    sd: nullable(number),
+    low: nullable(number),
+    high: nullable(number),
+  }),
   text: string,
   spread_text: string,
   doubts: list(string),
+  against_baseline: nullable(baselineRatio),
 });
 
-export const compareSeries = struct({
+const series = struct({
+  key: string,
   name: string,
   is_baseline: boolean,
-  points: list(comparePoint),
+  cells: list(cell),
+  sentence: string,
+  against_baseline: nullable(baselineRatio),
 });
 
-export const compareLevel = struct({ text: string, value: nullable(number) });
-
-export const comparePanel = struct({ name: string, series: list(compareSeries) });
-
-export const compareCharts = struct({
-  x_label: string,
-  levels: list(compareLevel),
+export const comparison = struct({
+  metric: string,
   metric_label: string,
-  shown_as: oneOf("iops", "bytes_per_s", "latency"),
+  shown_as: shownAs,
+  unit: string,
+  lower_is_better: boolean,
+  x: string,
+  x_label: string,
+  x_numeric: boolean,
+  series_by: list(string),
+  series_label: string,
+  panel_label: string,
+  levels: list(level),
+  panels: list(struct({ key: string, name: string, series: list(series) })),
+  baseline: string,
+  ratio_as: oneOf("ratio", "percent"),
+  verdict: string,
+  single_factor: boolean,
+  differs: list(struct({ kind: string, name: string, label: string, text: string })),
+  notes: list(string),
+  results: number,
+});
+
+export const meansCharts = struct({
+  comparison,
   kind: oneOf("auto", "line", "bar"),
   logarithmic: boolean,
   shared: boolean,
   ceilings: list(chartCeiling),
-  panels: list(comparePanel),
+});
+
+export const latencyCharts = struct({
+  percents: list(number),
+  nines: boolean,
+  series: list(
+    struct({
+      name: string,
+      is_baseline: boolean,
+      repeats: number,
+      ios: number,
+      percentiles_ns: list(nullable(number)),
+      cdf_ns: list(number),
+      cdf_shares: list(number),
+    }),
+  ),
+});
+
+export const timeCharts = struct({
+  lines: struct({
+    metric: string,
+    label: string,
+    shown_as: shownAs,
+    bin_s: number,
+    bin_text: string,
+    series: list(
+      struct({
+        name: string,
+        is_baseline: boolean,
+        repeats: list(list(nullable(number))),
+        mean: list(nullable(number)),
+      }),
+    ),
+  }),
+  logarithmic: boolean,
+  ceilings: list(chartCeiling),
 });
 
 export const seriesNames = list(struct({ name: string, is_baseline: boolean }));
 
-export type CompareCharts = Checked<typeof compareCharts>;
-export type CompareSeries = Checked<typeof compareSeries>;
-export type CompareLevel = Checked<typeof compareLevel>;
+export type Comparison = Checked<typeof comparison>;
+export type Level = Comparison["levels"][number];
+export type Panel = Comparison["panels"][number];
+export type Series = Panel["series"][number];
+export type MeansCharts = Checked<typeof meansCharts>;
+export type LatencyCharts = Checked<typeof latencyCharts>;
+export type TimeCharts = Checked<typeof timeCharts>;

@@ -50,7 +50,7 @@ export const liveNow = struct({
   target: string,
   trial: number,
   attempt: number,
-  what: string,
+  point: string,
   phase: string,
 });
 

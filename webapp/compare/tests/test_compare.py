@@ -3,11 +3,11 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 from scipy import stats
 
-from webapp.compare.places import place_of, places
+from webapp.compare.chart_points import chart_point, chart_points
+from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare, for_latencies, select
-from webapp.compare.structs import Comparison, DifferenceKind
-from webapp.results.filters import FilterRefused
+from webapp.results.reading.filter import FilterRefused
 from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
 
 pytestmark = pytest.mark.django_db
@@ -34,17 +34,23 @@ def sentence(made: Comparison) -> str:
 def test_it_summarises_repeats_and_holds_them_against_the_baseline(lab: Lab) -> None:
     measure_engines(lab)
     made = compare(ENGINES)
-    assert [(level.text, level.value) for level in made.levels] == [("1", 1.0), ("32", 32.0)]
+    assert [(level.text, level.number) for level in made.levels] == [("1", 1.0), ("32", 32.0)]
     uring, psync = made.panels[0].series
     assert (uring.name, uring.is_baseline, psync.name, psync.is_baseline) == ("io_uring", True, "psync", False)
-    cell = psync.points[0]
-    assert (cell.values, cell.n, cell.mean, cell.sd) == ((61.0, 62.0, 63.0), 3, 62.0, 1.0)
+    cell = psync.cells[0]
+    assert (cell.summary.values, cell.summary.n, cell.summary.mean, cell.summary.sd) == (
+        (61.0, 62.0, 63.0),
+        3,
+        62.0,
+        1.0,
+    )
     half = stats.t.ppf(0.975, 2) / 3**0.5
-    assert (cell.ci95_low, cell.ci95_high) == pytest.approx((62 - half, 62 + half))
-    assert cell.ratio is not None
-    assert cell.ratio.value == pytest.approx(0.62)
-    assert (cell.ratio.text, cell.ratio.better, cell.text, cell.spread_text) == ("−38 %", False, "62.0", "± 2.48")
-    assert uring.points[0].ratio is None
+    assert (cell.summary.low, cell.summary.high) == pytest.approx((62 - half, 62 + half))
+    assert cell.against_baseline is not None
+    assert cell.against_baseline.ratio.value == pytest.approx(0.62)
+    assert (cell.against_baseline.text, cell.against_baseline.better) == ("−38 %", False)
+    assert (cell.text, cell.spread_text) == ("62.0", "± 2.48")
+    assert uring.cells[0].against_baseline is None
     assert made.ratio_as == "percent"
 
 
@@ -59,7 +65,7 @@ def test_it_says_what_the_numbers_say(lab: Lab) -> None:
 def test_over_several_places_it_says_the_average_and_the_range(lab: Lab) -> None:
     measure_engines(lab)
     said = sentence(compare(ENGINES))
-    assert said.startswith("psync is 30 % slower than io_uring on average over 2 places (95 % CI −31 % to −28 %)")
+    assert said.startswith("psync is 30 % slower than io_uring on average over 2 points (95 % CI −31 % to −28 %)")
     assert said.endswith("), from −38 % to −20 %.")
 
 
@@ -67,8 +73,10 @@ def test_a_difference_within_the_noise_is_none(lab: Lab) -> None:
     lab.measure(95.0, 100.0, 105.0)
     lab.measure(96.0, 101.0, 106.0, ioengine="psync")
     made = compare(ENGINES)
-    assert sentence(made).startswith("psync and io_uring: no difference in IOPS within what 3 repeats can resolve (± 1")
-    assert made.panels[0].series[1].points[0].ratio.better is None  # type: ignore[union-attr]
+    assert sentence(made).startswith(
+        "psync and io_uring: no difference in IOPS within the resolution of 3 repeats (± 1"
+    )
+    assert made.panels[0].series[1].cells[0].against_baseline.better is None  # type: ignore[union-attr]
 
 
 def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: Lab) -> None:
@@ -76,7 +84,7 @@ def test_repeats_that_lie_far_apart_say_nothing_rather_than_no_difference(lab: L
     lab.measure(50.0, 101.0, 152.0, ioengine="psync")
     said = sentence(compare(ENGINES))
     assert said.startswith(
-        "psync and io_uring: nothing can be said about the mean IOPS. 3 repeats lie so far apart that"
+        "psync and io_uring: inconclusive for the mean IOPS. The spread of 3 repeats hides differences below"
     )
     assert "no difference" not in said
 
@@ -86,26 +94,29 @@ def test_several_places_that_were_measured_once_are_told_by_their_mean_and_range
         lab.measure(100.0, iodepth=depth)
         lab.measure(psync, iodepth=depth, ioengine="psync")
     said = sentence(compare(ENGINES))
-    assert said.startswith("psync against io_uring, IOPS: ×4.00 on average over 3 places, from ×2.00 to ×8.00. Not rep")
+    assert said.startswith(
+        "psync against io_uring, IOPS: ×4.00 on average over 3 points, from ×2.00 to ×8.00. Without rep"
+    )
 
 
 def test_one_repeat_says_nothing_about_chance(lab: Lab) -> None:
     lab.measure(100.0)
     lab.measure(150.0, ioengine="psync")
     made = compare(ENGINES)
-    cell = made.panels[0].series[1].points[0]
-    assert (cell.sd, cell.ci95_low, cell.spread_text) == (None, None, "one repeat")
-    assert cell.ratio is not None
-    assert (cell.ratio.text, cell.ratio.interval_text, cell.ratio.resolved) == ("+50 %", "", False)
-    assert "nothing can be said about chance" in sentence(made)
-    assert "2 of 2 points were measured once: no interval is given for them." in made.notes
+    cell = made.panels[0].series[1].cells[0]
+    assert (cell.summary.sd, cell.summary.low, cell.spread_text) == (None, None, "one repeat")
+    against = cell.against_baseline
+    assert against is not None
+    assert (against.text, against.interval_text, against.ratio.resolved) == ("+50 %", "", False)
+    assert "chance cannot be excluded" in sentence(made)
+    assert "2 of 2 points were measured once and have no interval." in made.notes
 
 
 def test_a_column_that_doubles_is_written_in_ratios_throughout(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(259.0, 260.0, 261.0, ioengine="libaio")
     lab.measure(89.0, 90.0, 91.0, ioengine="psync")
-    texts = [s.points[0].ratio.text for s in compare(ENGINES).panels[0].series if s.points[0].ratio]
+    texts = [against.text for s in compare(ENGINES).panels[0].series if (against := s.cells[0].against_baseline)]
     assert texts == ["×2.60", "×0.90"]
     assert sentence(compare(ENGINES)).startswith("libaio reaches ×2.60 the IOPS of io_uring (95 % CI ×2.5")
 
@@ -114,9 +125,9 @@ def test_lower_is_better_for_latency(lab: Lab) -> None:
     lab.measure(99.0, 100.0, 101.0)
     lab.measure(61.0, 62.0, 63.0, ioengine="psync")
     made = compare(CompareQuery(x="iodepth", series=("ioengine",), metric="latency_mean"))
-    cell = made.panels[0].series[1].points[0]
-    assert cell.ratio is not None
-    assert (cell.ratio.text, cell.ratio.better) == ("+61 %", False)
+    cell = made.panels[0].series[1].cells[0]
+    assert cell.against_baseline is not None
+    assert (cell.against_baseline.text, cell.against_baseline.better) == ("+61 %", False)
     assert sentence(made).startswith("psync has a 61 % higher mean latency than io_uring (95 % CI +5")
 
 
@@ -126,7 +137,7 @@ def test_any_series_can_be_the_baseline(lab: Lab) -> None:
     assert [series.is_baseline for series in made.panels[0].series] == [False, True]
     with pytest.raises(CompareRefused) as caught:
         compare(CompareQuery("iodepth", ("ioengine",), baseline="libaio"))
-    assert "There are io_uring, psync." in caught.value.message
+    assert "Use io_uring, psync." in caught.value.message
 
 
 def test_a_panel_factor_makes_charts_that_have_levels_and_baseline_in_common(lab: Lab) -> None:
@@ -151,7 +162,7 @@ def test_what_varies_inside_a_point_is_pooled_and_said(lab: Lab) -> None:
         lab.measure(40.0, 41.0, ioengine=engine, numjobs=4)
     made = compare(ENGINES)
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.POOLED, "numjobs")]
-    assert "Jobs takes several levels in one point (1, 4)" in made.differs[0].text
+    assert "Jobs has several levels in one point (1, 4)" in made.differs[0].text
     assert not made.single_factor
     assert made.verdict == "Series differ in I/O engine alone; pooled over Jobs."
 
@@ -269,13 +280,13 @@ def test_a_percentile_that_is_not_supported_leaves_its_result_out(lab: Lab) -> N
     lab.measure(10.0, 11.0)
     made = compare(CompareQuery("iodepth", metric="latency_p999"))
     assert made.results == 0
-    assert "2 results are left out: too few I/Os for their p99.9 latency." in made.notes
+    assert "2 results are left out: too few I/Os for p99.9 latency." in made.notes
 
 
 def test_no_results_are_no_error() -> None:
     made = compare(CompareQuery("iodepth", ("ioengine",)))
     assert (made.results, made.panels, made.levels) == (0, (), ())
-    assert "No valid results match the filter." in made.notes
+    assert "No valid results match." in made.notes
 
 
 def test_it_takes_six_queries_however_much_there_is(
@@ -351,7 +362,7 @@ def test_configurations_that_differ_in_one_fact_are_single_factor_and_in_two_are
     made = compare(CompareQuery("iodepth", ("configuration",)))
     assert made.single_factor
     assert [(d.kind, d.name) for d in made.differs] == [(DifferenceKind.FOLLOWS, "kernel.release")]
-    assert made.differs[0].text.endswith("the only fact that tells the configurations apart.")
+    assert made.differs[0].text.endswith("the only fact in which the configurations differ.")
     lab.measure(30.0, 31.0, facts={"kernel.release": "6.19.0", "device.scheduler": "bfq"})
     assert compare(CompareQuery("iodepth", ("configuration",))).verdict.startswith("Confounded by ")
 
@@ -362,12 +373,12 @@ def test_numbers_in_doubt_say_why(lab: Lab) -> None:
     lab.measure(10.0, 30.0, iodepth=4)
     lab.measure(10.0, 10.1, iodepth=8, invalid=True)
     query = read_query([("x", "iodepth"), ("invalid", "1")])
-    doubts = [cell.doubts for cell in compare(query).panels[0].series[0].points]
+    doubts = [cell.doubts for cell in compare(query).panels[0].series[0].cells]
     assert doubts == [
         (),
-        ("measured once: nothing is known of its spread",),
-        ("repeats differ widely: the mean is known to ± 635 % only",),
-        ("holds invalid results: marked as invalid",),
+        ("measured once: its spread is unknown",),
+        ("repeats differ widely: the mean has an uncertainty of ± 635 %",),
+        ("includes invalid results: marked as invalid",),
     ]
 
 
@@ -375,11 +386,14 @@ def test_the_form_of_ratios_can_be_chosen(lab: Lab) -> None:
     measure_engines(lab)
     made = compare(read_query([("x", "iodepth"), ("series", "ioengine"), ("ratios", "ratio")]))
     assert made.ratio_as == "ratio"
-    assert [cell.ratio.text for cell in made.panels[0].series[1].points if cell.ratio] == ["×0.62", "×0.80"]
+    assert [cell.against_baseline.text for cell in made.panels[0].series[1].cells if cell.against_baseline] == [
+        "×0.62",
+        "×0.80",
+    ]
 
 
 def test_a_factor_that_is_to_be_in_two_places_is_refused_in_words() -> None:
-    with pytest.raises(CompareRefused, match="Queue depth is both on the x axis and what makes a chart"):
+    with pytest.raises(CompareRefused, match="Queue depth is chosen for both the x axis and charts"):
         read_query([("x", "iodepth"), ("panel", "iodepth")])
 
 
@@ -396,7 +410,7 @@ def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: La
     measure_mix(lab, 700.0, 300.0)
     measure_mix(lab, 707.0, 303.0)
     made = compare(CompareQuery("iodepth", ("ioengine",), metric=metric))
-    assert [panel.series[0].points[0].values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
+    assert [panel.series[0].cells[0].summary.values for panel in made.panels] == [(1000.0 * of_one, 1010.0 * of_one)]
     assert made.differs == ()
     assert any(
         note.startswith("For mixed workloads, ") and note.endswith("is the sum of both directions.")
@@ -407,9 +421,12 @@ def test_iops_and_bandwidth_of_a_mix_are_the_sum_of_its_reads_and_writes(lab: La
 def test_one_direction_of_a_mix_can_be_chosen_and_all_can_be_told_apart(lab: Lab) -> None:
     measure_mix(lab, 700.0, 300.0)
     writes = compare(read_query([("x", "iodepth"), ("direction", "write")]))
-    assert [panel.series[0].points[0].values for panel in writes.panels] == [(300.0,)]
+    assert [panel.series[0].cells[0].summary.values for panel in writes.panels] == [(300.0,)]
     told = compare(CompareQuery("iodepth", ("direction",)))
-    assert [(s.name, s.points[0].values) for s in told.panels[0].series] == [("read", (700.0,)), ("write", (300.0,))]
+    assert [(s.name, s.cells[0].summary.values) for s in told.panels[0].series] == [
+        ("read", (700.0,)),
+        ("write", (300.0,)),
+    ]
 
 
 @pytest.mark.parametrize(("panel", "names"), [("", ["read", "write"]), ("pattern", ["randrw, read", "randrw, write"])])
@@ -417,16 +434,16 @@ def test_latencies_of_a_mix_have_a_chart_for_each_direction(lab: Lab, panel: str
     measure_mix(lab, 700.0, 300.0)
     made = compare(CompareQuery("iodepth", ("ioengine",), panel=panel, metric="latency_mean"))
     assert [panel.name for panel in made.panels] == names
-    assert [panel.series[0].points[0].mean for panel in made.panels] == [1e9 / 700, 1e9 / 300]
+    assert [panel.series[0].cells[0].summary.mean for panel in made.panels] == [1e9 / 700, 1e9 / 300]
     assert made.differs == ()
-    assert made.notes[0] == "A latency belongs to one direction, so there is a chart for each direction."
+    assert made.notes[0] == "Latencies are not added up, so each direction has its own chart."
 
 
 def test_the_latency_view_keeps_directions_of_a_mix_apart_whatever_the_metric(lab: Lab) -> None:
     measure_mix(lab, 700.0, 300.0)
     selected = select(CompareQuery("iodepth", ("ioengine",)))
-    assert list(places(selected).values()) == ["Queue depth 1"]
-    assert len(place_of(selected).ids) == 2
+    assert list(chart_points(selected).values()) == ["Queue depth 1"]
+    assert len(chart_point(selected).result_ids) == 2
     apart = for_latencies(selected)
-    assert list(places(apart).values()) == ["read · Queue depth 1", "write · Queue depth 1"]
-    assert [len(place_of(apart, key).ids) for key in places(apart)] == [1, 1]
+    assert list(chart_points(apart).values()) == ["read · Queue depth 1", "write · Queue depth 1"]
+    assert [len(chart_point(apart, key).result_ids) for key in chart_points(apart)] == [1, 1]

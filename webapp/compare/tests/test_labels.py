@@ -2,10 +2,10 @@
 
 import pytest
 
+from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
-from webapp.compare.structs import Comparison, DifferenceKind
-from webapp.results.filters import read_filter
+from webapp.results.reading.filter import read_filter
 from webapp.results.tests.lab import FACTS, Lab, make_host, make_target, make_version
 
 pytestmark = pytest.mark.django_db
@@ -32,8 +32,8 @@ def label_run(lab: Lab, label: str) -> None:
 
 
 def measure(*labs: Lab, **given: object) -> None:
-    for place, lab in enumerate(labs, start=1):
-        lab.measure(99.0 * place, 100.0 * place, 101.0 * place, **given)  # type: ignore[arg-type]
+    for factor, lab in enumerate(labs, start=1):
+        lab.measure(99.0 * factor, 100.0 * factor, 101.0 * factor, **given)  # type: ignore[arg-type]
 
 
 def kinds(made: Comparison) -> dict[tuple[str, str], str]:

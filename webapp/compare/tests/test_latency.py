@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest_django import DjangoAssertNumQueries
 
+from webapp.compare.chart_points import chart_point, chart_points
 from webapp.compare.latency import PERCENTS, distributions, least_count
-from webapp.compare.places import place_of, places
 from webapp.compare.query import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
@@ -59,16 +59,16 @@ def test_repeats_are_taken_together(lab: Lab, django_assert_num_queries: DjangoA
     store(second, {1000: 60, 3000: 40})
     selected = select(ENGINES)
     with django_assert_num_queries(1):
-        (made,) = distributions(place_of(selected))
+        (made,) = distributions(chart_point(selected))
     assert (made.name, made.repeats, made.ios, made.is_baseline) == ("io_uring", 2, 1000, True)
-    assert made.steps_ns == (1000, 2000, 2000, 3000, None, None, None)
+    assert made.percentiles_ns == (1000, 2000, 2000, 3000, None, None, None)
     assert (made.cdf_ns, made.cdf_shares) == ((1000, 2000, 3000), (0.66, 0.96, 1.0))
 
 
 def test_of_very_many_buckets_each_that_is_kept_is_exact(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
     store(result, dict.fromkeys(range(1, 1001), 1))
-    (made,) = distributions(place_of(select(ENGINES)))
+    (made,) = distributions(chart_point(select(ENGINES)))
     assert len(made.cdf_ns) == 240
     assert (made.cdf_ns[0], made.cdf_ns[-1], made.cdf_shares[-1]) == (1, 1000, 1.0)
     assert all(share == pytest.approx(ns / 1000) for ns, share in zip(made.cdf_ns, made.cdf_shares, strict=True))
@@ -76,7 +76,7 @@ def test_of_very_many_buckets_each_that_is_kept_is_exact(lab: Lab) -> None:
 
 def test_what_has_no_histogram_is_left_out(lab: Lab) -> None:
     lab.measure(10.0)
-    assert distributions(place_of(select(ENGINES))) == ()
+    assert distributions(chart_point(select(ENGINES))) == ()
 
 
 def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: Lab) -> None:
@@ -85,11 +85,11 @@ def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: L
     for depth in (1, 8):
         lab.measure(5.0, ioengine="psync", iodepth=depth)
     selected = select(ENGINES)
-    assert places(selected) == {"|1": "Queue depth 1", "|8": "Queue depth 8", "|32": "Queue depth 32"}
-    assert place_of(selected).key == "|8"
-    assert [level.text for level in place_of(selected, "|32").series] == ["io_uring"]
-    with pytest.raises(CompareRefused, match="nothing was measured there"):
-        place_of(selected, "|64")
+    assert chart_points(selected) == {"|1": "Queue depth 1", "|8": "Queue depth 8", "|32": "Queue depth 32"}
+    assert chart_point(selected).key == "|8"
+    assert [level.text for level in chart_point(selected, "|32").series] == ["io_uring"]
+    with pytest.raises(CompareRefused, match="nothing was measured at this chart point"):
+        chart_point(selected, "|64")
 
 
 def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000, direction: str = "read") -> None:
@@ -111,11 +111,11 @@ def test_trials_begin_together_and_their_mean_is_of_what_there_is(
     seconds(second, {5: 50, 6: 150}, interval_ms=500)
     selected = select(ENGINES)
     with django_assert_num_queries(2):
-        made = time_lines(place_of(selected), "iops")
+        made = time_lines(chart_point(selected), "iops")
     (series,) = made.series
     assert series.repeats == ((100.0, 200.0, None, 400.0), (100.0, 300.0))
     assert series.mean == (100.0, 250.0, None, 400.0)
-    assert (made.bin_s, made.how, made.metric) == (1, "", "iops")
+    assert (made.bin_s, made.bin_text, made.metric) == (1, "", "iops")
 
 
 def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
@@ -124,10 +124,10 @@ def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
     seconds(result, {0: 30, 1: 60, 3: 30}, direction="write")
     result.pk, result.direction, result.iops = None, "write", 30.0
     result.save()
-    (series,) = time_lines(place_of(select(ENGINES)), "iops").series
+    (series,) = time_lines(chart_point(select(ENGINES)), "iops").series
     assert series.repeats == ((100.0, 200.0, 70.0, 30.0),)
     latencies = select(CompareQuery("iodepth", ("ioengine",), metric="latency_p99"))
-    lines = {key: time_lines(place_of(latencies, key), "latency_p99") for key in places(latencies)}
+    lines = {key: time_lines(chart_point(latencies, key), "latency_p99") for key in chart_points(latencies)}
     assert {key: made.series[0].mean for key, made in lines.items()} == {
         "read|1": (700.0, 1400.0, 700.0), "write|1": (300.0, 600.0, None, 300.0),
     }  # fmt: skip
@@ -136,27 +136,27 @@ def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
 def test_what_a_second_does_not_hold_is_stood_in_for_by_name(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
     seconds(result, {0: 7})
-    made = time_lines(place_of(select(ENGINES)), "latency_p95")
+    made = time_lines(chart_point(select(ENGINES)), "latency_p95")
     assert (made.metric, made.label, made.series[0].mean) == ("latency_p99", "p99 latency", (70.0,))
 
 
 def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
     seconds(result, {n: n + 1 for n in range(1200)})
-    rates = time_lines(place_of(select(ENGINES)), "iops")
-    assert (rates.bin_s, rates.how) == (2, "the mean of each 2 s")
+    rates = time_lines(chart_point(select(ENGINES)), "iops")
+    assert (rates.bin_s, rates.bin_text) == (2, "the mean of each 2 s")
     assert rates.series[0].mean[:2] == (1.5, 3.5)
-    worst = time_lines(place_of(select(ENGINES)), "latency_p99")
-    assert worst.how == "the worst second of each 2 s"
+    worst = time_lines(chart_point(select(ENGINES)), "latency_p99")
+    assert worst.bin_text == "the worst second of each 2 s"
     assert worst.series[0].mean[:2] == (20.0, 40.0)
 
 
 def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     (result,) = lab.measure(10.0)
     seconds(result, dict.fromkeys(range(5), 1))
-    monkeypatch.setattr("webapp.compare.timeline.MOST_SAMPLES", 4)
-    with pytest.raises(CompareRefused, match="choose fewer repeats"):
-        time_lines(place_of(select(ENGINES)), "iops")
+    monkeypatch.setattr("webapp.compare.timeline.MAX_SAMPLES", 4)
+    with pytest.raises(CompareRefused, match="Choose fewer repeats"):
+        time_lines(chart_point(select(ENGINES)), "iops")
 
 
 def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) -> None:
@@ -172,9 +172,9 @@ def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) ->
             for second in range(2 - stream)
         )  # fmt: skip
     selected = select(CompareQuery("iodepth", ("at_once",), baseline="1"))
-    rates = {each.name: each.mean for each in time_lines(place_of(selected), "iops").series}
+    rates = {each.name: each.mean for each in time_lines(chart_point(selected), "iops").series}
     assert list(rates.values()) == [(100.0, 200.0), (1000.0 + 500.0, 1000.0)]
-    worst = time_lines(place_of(selected), "latency_p99").series[1].mean
+    worst = time_lines(chart_point(selected), "latency_p99").series[1].mean
     assert worst == (5000, 5000)
-    median = time_lines(place_of(selected), "latency_p50").series[1].mean
+    median = time_lines(chart_point(selected), "latency_p50").series[1].mean
     assert median == (1000, 1000)

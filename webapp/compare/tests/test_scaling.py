@@ -2,10 +2,10 @@
 
 import pytest
 
+from webapp.compare.comparison import DifferenceKind
 from webapp.compare.query import CompareQuery
 from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
-from webapp.compare.structs import DifferenceKind
 from webapp.hosts.models import Target
 from webapp.results.models import Result
 from webapp.results.tests.lab import Lab, make_host, make_target
@@ -42,7 +42,7 @@ def test_it_says_how_many_times_as_much_and_how_sure_that_is(drives: list[Target
     ((panel, sentence),) = scaling(compare(QUERY))
     assert panel == ""
     assert sentence.startswith("Against the IOPS of one target alone, 2 at once reach ×1.50 (95 % CI ×")
-    assert sentence.endswith("; 75 % of 2 times as much).")
+    assert sentence.endswith("; 75 % of linear scaling).")
 
 
 def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target]) -> None:
@@ -51,7 +51,7 @@ def test_each_series_is_named_and_what_is_no_sum_is_left_out(drives: list[Target
     lab.measure(100.0, at_once=1, iodepth=8)
     said = [sentence for _, sentence in scaling(compare(CompareQuery("at_once", ("iodepth",))))]
     assert [sentence.partition(":")[0] for sentence in said] == ["Queue depth 1", "Queue depth 8"]
-    assert said[1].endswith("2 at once reach ×2.00 (100 % of 2 times as much).")
+    assert said[1].endswith("2 at once reach ×2.00 (100 % of linear scaling).")
     assert scaling(compare(CompareQuery("at_once", (), metric="latency_mean"))) == []
     assert scaling(compare(CompareQuery("iodepth", ("at_once",), baseline="1"))) == []
 

@@ -1,9 +1,9 @@
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.results.filters import ResultFilter, read_filter
 from webapp.results.models import Result
-from webapp.results.paging import SORTS, Sort, count_up_to, page_of, read_sort, without_value
+from webapp.results.reading.filter import ResultFilter, read_filter
+from webapp.results.reading.query import SORTS, ResultQuery, Sort, read_sort
 from webapp.results.tests.lab import Lab, make_host, make_target
 
 pytestmark = pytest.mark.django_db
@@ -21,7 +21,7 @@ def lab() -> Lab:
 def forth(sort: Sort, limit: int) -> list[list[float]]:
     pages, after = [], ""
     while True:
-        page = page_of(ALL, sort, limit=limit, after=after)
+        page = ResultQuery.of(ALL).page(sort, limit=limit, after=after)
         pages.append([result.iops for result in page.rows])
         if not page.older:
             return pages
@@ -39,33 +39,33 @@ def test_pages_follow_one_another_without_gap_or_repetition() -> None:
 def test_every_sort_goes_forth_and_back(key: str, descending: bool) -> None:
     Result.objects.update(p999_ns=7)
     sort = Sort(key, descending)
-    first = page_of(ALL, sort, limit=3)
-    second = page_of(ALL, sort, limit=3, after=first.older)
-    back = page_of(ALL, sort, limit=3, before=second.newer)
+    first = ResultQuery.of(ALL).page(sort, limit=3)
+    second = ResultQuery.of(ALL).page(sort, limit=3, after=first.older)
+    back = ResultQuery.of(ALL).page(sort, limit=3, before=second.newer)
     assert [row.id for row in back.rows] == [row.id for row in first.rows]
     assert (first.newer, back.newer) == ("", "")
     assert back.older == first.older
 
 
 def test_the_ends_lead_nowhere() -> None:
-    whole = page_of(ALL, Sort(), limit=7)
+    whole = ResultQuery.of(ALL).page(Sort(), limit=7)
     assert (whole.newer, whole.older) == ("", "")
-    empty = page_of(read_filter([("run", "9")]), Sort(), limit=7)
+    empty = ResultQuery.of(read_filter([("run", "9")])).page(Sort(), limit=7)
     assert (empty.rows, empty.newer, empty.older) == ([], "", "")
 
 
 def test_what_has_no_value_is_left_out_of_the_order_and_counted() -> None:
     Result.objects.filter(iops__gte=4).update(p999_ns=1000)
     sort = read_sort("-latency_p999")
-    assert len(page_of(ALL, sort, limit=10).rows) == 2
-    assert without_value(ALL, sort) == 5
-    assert without_value(ALL, Sort("iops")) == 0
+    assert len(ResultQuery.of(ALL).page(sort, limit=10).rows) == 2
+    assert ResultQuery.of(ALL).count_without_value(sort) == 5
+    assert ResultQuery.of(ALL).count_without_value(Sort("iops")) == 0
 
 
 def test_counting_stops_where_it_would_cost_more_than_it_tells() -> None:
-    assert count_up_to(ALL) == 7
-    assert count_up_to(ALL, most=3) == 4
-    assert count_up_to(read_filter([("repeat", "2..3")])) == 2
+    assert ResultQuery.of(ALL).count() == 7
+    assert ResultQuery.of(ALL).count(3) == 4
+    assert ResultQuery.of(read_filter([("repeat", "2..3")])).count() == 2
 
 
 @pytest.mark.parametrize("text", ["speed", "--iops", "-"])
@@ -74,7 +74,7 @@ def test_a_sort_that_there_is_not_is_refused_by_name(text: str) -> None:
         read_sort(text)
 
 
-@pytest.mark.parametrize("place", ["x", "1~x", "~1", "nonsense~4"])
-def test_a_place_that_there_is_not_is_refused(place: str) -> None:
-    with pytest.raises(Refusal, match="names no place"):
-        page_of(ALL, Sort("iops"), limit=1, after=place)
+@pytest.mark.parametrize("row", ["x", "1~x", "~1", "nonsense~4"])
+def test_an_unknown_row_is_refused(row: str) -> None:
+    with pytest.raises(Refusal, match="not a row of this table"):
+        ResultQuery.of(ALL).page(Sort("iops"), limit=1, after=row)

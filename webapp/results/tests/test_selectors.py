@@ -2,10 +2,12 @@ import pytest
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.hosts.lifecycle import rename_host
-from webapp.results.filters import FilterRefused, ResultFilter, read_filter
 from webapp.results.metrics import METRICS
 from webapp.results.models import Result
-from webapp.results.selectors import current_attempt, filtered, fio_json, series
+from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import read_rows
+from webapp.results.selectors import current_attempt, fio_json, series
 from webapp.results.tests.lab import Lab, add_samples, make_host, make_target, make_version
 
 pytestmark = pytest.mark.django_db
@@ -13,7 +15,7 @@ pytestmark = pytest.mark.django_db
 
 def asked(query: str) -> list[float]:
     pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
-    return sorted(result.iops for result in filtered(read_filter(pairs)))  # type: ignore[arg-type]
+    return sorted(result.iops for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -90,13 +92,13 @@ def test_only_results_that_can_be_trusted_are_found_unless_asked(lab: Lab) -> No
     ("key", "value", "words"),
     [
         ("colour", "red", "There is no filter `colour`"),
-        ("run", "seven", "named by its number"),
-        ("run", "9..3", "a range ascends"),
+        ("run", "seven", "write run numbers"),
+        ("run", "9..3", "a range must ascend"),
         ("run", "1..99999", "at most 1,000"),
-        ("repeat", "first", "repeats are numbered"),
-        ("configuration", "../x", "the beginning of its digest"),
-        ("target", "scratch", "named host/target"),
-        ("direction", "up", "there are read, write, trim"),
+        ("repeat", "first", "write repeat numbers"),
+        ("configuration", "../x", "first 6 or more characters of a digest"),
+        ("target", "scratch", "write a target as host/target"),
+        ("direction", "up", "Use read, write, trim"),
         ("factor.blocksize", "4k", "Did you mean `block_size`?"),
         ("factor.block_size", "tiny", "factor.block_size: Block size: `tiny`"),
         ("factor.block_size", "not set, tiny", "factor.block_size: Block size: `tiny`"),
@@ -113,10 +115,9 @@ def test_it_says_what_is_wrong_with_a_filter(key: str, value: str, words: str) -
 def test_results_come_latest_first_with_everything_a_list_shows(
     lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    with django_assert_num_queries(3):  # results, their runs, their targets
+    with django_assert_num_queries(5):  # results, their points, runs, targets and configurations
         rows = [
-            (r.iops, str(r.target), r.target.host.slug, r.run.version.plan.slug, r.trial.repeat)
-            for r in filtered(ResultFilter())
+            (r.iops, r.target_name, r.host, r.plan, r.repeat) for r in read_rows(ResultQuery.of(ResultFilter()).results)
         ]
     assert rows[0] == (4.0, "a/scratch", "a", "plan-1", 1)
     assert [row[0] for row in rows] == [4, 3, 2, 1]
@@ -125,7 +126,7 @@ def test_results_come_latest_first_with_everything_a_list_shows(
 def test_a_filter_on_a_factor_uses_the_index_of_points(lab: Lab) -> None:
     from django.db import connection
 
-    found = filtered(read_filter([("factor.block_size", "4k")]))
+    found = ResultQuery.of(read_filter([("factor.block_size", "4k")])).results
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_indexscan = off")

@@ -8,9 +8,10 @@ from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_user
-from webapp.results.filters import read_filter
 from webapp.results.models import Result
-from webapp.results.selectors import filtered, left_out_as_invalid
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import read_rows
 from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.models import Run, RunState, Trial, TrialState
@@ -28,7 +29,7 @@ def lab(db: None) -> Lab:
 
 def seen(query: str = "") -> list[float]:
     pairs = [tuple(pair.split("=", 1)) for pair in query.split("&") if pair]
-    return sorted(result.iops for result in filtered(read_filter(pairs)))  # type: ignore[arg-type]
+    return sorted(result.iops for result in ResultQuery.of(read_filter(pairs)).results)  # type: ignore[arg-type]
 
 
 def trial(lab: Lab, index: int) -> Trial:
@@ -39,9 +40,10 @@ def test_it_leaves_a_marked_trial_out_and_says_how_many_and_why(lab: Lab) -> Non
     mark_trial(trial=trial(lab, 1), reason="  A backup ran.  ", by=a_user("olga"))
     assert seen() == [1.0, 3.0]
     assert seen("invalid=1") == [1.0, 2.0, 3.0]
-    assert left_out_as_invalid(read_filter([])) == 1
-    assert left_out_as_invalid(read_filter([("invalid", "1")])) == 0
-    assert Result.objects.select_related("trial", "run").get(invalid=True).why_invalid == "A backup ran."
+    assert ResultQuery.of(read_filter([])).count_invalid_left_out() == 1
+    assert ResultQuery.of(read_filter([("invalid", "1")])).count_invalid_left_out() == 0
+    (marked,) = read_rows(Result.objects.filter(invalid=True))
+    assert marked.why_invalid == "A backup ran."
     assert compare(read_query([("x", "iodepth")])).results == 2
     assert "1 invalid result is left out." in compare(read_query([("x", "iodepth")])).notes
     assert compare(read_query([("x", "iodepth"), ("invalid", "1")])).results == 3

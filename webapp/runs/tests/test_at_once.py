@@ -13,9 +13,9 @@ from webapp.core.tests.factories import DOCUMENT, a_drive, a_host, a_user, a_ver
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, queued_orders, run_to_the_end, sample, say
 from webapp.hosts.models import Host, Target
 from webapp.plans.document import Order, Part
-from webapp.results.listing import listed
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.results.streams import streams_of
+from webapp.results.reading.rows import read_rows
+from webapp.results.reading.trial_streams import trial_streams
 from webapp.runs.again import run_again
 from webapp.runs.arming import overwritten
 from webapp.runs.dispatch import dispatch_host
@@ -156,7 +156,7 @@ def test_its_result_is_the_sum_of_its_streams(host: Host, drives: list[Target]) 
     assert result.latency_mean_ns == pytest.approx(measured.latency_mean_ns)
     assert (result.target, result.stream_run.stream) == (drives[0], 0)
     assert result.measured_at.timestamp() == pytest.approx(SECOND_RESULT.ended_at)
-    assert result.place == f"{host}/nvme2 + nvme0"
+    assert read_rows(Result.objects.filter(trial=trial))[0].target_name == f"{host}/nvme2 + nvme0"
     assert set(Sample.objects.filter(attempt=attempt).values_list("stream", flat=True)) == {0, 1}
     assert not TargetLock.objects.exists()
 
@@ -165,22 +165,22 @@ def test_what_each_stream_measured_stays(host: Host, drives: list[Target]) -> No
     run = started(drives[:2])
     to_the_end(host, dispatched(run), SECOND_RESULT, RESULT)
     trial = Trial.objects.get(run=run)
-    table = streams_of(trial, list(Result.objects.filter(trial=trial)))
+    table = trial_streams(trial, read_rows(Result.objects.filter(trial=trial)))
     assert table
-    assert [(row.stream, row.target, row.share_percent) for row in table.rows] == [
+    assert [(row.stream, row.target, row.share_percent) for row in table.figures] == [
         (0, f"{host}/nvme2", 25.0),
         (1, f"{host}/nvme0", 75.0),
     ]
-    assert (table.rows[1].started_s, table.together.apart_s) == (0.25, 0.25)
-    assert table.together.whole_s == pytest.approx(table.together.shared_s + 1.25)
-    assert table.together.mostly
+    assert (table.figures[1].started_s, table.last_start_s) == (0.25, 0.25)
+    assert table.total_s == pytest.approx(table.overlap_s + 1.25)
+    assert table.mostly_overlap
 
 
 def test_a_trial_of_one_target_keeps_its_figures_once(host: Host, drives: list[Target]) -> None:
     run = started(drives[:1], at_once="1")
     run_to_the_end(host, dispatched(run))
     assert bytes(StreamRun.objects.get(attempt__run=run).directions) == b""
-    assert streams_of(run.trials.get(), list(run.results.all())) is None
+    assert trial_streams(run.trials.get(), read_rows(run.results.all())) is None
 
 
 @pytest.mark.parametrize("stream", [2, 15])
@@ -220,7 +220,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
             run_to_the_end(host, attempt)
         else:
             to_the_end(host, attempt, RESULT, SECOND_RESULT)
-    rows = listed(Result.objects.filter(run=run).order_by("trial__index"))
+    rows = read_rows(Result.objects.filter(run=run).order_by("trial__index"))
     serials = [each.serial for each in drives[:2]]
     assert [(row.target, row.model, row.serial) for row in rows] == [
         ("nvme2", "M", serials[0]),
@@ -232,7 +232,7 @@ def test_pages_and_lists_name_all_its_targets(host: Host, drives: list[Target]) 
     whole = f"{host}/nvme2 + nvme0"
     page = client.get(f"/runs/{run.number}/trials/3/").content.decode()
     assert whole in page
-    assert "a stream each, started together" in page
+    assert "one per target, started together" in page
     assert "75" in page
     assert "The last stream started 0.250 s after the first" in page
     assert "a stream each" not in client.get(f"/runs/{run.number}/trials/1/").content.decode()

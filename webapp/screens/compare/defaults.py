@@ -1,17 +1,16 @@
-"""What a comparison shows before anybody has chosen: the factor worth an axis, the one worth a line each,
-a chart for each pattern, and one level of whatever else varies inside a chart: like is compared with like.
-Targets that ran the same points are held against each other; of targets that did not, one is shown. Where more and
-more targets were used at once, that is x: the sums against what one alone gives, over whichever targets they are of."""
+"""The default query of a comparison: a factor for x, one for series, one chart per pattern, and one fixed level for
+every other factor that varies inside a chart. Targets that ran the same points are compared with each other; otherwise
+one target is shown. If different numbers of targets were used at once, this number is x."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webapp.compare.dimensions import LABEL
-from webapp.compare.reading import Spot
 from webapp.hosts.names import parted
 from webapp.plans.factors import AT_ONCE, FACTORS, FactorKind, Value
-from webapp.results.filters import NOT_SET, Level
+from webapp.results.reading.filter import NOT_SET, Level
+from webapp.results.reading.points import TargetPoint
 from webapp.screens import points
 
 Point = Mapping[str, Value]
@@ -22,27 +21,27 @@ TARGET, HOST = "target", "host"
 @dataclass(frozen=True)
 class Chosen:
     x: str
-    series: str  # "" where nothing else varies
+    series: str  # "" if nothing else varies
     panel: str  # "" for one chart
     fixed: dict[str, Level]
-    target: str = ""  # the one target shown, where others must not be mixed with it
+    target: str = ""  # the only target shown, if targets ran different points
 
 
-def choose_for(spots: Sequence[Spot]) -> Chosen:
-    """The choice for what was measured. Several labels are compared before anything else."""
-    if len({spot.label for spot in spots if spot.label}) > 1:
-        return _choose_labels(spots)
+def choose_for(measured: Sequence[TargetPoint]) -> Chosen:
+    """The default for these results. Several labels take precedence over other choices."""
+    if len({each.label for each in measured if each.label}) > 1:
+        return _choose_labels(measured)
     by_target: dict[str, list[Point]] = {}
-    for spot in spots:
-        by_target.setdefault(spot.target, []).append(spot.point)
-    return choose_places(by_target)
+    for each in measured:
+        by_target.setdefault(each.target_name, []).append(each.point)
+    return choose_targets(by_target)
 
 
-def _choose_labels(spots: Sequence[Spot]) -> Chosen:
+def _choose_labels(measured: Sequence[TargetPoint]) -> Chosen:
     by_label: dict[str, list[Point]] = {}
-    for spot in spots:
-        by_label.setdefault(spot.label, []).append(spot.point)
-    everything = [spot.point for spot in spots]
+    for each in measured:
+        by_label.setdefault(each.label, []).append(each.point)
+    everything = [each.point for each in measured]
     if AT_ONCE in points.varying(everything):
         return replace(_scaling(everything, several_hosts=True), series=LABEL)
     most = max((by_label[label] for label in sorted(by_label)), key=len)
@@ -51,8 +50,8 @@ def _choose_labels(spots: Sequence[Spot]) -> Chosen:
     return replace(chosen, series=LABEL, fixed=chosen.fixed | held)
 
 
-def choose_places(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
-    """The choice for the points of each target (`host/target`, or several at once)."""
+def choose_targets(by_target: Mapping[str, Sequence[Point]]) -> Chosen:
+    """The default for the points of each target (`host/target`, or several at once)."""
     everything = [point for found in by_target.values() for point in found]
     if AT_ONCE in points.varying(everything):
         return _scaling(everything, several_hosts=len({parted(name)[0] for name in by_target}) > 1)
@@ -90,14 +89,14 @@ def choose(all_points: Sequence[Point]) -> Chosen:
 
 
 def _best_x(names: Sequence[str], all_points: Sequence[Point]) -> str:
-    """The number with the most levels; a name only where no number varies."""
+    """The numeric factor with the most levels; another factor only if no numeric factor varies."""
     numeric = [name for name in names if FACTORS[name].numeric]
     levels = {name: len({repr(point.get(name)) for point in all_points}) for name in names}
     return max(numeric or names, key=lambda name: levels[name], default="block_size")
 
 
 def _best_series(names: Sequence[str]) -> str:
-    """A setting before the engine before other names; a number last. The pattern only if there is nothing else."""
+    """In order of preference: a setting, the engine, other names, numbers, the pattern."""
 
     def rank(name: str) -> tuple[bool, bool, bool, bool]:
         factor = FACTORS[name]
@@ -107,7 +106,7 @@ def _best_series(names: Sequence[str]) -> str:
 
 
 def _fixed(names: Sequence[str], panel: str, all_points: Sequence[Point]) -> dict[str, Level]:
-    """One by one, for what still varies inside a chart, the level that the most points have."""
+    """For each factor that still varies inside a chart, the most frequent level."""
     fixed: dict[str, Level] = {}
     left = list(all_points)
     for name in names:

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 
+from webapp.compare.comparison import Comparison
 from webapp.compare.options import split
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
-from webapp.compare.structs import Comparison
 from webapp.core.errors import Refusal
 from webapp.screens.access import page
 from webapp.screens.compare.charts import TableRow, table_of
@@ -25,20 +25,23 @@ def compare_csv(request: HttpRequest) -> HttpResponseBase:
     return csv_response("sweetspot-comparison", comparison_rows(comparison))
 
 
+_FIGURES = ("mean", "95 % CI low", "95 % CI high", "sd", "minimum", "maximum")
+
+
 def comparison_rows(comparison: Comparison) -> Iterator[Sequence[object]]:
     metric, unit = comparison.metric_label, comparison.unit
     yield [
         comparison.panel_label or "Chart", comparison.x_label, comparison.series_label or "Series", "Baseline", "n",
-        *(f"{metric} {what} [{unit}]" for what in ("mean", "95 % CI low", "95 % CI high", "sd", "least", "largest")),
-        "Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "In doubt",
+        *(f"{metric} {figure} [{unit}]" for figure in _FIGURES),
+        "Ratio to the baseline", "Ratio 95 % CI low", "Ratio 95 % CI high", "Doubts",
     ]  # fmt: skip
     yield from map(_row, table_of(comparison))
 
 
 def _row(row: TableRow) -> Sequence[object]:
-    cell, ratio = row.cell, row.cell.ratio
+    cell, summary, against = row.cell, row.cell.summary, row.cell.against_baseline
+    ratio = (against.ratio.value, against.ratio.low, against.ratio.high) if against else (None, None, None)
     return [
-        row.panel, row.level, row.series, row.is_baseline, cell.n, cell.mean, cell.ci95_low, cell.ci95_high, cell.sd,
-        cell.low, cell.high, *((ratio.value, ratio.low, ratio.high) if ratio else (None, None, None)),
-        "; ".join(cell.doubts),
+        row.panel, row.level, row.series, row.is_baseline, summary.n, summary.mean, summary.low, summary.high,
+        summary.sd, min(summary.values), max(summary.values), *ratio, "; ".join(cell.doubts),
     ]  # fmt: skip

@@ -1,10 +1,10 @@
-"""The form above a comparison: which results, what on the axes, how it is shown. It can always be drawn, also from
-an address that was refused, so that what was asked can be put right."""
+"""The form above a comparison: results, axes, display options. It is also shown for an address that was refused, so
+that people can correct it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from webapp.compare.dimensions import DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, PLACES, Row, dimension
+from webapp.compare.dimensions import ATTRIBUTES, DIGEST_SHOWN, DIMENSIONS, FACT_PREFIX, dimension
 from webapp.compare.options import (
     AXES,
     CEILINGS,
@@ -17,25 +17,26 @@ from webapp.compare.options import (
     Pairs,
     ViewOptions,
 )
-from webapp.compare.query import KEYS, MOST_SERIES_FACTORS
+from webapp.compare.query import KEYS, MAX_SERIES_FACTORS
 from webapp.results.metrics import METRICS
+from webapp.results.reading.content import Point
+from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
 from webapp.screens.choices import Choice, Group, Option, options_of
 from webapp.screens.compare.revision import BEFORE, before_of
 from webapp.screens.results.picks import (
     Pick,
-    Point,
+    attribute_picks,
     configuration_pick,
     factor_picks,
     lenient_filter,
-    place_picks,
 )
 
 
 @dataclass(frozen=True)
 class CompareForm:
     axes: tuple[Choice, ...]
-    looks: tuple[Choice, ...]
+    display: tuple[Choice, ...]
     picks: tuple[Pick, ...]
     invalid: bool
     hidden: tuple[tuple[str, str], ...]
@@ -47,18 +48,18 @@ def form_of(
     *,
     options: ViewOptions,
     all_points: Sequence[Point] = (),
-    rows: Sequence[Row] = (),
+    rows: Sequence[ResultRow] = (),
     baselines: Mapping[str, str] | None = None,
-    spots: Mapping[str, str] | None = None,
+    chart_points: Mapping[str, str] | None = None,
 ) -> CompareForm:
-    """`baselines` and `spots`: key -> name of the series and places that there are."""
+    """`baselines` and `chart_points`: key -> name of the existing series and chart points."""
     asked = lenient_filter([pair for pair in pairs if pair[0] not in (*KEYS, *OPTION_KEYS)])
     configurations = configuration_pick((row.configuration for row in rows), asked, DIGEST_SHOWN)
     varied, before = points.varying(all_points), before_of(pairs)
     return CompareForm(
         axes=_axes(pairs, varied, rows, baselines or {}),
-        looks=_looks(pairs, options, spots or {}),
-        picks=(*place_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
+        display=_display(pairs, options, chart_points or {}),
+        picks=(*attribute_picks(asked), configurations, *factor_picks(all_points, asked, varied=varied)),
         invalid=asked.invalid,
         hidden=(
             (BEFORE, before),
@@ -72,7 +73,9 @@ def _given(pairs: Pairs, key: str) -> list[str]:
     return [name.strip() for k, value in pairs if k == key for name in value.split(",") if name.strip()]
 
 
-def _axes(pairs: Pairs, varied: Sequence[str], rows: Sequence[Row], baselines: Mapping[str, str]) -> tuple[Choice, ...]:
+def _axes(
+    pairs: Pairs, varied: Sequence[str], rows: Sequence[ResultRow], baselines: Mapping[str, str]
+) -> tuple[Choice, ...]:
     groups = _dimensions(varied, rows)
     metric = (_given(pairs, "metric") or ["iops"])[-1]
     baseline = next((value for key, value in reversed(pairs) if key == "baseline"), "")
@@ -80,17 +83,17 @@ def _axes(pairs: Pairs, varied: Sequence[str], rows: Sequence[Row], baselines: M
     panel = (_given(pairs, "panel") or [""])[-1]
     return (
         _select("metric", "Metric", labels, metric),
-        _dimension("x", "On the x axis", groups, (_given(pairs, "x") or [""])[-1]),
-        *_series(groups, _given(pairs, "series")[:MOST_SERIES_FACTORS]),
-        _dimension("panel", "A chart for each", groups, panel, nothing="–"),
+        _dimension("x", "x axis", groups, (_given(pairs, "x") or [""])[-1]),
+        *_series(groups, _given(pairs, "series")[:MAX_SERIES_FACTORS]),
+        _dimension("panel", "One chart per", groups, panel, nothing="–"),
         _select("baseline", "Baseline", {"": "automatic", **baselines}, baseline),
     )
 
 
 def _series(groups: Sequence[Group], chosen: Sequence[str]) -> list[Choice]:
-    """One select for each factor of a series, and one more."""
-    labels = ("A line for each", "and each", "and each")
-    slots = min(MOST_SERIES_FACTORS, len(chosen) + 1)
+    """One select for each series factor, plus an empty one."""
+    labels = ("One series per", "and per", "and per")
+    slots = min(MAX_SERIES_FACTORS, len(chosen) + 1)
     given = [*chosen, ""][:slots]
     return [
         _dimension("series", labels[n], groups, name, nothing="–", id_=f"id-series{n or ''}")
@@ -101,7 +104,7 @@ def _series(groups: Sequence[Group], chosen: Sequence[str]) -> list[Choice]:
 def _dimension(
     key: str, label: str, groups: Sequence[Group], chosen: str, *, nothing: str = "", id_: str = ""
 ) -> Choice:
-    """What is chosen is offered too, also where it does not vary or is nothing known."""
+    """The chosen dimension is always an option, even if it does not vary or is unknown."""
     offered = {option.value for group in groups for option in group.options}
     more = [Group("", (_option(chosen, chosen),))] if chosen and chosen not in offered else []
     marked = [Group(g.label, tuple(Option(o.value, o.text, o.value == chosen) for o in g.options)) for g in groups]
@@ -113,15 +116,15 @@ def _option(name: str, chosen: str) -> Option:
     return Option(name, known.label if known else name, name == chosen)
 
 
-def _dimensions(varied: Sequence[str], rows: Sequence[Row]) -> list[Group]:
-    """Factors that vary, places, and facts that differ between the configurations that were observed."""
+def _dimensions(varied: Sequence[str], rows: Sequence[ResultRow]) -> list[Group]:
+    """Factors that vary, attributes, and facts that differ between the observed configurations."""
     factors = [name for name in varied if name in DIMENSIONS]
     facts = [f"{FACT_PREFIX}{name}" for name in _differing_facts(rows)]
-    named = (("Factors that vary", factors), ("Where and when", PLACES), ("Observed", facts))
+    named = (("Factors that vary", factors), ("Attributes", ATTRIBUTES), ("Observed", facts))
     return [Group(label, tuple(_option(name, "") for name in names)) for label, names in named if names]
 
 
-def _differing_facts(rows: Sequence[Row]) -> list[str]:
+def _differing_facts(rows: Sequence[ResultRow]) -> list[str]:
     known = list({row.configuration: row.facts for row in rows}.values())
     names = sorted({name for facts in known for name in facts})
     return [name for name in names if len({facts.get(name, "") for facts in known}) > 1]
@@ -131,18 +134,18 @@ def _select(name: str, label: str, texts: Mapping[str, str], chosen: str) -> Cho
     return Choice(f"id-{name}", name, label, (Group("", options_of(texts.items(), chosen)),))
 
 
-def _looks(pairs: Pairs, options: ViewOptions, spots: Mapping[str, str]) -> tuple[Choice, ...]:
-    """Only those that the view has."""
-    spot = _select("spot", "At", {"": "automatic", **spots}, options.spot)
-    ratios = _select("ratios", "Ratios as", RATIOS, (_given(pairs, "ratios") or [""])[-1])
+def _display(pairs: Pairs, options: ViewOptions, chart_points: Mapping[str, str]) -> tuple[Choice, ...]:
+    """Only the options of the view."""
+    point = _select("chart_point", "At", {"": "automatic", **chart_points}, options.chart_point)
+    ratios = _select("ratios", "Ratio format", RATIOS, (_given(pairs, "ratios") or [""])[-1])
     if options.view == "latency":
-        return (spot, _select("shares", "Share of I/Os", SHARES, options.shares), ratios)
-    scale = _select("scale", "Scale of values", SCALES, options.scale)
-    throughput = (_given(pairs, "metric") or [""])[-1] == "bytes_per_s"
-    ceilings = (_select("ceilings", "Ceilings", CEILINGS, options.ceilings),) if throughput else ()
+        return (point, _select("shares", "Share of I/Os", SHARES, options.shares), ratios)
+    scale = _select("scale", "Scale", SCALES, options.scale)
+    bandwidth = (_given(pairs, "metric") or [""])[-1] == "bytes_per_s"
+    ceilings = (_select("ceilings", "Ceilings", CEILINGS, options.ceilings),) if bandwidth else ()
     if options.view == "timeline":
-        return (spot, scale, *ceilings)
-    chart = _select("chart", "Shown as", CHARTS, options.chart)
+        return (point, scale, *ceilings)
+    chart = _select("chart", "Chart type", CHARTS, options.chart)
     if options.chart == "heat":
-        return (chart, _select("cells", "Cells show", CELLS, options.cells), ratios)
-    return (chart, scale, _select("axis", "Axis of values", AXES, options.axis), *ceilings, ratios)
+        return (chart, _select("cells", "Cell values", CELLS, options.cells), ratios)
+    return (chart, scale, _select("axis", "Value axis", AXES, options.axis), *ceilings, ratios)

@@ -1,22 +1,22 @@
 """A comparison as a heat map: series down, levels across, a colour and a number in each cell.
 
-Values are coloured in steps of one hue, on a log scale where they span more than a factor of ten. Ratios to the
-baseline go from worse (orange) over none (neutral) to better (blue), which those who cannot tell red from green can
-tell; what cannot be told from chance is neutral. All maps of a page have one scale. Colours are in `heat.css`.
+Values are coloured in steps of one hue, on a log scale if they span more than a factor of ten. Ratios to the baseline
+go from worse (orange) through no difference (neutral) to better (blue); colour-blind readers can distinguish these
+colours. Ratios that may be chance are neutral. All maps of a page share one scale. Colours are in `heat.css`.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from webapp.compare.comparison import Cell, Comparison, Panel, Series
 from webapp.compare.sentences import shown
-from webapp.compare.structs import Cell, Comparison, Panel, Series
 from webapp.results.metrics import METRICS
 
 Made = Callable[[Cell, Series], "HeatCell"]
 STEPS = 9
 NEUTRAL = STEPS // 2
-_WIDE = 10.0  # largest over smallest value, from which on steps are of equal ratio
+_WIDE = 10.0  # above this ratio of largest to smallest value, steps have equal ratios
 
 
 @dataclass(frozen=True)
@@ -78,21 +78,21 @@ def heat_of(comparison: Comparison, *, ratios: bool) -> Heat:
 
 
 def _cells(comparison: Comparison) -> list[Cell]:
-    return [cell for panel in comparison.panels for series in panel.series for cell in series.points]
+    return [cell for panel in comparison.panels for series in panel.series for cell in series.cells]
 
 
 # ---- values
 
 
 def _values(comparison: Comparison) -> Heat:
-    means = [cell.mean for cell in _cells(comparison)] or [0.0]
+    means = [cell.summary.mean for cell in _cells(comparison)] or [0.0]
     low, high = min(means), max(means)
     scale = _Scale(low, high, log=low > 0 and high / low > _WIDE)
     metric = METRICS[comparison.metric]
 
     def made(cell: Cell, _: Series) -> HeatCell:
-        title = f"{cell.text}, {cell.spread_text}, n = {cell.n}"
-        return HeatCell(cell.text, f"s{scale.step(cell.mean)}", title, cell.doubts)
+        title = f"{cell.text}, {cell.spread_text}, n = {cell.summary.n}"
+        return HeatCell(cell.text, f"s{scale.step(cell.summary.mean)}", title, cell.doubts)
 
     steps = range(STEPS) if high > low else (NEUTRAL,)
     better = "lower" if comparison.lower_is_better else "higher"
@@ -108,7 +108,11 @@ def _values(comparison: Comparison) -> Heat:
 
 
 def _ratios(comparison: Comparison) -> Heat:
-    values = [cell.ratio.value for cell in _cells(comparison) if cell.ratio and cell.ratio.value > 0]
+    values = [
+        cell.against_baseline.ratio.value
+        for cell in _cells(comparison)
+        if cell.against_baseline and cell.against_baseline.ratio.value > 0
+    ]
     reach = max((abs(math.log(value)) for value in values), default=0.0) or math.log(1.01)
     scale = _Scale(math.exp(-reach), math.exp(reach), log=True)
 
@@ -119,27 +123,28 @@ def _ratios(comparison: Comparison) -> Heat:
     def made(cell: Cell, series: Series) -> HeatCell:
         if series.is_baseline:
             return HeatCell("baseline", f"d{NEUTRAL}", cell.text, cell.doubts)
-        if cell.ratio is None:
-            return HeatCell("–", f"d{NEUTRAL}", "The baseline was not measured here.", cell.doubts)
-        if not cell.ratio.resolved:
-            title = f"{cell.ratio.interval_text or 'no interval'}: chance may be all there is."
-            return HeatCell(cell.ratio.text, f"d{NEUTRAL}", title, cell.doubts)
-        return HeatCell(cell.ratio.text, f"d{step_of(cell.ratio.value)}", cell.ratio.interval_text, cell.doubts)
+        against = cell.against_baseline
+        if against is None:
+            return HeatCell("–", f"d{NEUTRAL}", "The baseline has no value here.", cell.doubts)
+        if not against.ratio.resolved:
+            title = f"{against.interval_text or 'no interval'}: this may be chance."
+            return HeatCell(against.text, f"d{NEUTRAL}", title, cell.doubts)
+        return HeatCell(against.text, f"d{step_of(against.ratio.value)}", against.interval_text, cell.doubts)
 
     steps = [(f"d{step_of(scale.middle(n))}", shown(scale.middle(n), comparison.ratio_as)) for n in range(STEPS)]
     return Heat(
         tuple(_map(panel, comparison, made) for panel in comparison.panels),
         tuple(steps),
-        f"{comparison.metric_label} against the baseline: blue is better, orange worse; neutral is within chance.",
+        f"{comparison.metric_label} against the baseline: blue is better, orange is worse, neutral may be chance.",
     )
 
 
 def _map(panel: Panel, comparison: Comparison, made: Made) -> HeatMap:
-    used = sorted({cell.level for series in panel.series for cell in series.points})
+    used = sorted({cell.level for series in panel.series for cell in series.cells})
     levels = tuple(comparison.levels[level].text for level in used)
     return HeatMap(panel.name, levels, tuple(_row(series, used, made) for series in panel.series))
 
 
 def _row(series: Series, used: Sequence[int], made: Made) -> HeatRow:
-    cells = {cell.level: made(cell, series) for cell in series.points}
+    cells = {cell.level: made(cell, series) for cell in series.cells}
     return HeatRow(series.name, series.is_baseline, tuple(cells.get(level) for level in used))

@@ -1,4 +1,4 @@
-"""The ladder of percentiles as a table: a row each, a column a series, held against the baseline."""
+"""The table of percentiles: one row per percentile, one column per series, compared with the baseline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from webapp.core.formatting import latency
 @dataclass(frozen=True)
 class LadderCell:
     text: str
-    ratio: str  # "" for the baseline and where there is none
-    title: str  # why there is nothing, "" where there is something
+    ratio: str  # "" for the baseline or without a ratio
+    title: str  # the reason for a missing value, else ""
 
 
 @dataclass(frozen=True)
@@ -22,25 +22,25 @@ class LadderRow:
 
 
 def ladder_of(series: Sequence[Distribution], form: str) -> tuple[LadderRow, ...]:
-    """`form`: ratio, percent, or "" for what suits them. Rows that no series can tell are left out."""
+    """`form`: ratio, percent, or "" for automatic. Rows without any value are left out."""
     baseline = next((one for one in series if one.is_baseline), None)
     ratios = [_ratio(one, baseline, n) for one in series for n in range(len(PERCENTS))]
     chosen = form or form_of([ratio for ratio in ratios if ratio is not None])
     return tuple(
         LadderRow(f"p{percent:g}", tuple(_cell(one, baseline, n, chosen) for one in series))
         for n, percent in enumerate(PERCENTS)
-        if any(one.steps_ns[n] is not None for one in series)
+        if any(one.percentiles_ns[n] is not None for one in series)
     )
 
 
 def _ratio(one: Distribution, baseline: Distribution | None, n: int) -> float | None:
-    own, theirs = one.steps_ns[n], baseline.steps_ns[n] if baseline else None
+    own, theirs = one.percentiles_ns[n], baseline.percentiles_ns[n] if baseline else None
     return own / theirs if own is not None and theirs and one is not baseline else None
 
 
 def _cell(one: Distribution, baseline: Distribution | None, n: int, form: str) -> LadderCell:
-    value = one.steps_ns[n]
+    value = one.percentiles_ns[n]
     if value is None:
-        return LadderCell("–", "", f"{one.ios:,} I/Os are too few: it takes {least_count(PERCENTS[n]):,}.")
+        return LadderCell("–", "", f"Too few I/Os: {one.ios:,} of the {least_count(PERCENTS[n]):,} required.")
     ratio = _ratio(one, baseline, n)
     return LadderCell(latency(value), "" if ratio is None else shown(ratio, form), "")

@@ -1,4 +1,4 @@
-"""The rows of the table of all numbers as HTML: hundreds of rows are usual, too many for a template to be quick."""
+"""The rows of the table of all numbers as HTML. A template is too slow for hundreds of rows."""
 
 from collections.abc import Iterable
 
@@ -9,11 +9,11 @@ from webapp.screens.compare.charts import TableRow
 
 _BASELINE = '<td class="num muted" colspan="2">baseline</td>'
 _NOTHING = '<td class="num">–</td><td class="num">–</td>'
-_UNRESOLVED = ' title="The interval holds no difference: chance may be all there is."'
+_UNRESOLVED = ' title="The interval includes no difference: this may be chance."'
 
 
 def number_rows(rows: Iterable[TableRow], *, with_panel: bool) -> SafeString:
-    """One for each cell; `with_panel` the chart that it is in comes first."""
+    """One row for each cell; `with_panel` adds the chart as the first column."""
     return SafeString("".join(_row(row, with_panel) for row in rows))
 
 
@@ -24,19 +24,20 @@ def _row(row: TableRow, with_panel: bool) -> str:
         f'<tr>{panel}<td class="sticky nowrap">{escaped(row.level)}</td>'
         f'<td class="nowrap"><span class="mark" data-series="{series}"></span>{series}</td>'
         f'<td class="num{" doubt" if cell.doubts else ""}">{escaped(cell.text)}</td>'
-        f'<td class="num muted">{escaped(cell.spread_text)}</td><td class="num">{cell.n}</td>{_against_baseline(row)}'
+        f'<td class="num muted">{escaped(cell.spread_text)}</td><td class="num">{cell.summary.n}</td>'
+        f"{_against_baseline(row)}"
         f'<td class="small muted doubts">{escaped("; ".join(cell.doubts))}</td></tr>\n'
     )
 
 
 def _against_baseline(row: TableRow) -> str:
-    ratio, mark = row.cell.ratio, row.mark
+    against, mark = row.cell.against_baseline, row.mark
     if row.is_baseline:
         return _BASELINE
-    if ratio is None:
+    if against is None:
         return _NOTHING
-    told = "" if mark == "muted" else f'<span class="visually-hidden"> {mark}</span>'
+    spoken = "" if mark == "muted" else f'<span class="visually-hidden"> {mark}</span>'
     return (
-        f'<td class="num {mark}"{"" if ratio.resolved else _UNRESOLVED}>{escaped(ratio.text)}{told}</td>'
-        f'<td class="num muted">{escaped(ratio.interval_text or "–")}</td>'
+        f'<td class="num {mark}"{"" if against.ratio.resolved else _UNRESOLVED}>{escaped(against.text)}{spoken}</td>'
+        f'<td class="num muted">{escaped(against.interval_text or "–")}</td>'
     )

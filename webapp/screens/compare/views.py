@@ -1,4 +1,4 @@
-"""Compare: what is on x, what makes a line, against what; the address holds all of it."""
+"""The page Compare. Its address contains the whole query."""
 
 from urllib.parse import urlencode
 
@@ -7,24 +7,26 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 
+from webapp.compare.chart_points import chart_point, chart_points
+from webapp.compare.comparison import Comparison
 from webapp.compare.dimensions import DIMENSIONS
 from webapp.compare.latency import distributions
 from webapp.compare.options import VIEWS, Pairs, ViewOptions, read_options, split
-from webapp.compare.places import place_of, places
 from webapp.compare.query import KEYS, read_query
-from webapp.compare.reading import points_there, spots
 from webapp.compare.scaling import scaling
 from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
-from webapp.compare.structs import Comparison
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
 from webapp.hosts.bounds import Bound, bounds_of
-from webapp.results.filters import FACTOR_PREFIX, ResultFilter, read_filter, without_factors, write_level
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter, write_level
+from webapp.results.reading.points import points_of, target_points
+from webapp.results.reading.query import ResultQuery
 from webapp.results.selectors import newest_run
 from webapp.runs.models import Run
 from webapp.screens.access import page, person
 from webapp.screens.ceilings import in_words
-from webapp.screens.compare.charts import charts_of, latency_charts, names_of, table_of, time_charts
+from webapp.screens.compare.charts import latency_charts, means_charts, series_names, table_of, time_charts
 from webapp.screens.compare.defaults import choose_for
 from webapp.screens.compare.form import form_of
 from webapp.screens.compare.heat import heat_of
@@ -32,7 +34,7 @@ from webapp.screens.compare.ladder import ladder_of
 from webapp.screens.compare.numbers import number_rows
 from webapp.screens.compare.revision import BEFORE, revised
 from webapp.screens.compare.saved import opened
-from webapp.screens.results.picks import Point, lenient_filter, pairs_of
+from webapp.screens.results.picks import lenient_filter, pairs_of
 
 SENTENCES_SHOWN = 12
 
@@ -53,30 +55,30 @@ def compare_page(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         form = form_of(pairs, options=options, all_points=_offered(pairs))
         context = {"refusal": str(refusal), "form": form, "options": options}
-        status = 200 if refusal.code == "compare_too_many" else 400  # a choice that makes sense, of too much
+        status = 200 if refusal.code == "compare_too_many" else 400  # a valid query with too many results
         return render(request, "screens/compare.html", context, status=status)
 
 
 def _offered(pairs: Pairs) -> list[Point]:
-    """The points to choose from where the comparison itself was refused."""
+    """The points to choose from if the comparison was refused."""
     asked = lenient_filter([pair for pair in split(pairs)[0] if pair[0] not in KEYS])
-    return points_there(without_factors(asked))
+    return points_of(ResultQuery.of(asked).without_factors())
 
 
 def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> HttpResponse:
-    """To the address of a comparison that makes sense for the chosen results; of the newest run if none are chosen."""
+    """Redirect to the default comparison of the chosen results, or of the newest run if none are chosen."""
     compared, shown = split([pair for pair in pairs if pair[1]])
     asked = read_filter([pair for pair in compared if pair[0] not in KEYS])
     newest = newest_run() if asked == ResultFilter() else None
     if newest is not None:
         compared = [*compared, ("run", str(newest))]
         asked = ResultFilter(runs=(newest,))
-    found = spots(asked)
+    found = target_points(ResultQuery.of(asked))
     if not found:
         context = {"form": form_of(pairs, options=options), "options": options, "empty": True}
         return render(request, "screens/compare.html", context)
     taken = {name.strip() for key, text in compared if key in ("series", "panel") for name in text.split(",")}
-    chosen = choose_for([spot.without(taken) for spot in found])
+    chosen = choose_for([each.without(taken) for each in found])
     axes = [("x", next(name for name in (chosen.x, *DIMENSIONS) if name not in taken))]
     axes += [(key, name) for key, name in (("series", chosen.series), ("panel", chosen.panel)) if name not in taken]
     made = [("target", chosen.target), *axes]
@@ -88,26 +90,33 @@ def _with_defaults(request: HttpRequest, pairs: Pairs, options: ViewOptions) -> 
 
 def _context(pairs: Pairs, options: ViewOptions, selected: Selected) -> dict[str, object]:
     comparison = comparison_of(selected)
-    placed = for_latencies(selected) if options.view == "latency" else selected
-    offered = points_there(without_factors(selected.query.results))
+    shown = for_latencies(selected) if options.view == "latency" else selected
+    offered = points_of(selected.found.without_factors())
     names = {series.key: series.name for panel in comparison.panels for series in panel.series}
     context = {
         "comparison": comparison,
         "form": form_of(
-            pairs, options=options, all_points=offered, rows=selected.rows, baselines=names, spots=places(placed)
+            pairs,
+            options=options,
+            all_points=offered,
+            rows=selected.rows,
+            baselines=names,
+            chart_points=chart_points(shown),
         ),
         "options": options,
         "views": VIEWS,
         "sentences": _sentences(comparison),
-        "names": msgspec.to_builtins(names_of(comparison)),
+        "names": msgspec.to_builtins(series_names(comparison)),
     }
-    return context | (_MADE[options.view](comparison, options, placed) if selected.rows else {})
+    return context | (_MADE[options.view](comparison, options, shown) if selected.rows else {})
 
 
 def _sentences(comparison: Comparison) -> list[tuple[str, str]]:
-    said = scaling(comparison)
-    said += [(panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence]
-    return said[:SENTENCES_SHOWN]
+    sentences = scaling(comparison)
+    sentences += [
+        (panel.name, series.sentence) for panel in comparison.panels for series in panel.series if series.sentence
+    ]
+    return sentences[:SENTENCES_SHOWN]
 
 
 def _wants_ceilings(options: ViewOptions, selected: Selected) -> bool:
@@ -115,12 +124,14 @@ def _wants_ceilings(options: ViewOptions, selected: Selected) -> bool:
 
 
 def _ceilings(options: ViewOptions, selected: Selected) -> tuple[Bound, ...]:
-    """Of the targets whose throughput is shown, as their hosts were when the newest of the runs began."""
+    """Ceilings of the compared targets, as their hosts were when the newest of the runs started."""
     if not _wants_ceilings(options, selected):
         return ()
     runs = {row.run for row in selected.rows}
-    began = {run.number: run.started_at or run.created_at for run in Run.objects.filter(number__in=runs)}
-    return bounds_of({row.target: began[row.run] for row in sorted(selected.rows, key=lambda row: began[row.run])})
+    started = {run.number: run.started_at or run.created_at for run in Run.objects.filter(number__in=runs)}
+    return bounds_of(
+        {row.target_name: started[row.run] for row in sorted(selected.rows, key=lambda row: started[row.run])}
+    )
 
 
 def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
@@ -129,32 +140,32 @@ def _means(comparison: Comparison, options: ViewOptions, selected: Selected) -> 
     return {
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
-        "payload": msgspec.to_builtins(charts_of(comparison, options, bounds)),
+        "payload": means_charts(comparison, options, bounds),
         "rows": number_rows(table_of(comparison), with_panel=bool(comparison.panel_label)),
         "heat": heat,
     }
 
 
 def _latency(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    place = place_of(selected, options.spot)
-    found = distributions(place)
+    point = chart_point(selected, options.chart_point)
+    found = distributions(point)
     return {
-        "payload": msgspec.to_builtins(latency_charts(found, options)),
-        "place": place,
+        "payload": latency_charts(found, options),
+        "chart_point": point,
         "distributions": found,
         "ladder": ladder_of(found, selected.query.ratios),
     }
 
 
 def _timeline(_: Comparison, options: ViewOptions, selected: Selected) -> dict[str, object]:
-    place = place_of(selected, options.spot)
-    lines = time_lines(place, selected.query.metric)
+    point = chart_point(selected, options.chart_point)
+    lines = time_lines(point, selected.query.metric)
     bounds = _ceilings(options, selected)
     return {
         "ceilings_shown": _wants_ceilings(options, selected),
         "ceilings": in_words(bounds),
-        "payload": msgspec.to_builtins(time_charts(lines, options, bounds)),
-        "place": place,
+        "payload": time_charts(lines, options, bounds),
+        "chart_point": point,
         "lines": lines,
     }
 

@@ -1,4 +1,4 @@
-"""The columns of the table of results: which there are, which are shown, and what they are sorted by."""
+"""The columns of the table of results: all columns, the default ones, and those that sort."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from functools import lru_cache
 
 from webapp.core.errors import Refusal
 from webapp.plans.factors import FACTORS, Value
-from webapp.results.listing import Listed
 from webapp.results.metrics import METRICS
-from webapp.results.paging import SORTS
+from webapp.results.reading.query import SORTS
+from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
 
 WHEN = "when"
@@ -18,14 +18,10 @@ WHEN = "when"
 class Column:
     key: str
     label: str
-    text: Callable[[Listed], str]
+    text: Callable[[ResultRow], str]
     numeric: bool = False
-    measured: bool = False  # a number that is in doubt where the result is not to be trusted
+    measured: bool = False  # a number that is shown as doubtful if the result is invalid
     sorts: bool = False
-
-
-def _place(key: str, label: str, text: Callable[[Listed], str]) -> Column:
-    return Column(key, label, text)
 
 
 def _factor(name: str) -> Column:
@@ -40,7 +36,7 @@ def _factor(name: str) -> Column:
 
 @lru_cache(maxsize=10_000, typed=True)
 def _level(name: str, value: Value) -> str:
-    """Thousands of rows have the same few, so each is written once."""
+    """Thousands of rows share a few levels, so each is formatted once."""
     return FACTORS[name].format(value)
 
 
@@ -52,15 +48,15 @@ def _metric(key: str) -> Column:
     )  # fmt: skip
 
 
-_PLACES = (
-    _place("plan", "Plan", lambda result: result.plan_title),
-    _place("host", "Host", lambda result: result.host),
-    _place("target", "Target", lambda result: f"{result.host}/{result.target}"),
-    _place("model", "Drive model", lambda result: result.model or "–"),
-    _place("serial", "Drive", lambda result: result.serial or "–"),
-    _place("label", "Label", lambda result: result.label or "–"),
-    _place("direction", "Direction", lambda result: result.direction),
-    _place("drive_state", "Drive state", lambda result: result.drive_state or "–"),
+_ATTRIBUTES = (
+    Column("plan", "Plan", lambda result: result.plan_title),
+    Column("host", "Host", lambda result: result.host),
+    Column("target", "Target", lambda result: result.target_name),
+    Column("model", "Drive model", lambda result: result.model or "–"),
+    Column("serial", "Drive", lambda result: result.serial or "–"),
+    Column("label", "Label", lambda result: result.label or "–"),
+    Column("direction", "Direction", lambda result: result.direction),
+    Column("drive_state", "Drive state", lambda result: result.drive_state or "–"),
 )
 _TIMES = (
     Column("repeat", "Repeat", lambda result: str(result.repeat), numeric=True),
@@ -70,7 +66,7 @@ _TIMES = (
 COLUMNS: Mapping[str, Column] = {
     column.key: column
     for column in (
-        *_PLACES,
+        *_ATTRIBUTES,
         *map(_factor, FACTORS),
         *_TIMES,
         *map(_metric, METRICS),
@@ -81,16 +77,16 @@ _BEFORE = ("target", "direction")
 _AFTER = ("repeat", "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p99", "latency_p999", WHEN)
 
 
-def default_columns(rows: Iterable[Listed], asked: Iterable[str]) -> tuple[str, ...]:
-    """Factors that vary among the rows shown, and those that are filtered by."""
+def default_columns(rows: Iterable[ResultRow], asked: Iterable[str]) -> tuple[str, ...]:
+    """The usual columns, plus factors that vary in the shown rows or are in the filter."""
     named = dict.fromkeys([*points.varying(row.point for row in rows), *asked])
     return (*_BEFORE, *(name for name in FACTORS if name in named), *_AFTER)
 
 
 def read_columns(texts: Sequence[str]) -> tuple[str, ...]:
-    """From `columns=target,iops` or several of them, in the order of the table of columns. Raises Refusal."""
+    """From `columns=target,iops`, also repeated; in the order of COLUMNS. Raises Refusal."""
     named = {name.strip() for text in texts for name in text.split(",") if name.strip()}
     unknown = sorted(named - COLUMNS.keys())
     if unknown:
-        raise Refusal("column_unknown", f"There is no column `{unknown[0]}`. There are {', '.join(COLUMNS)}.")
+        raise Refusal("column_unknown", f"There is no column `{unknown[0]}`. Use {', '.join(COLUMNS)}.")
     return tuple(key for key in COLUMNS if key in named)

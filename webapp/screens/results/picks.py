@@ -1,18 +1,19 @@
-"""What results are chosen by, above the table of results and the comparison: a list to tick, a text to type, or both.
+"""The filter controls above the table of results and the comparison: check boxes, a text field, or both.
 
-Whatever is chosen stays offered, so that a choice can be seen and taken back wherever it came from.
+A chosen value is always an option, so that people can see and remove it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from django.http import QueryDict
 
 from webapp.hosts.models import Host, Target
 from webapp.hosts.names import NO_LABEL
-from webapp.plans.factors import FACTORS, Value
+from webapp.plans.factors import FACTORS
 from webapp.plans.models import Plan
-from webapp.results.filters import (
+from webapp.results.reading.content import Point
+from webapp.results.reading.filter import (
     FACTOR_PREFIX,
     NOT_SET,
     FilterRefused,
@@ -25,30 +26,29 @@ from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
 
-RUNS_OFFERED = 100
+MAX_RUNS = 100
 SHOWN_IN_SUMMARY = 3
-Point = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
 class Pick:
-    """Several may be ticked. With `hint` levels may be typed too: `typed` are those that no option stands for."""
+    """Several options can be chosen. With `hint` there is a text field; `typed` has the values without an option."""
 
     name: str
     label: str
     options: tuple[Option, ...]
     typed: str = ""
     hint: str = ""
-    counted: bool = False  # the summary says how many are ticked rather than which
+    counted: bool = False  # the summary is the number of chosen options, not their names
 
     @property
     def summary(self) -> str:
-        """What is chosen, as the closed list says it."""
-        said = [option.text for option in self.options if option.chosen] + ([self.typed] if self.typed else [])
+        """The text of the closed control."""
+        chosen = [option.text for option in self.options if option.chosen] + ([self.typed] if self.typed else [])
         if self.counted:
-            return f"{len(said)} shown"
-        more = f" and {len(said) - SHOWN_IN_SUMMARY} more" if len(said) > SHOWN_IN_SUMMARY else ""
-        return ", ".join(said[:SHOWN_IN_SUMMARY]) + more
+            return f"{len(chosen)} shown"
+        more = f" and {len(chosen) - SHOWN_IN_SUMMARY} more" if len(chosen) > SHOWN_IN_SUMMARY else ""
+        return ", ".join(chosen[:SHOWN_IN_SUMMARY]) + more
 
     @property
     def chosen(self) -> bool:
@@ -56,12 +56,12 @@ class Pick:
 
 
 def pairs_of(query: QueryDict, *without: str) -> list[tuple[str, str]]:
-    """The pairs of an address, but for those that are no filter."""
+    """The pairs of an address without these keys."""
     return [(key, str(value)) for key, values in query.lists() if key not in without for value in values]
 
 
 def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
-    """The filter without the keys that are not understood."""
+    """The filter without invalid keys."""
     kept: list[tuple[str, str]] = []
     for key in dict.fromkeys(key for key, _ in pairs):
         own = [pair for pair in pairs if pair[0] == key]
@@ -73,8 +73,8 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
     return read_filter(kept)
 
 
-def place_picks(asked: ResultFilter) -> list[Pick]:
-    """Run, plan, label, host, target, drive, direction, repeat. Five queries."""
+def attribute_picks(asked: ResultFilter) -> list[Pick]:
+    """Run, plan, label, host, target, drive, direction and repeat. Five queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     models = sorted({model for _, _, model, _ in targets if model})
@@ -94,14 +94,14 @@ def place_picks(asked: ResultFilter) -> list[Pick]:
 
 
 def _labels(asked: ResultFilter) -> list[Pick]:
-    """Nothing where no run has a label."""
+    """Empty if no run has a label."""
     known = list(Run.objects.exclude(label="").order_by("label").values_list("label", flat=True).distinct())
     offered = [*known, NO_LABEL] if known else []
     return [_pick("label", "Label", zip(offered, offered, strict=True), asked.labels)] if known or asked.labels else []
 
 
 def _runs(asked: ResultFilter) -> Pick:
-    runs = Run.objects.order_by("-number").values_list("number", "version__plan__title")[:RUNS_OFFERED]
+    runs = Run.objects.order_by("-number").values_list("number", "version__plan__title")[:MAX_RUNS]
     titles = {number: f"{number} · {title}" for number, title in runs}
     options = tuple(Option(str(number), text, number in asked.runs) for number, text in titles.items())
     older = [number for number in asked.runs if number not in titles]
@@ -120,13 +120,13 @@ def _ranges(numbers: Iterable[int]) -> str:
 
 
 def configuration_pick(digests: Iterable[str], asked: ResultFilter, shown: int) -> Pick:
-    """The configurations that were observed, by the beginning of their digest."""
+    """The observed configurations, by the beginning of their digest."""
     pairs = [(digest[:shown], digest[:shown]) for digest in sorted(set(digests)) if digest]
     return _pick("configuration", "Configuration", pairs, asked.configurations)
 
 
 def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Sequence[str]) -> Pick:
-    """Of targets that share a name there is one option."""
+    """Targets that share a name share an option."""
     texts = dict(pairs)
     texts |= {value: value for value in chosen if value not in texts}
     return Pick(name, label, options_of(texts.items(), *chosen))
@@ -135,7 +135,7 @@ def _pick(name: str, label: str, pairs: Iterable[tuple[str, str]], chosen: Seque
 def factor_picks(
     all_points: Sequence[Point], asked: ResultFilter, names: Iterable[str] = (), varied: Iterable[str] | None = None
 ) -> list[Pick]:
-    """One for each factor that varies (`varied`, if known), each that levels are chosen of, and those named."""
+    """One for each factor that varies (`varied`, if known), that is in the filter, or that is in `names`."""
     offered = dict.fromkeys([*(points.varying(all_points) if varied is None else varied), *asked.factors, *names])
     return [_factor(name, all_points, asked.factors.get(name, ())) for name in offered if name in FACTORS]
 

@@ -1,10 +1,10 @@
-"""The rows of the table of results as HTML: a page has thousands of cells, too many for a template to be quick."""
+"""The rows of the table of results as HTML. A template is too slow for thousands of cells."""
 
 from collections.abc import Iterable, Iterator, Sequence
 
 from django.utils.safestring import SafeString
 
-from webapp.results.listing import Listed
+from webapp.results.reading.rows import ResultRow
 from webapp.screens.addresses import TrialAddress, trial_addresses
 from webapp.screens.choices import escaped
 from webapp.screens.results.columns import WHEN, Column
@@ -13,13 +13,13 @@ from webapp.screens.templatetags.show import moment
 _MARKED = ' class="is-invalid-row"'
 
 
-def table_rows(results: Iterable[Listed], columns: Sequence[Column], *, with_reasons: bool) -> SafeString:
-    """One for each result; `with_reasons` there is a last column that says why a result is not to be trusted."""
+def table_rows(results: Iterable[ResultRow], columns: Sequence[Column], *, with_reasons: bool) -> SafeString:
+    """One row for each result; `with_reasons` adds a last column with the reason why a result is invalid."""
     address_of = trial_addresses()
     return SafeString("".join(_row(result, columns, with_reasons, address_of) for result in results))
 
 
-def _row(result: Listed, columns: Sequence[Column], with_reasons: bool, address_of: TrialAddress) -> str:
+def _row(result: ResultRow, columns: Sequence[Column], with_reasons: bool, address_of: TrialAddress) -> str:
     trial = address_of(result.run, result.trial)
     return (
         f"<tr{_MARKED if result.invalid else ''}>"
@@ -30,15 +30,15 @@ def _row(result: Listed, columns: Sequence[Column], with_reasons: bool, address_
 
 
 def _trouble(trial: str, lines: int) -> str:
-    said = f"{lines} line{'' if lines == 1 else 's'}"
+    count = f"{lines} line{'' if lines == 1 else 's'}"
     return (
         f' <a class="trouble" href="{trial}#kernel-log" '
-        f'title="The kernel reported trouble with storage meanwhile: {said} of its log">⚠'
-        f'<span class="visually-hidden"> kernel log: {said}</span></a>'
+        f'title="Storage errors in the kernel log during this trial: {count}">⚠'
+        f'<span class="visually-hidden"> kernel log: {count}</span></a>'
     )
 
 
-def _cells(result: Listed, columns: Sequence[Column]) -> Iterator[str]:
+def _cells(result: ResultRow, columns: Sequence[Column]) -> Iterator[str]:
     for column in columns:
         if column.key == WHEN:
             yield f"<td>{moment(result.measured_at)}</td>"
@@ -47,6 +47,6 @@ def _cells(result: Listed, columns: Sequence[Column]) -> Iterator[str]:
             yield f'<td class="{"num" if column.numeric else "nowrap"}{doubted}">{escaped(column.text(result))}</td>'
 
 
-def _reason(result: Listed) -> str:
+def _reason(result: ResultRow) -> str:
     words = f'<span class="worse">invalid: {escaped(result.why_invalid)}</span>' if result.invalid else ""
     return f'<td class="small">{words}</td>'

@@ -1,4 +1,4 @@
-"""What an operator does to a run from its pages. Each says afterwards what happened, or why nothing did."""
+"""Actions of operators on a run. Each shows a message with the outcome or the reason for a refusal."""
 
 from collections.abc import Callable, Sequence
 from uuid import UUID
@@ -22,7 +22,7 @@ def _run(number: int) -> Run:
     return get_object_or_404(Run.objects.select_related("version__plan"), number=number)
 
 
-def _say(request: HttpRequest, action: Callable[[], str]) -> None:
+def _act(request: HttpRequest, action: Callable[[], str]) -> None:
     try:
         messages.info(request, action())
     except Refusal as refusal:
@@ -30,7 +30,7 @@ def _say(request: HttpRequest, action: Callable[[], str]) -> None:
 
 
 def _back(request: HttpRequest, number: int) -> HttpResponse:
-    """To the page that the form stood on: the queue, a trial, else the run."""
+    """Redirect to the page of the form: the queue, a trial, or the run."""
     back = request.POST.get("back", "")
     if back == "queue":
         return redirect("queue")
@@ -46,7 +46,7 @@ def cancel(request: HttpRequest, number: int) -> HttpResponse:
         messages.warning(request, f"Run {run.number} has already ended or is being cancelled.")
     else:
         cancel_run(run=run, by=person(request))
-        messages.info(request, f"Run {run.number} is being cancelled; changed settings are put back.")
+        messages.info(request, f"Run {run.number} is being cancelled. Changed settings will be restored.")
     return _back(request, number)
 
 
@@ -54,9 +54,9 @@ def cancel(request: HttpRequest, number: int) -> HttpResponse:
 def pause(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         pause_run(run=_run(number), by=person(request))
-        return f"Run {number} is paused: a trial that is under way ends by itself, nothing new is started."
+        return f"Run {number} is paused. The current trial finishes; no new trial starts."
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
@@ -64,23 +64,23 @@ def pause(request: HttpRequest, number: int) -> HttpResponse:
 def resume(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         resume_run(run=_run(number), by=person(request))
-        return f"Run {number} goes on."
+        return f"Run {number} resumed."
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
 @operator_action
 def skip(request: HttpRequest, number: int) -> HttpResponse:
-    """`trial` comes once for each; `point` names one whose planned repeats on its target are all skipped."""
+    """`trial` can be repeated; `point` is a trial whose point and target select all planned repeats."""
     run = _run(number)
 
     def action() -> str:
         numbers = _of_point(run, request.POST.get("point", "")) or _numbers(request.POST.getlist("trial"))
         reason = request.POST.get("reason", "")
-        return _skipped_words(skip_trials(run=run, numbers=numbers, reason=reason, by=person(request)))
+        return _skipped_text(skip_trials(run=run, numbers=numbers, reason=reason, by=person(request)))
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
@@ -89,7 +89,7 @@ def _numbers(texts: Sequence[str]) -> list[int]:
 
 
 def _of_point(run: Run, number: str) -> list[int]:
-    """All trials of the same point and target that have not begun."""
+    """All planned trials of the same point and target."""
     if not _numbers([number]):
         return []
     trial = get_object_or_404(run.trials.numbered(int(number)))
@@ -97,22 +97,22 @@ def _of_point(run: Run, number: str) -> list[int]:
     return [each.number for each in same.only("index")]
 
 
-def _skipped_words(skipped: Skipped) -> str:
-    said = []
+def _skipped_text(skipped: Skipped) -> str:
+    parts = []
     if skipped.stopping:
-        said.append("The running trial is being stopped.")
+        parts.append("The running trial is being stopped.")
     if skipped.unstarted:
-        said.append(f"{skipped.unstarted} {'trial' if skipped.unstarted == 1 else 'trials'} will not be started.")
-    return " ".join(said) or "It is being skipped already."
+        parts.append(f"{skipped.unstarted} {'trial' if skipped.unstarted == 1 else 'trials'} will not start.")
+    return " ".join(parts) or "The trial is already being skipped."
 
 
 @operator_action
 def arm(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         arm_run(run=_run(number), serials=_serials(request), by=person(request))
-        return f"Run {number} is armed and goes on."
+        return f"Run {number} is armed and continues."
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
@@ -120,10 +120,10 @@ def arm(request: HttpRequest, number: int) -> HttpResponse:
 def disarm(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         if not disarm_run(run=_run(number), by=person(request)):
-            return f"Run {number} was not armed; nothing was changed."
-        return f"Run {number} is disarmed: it overwrites nothing until somebody arms it again."
+            return f"Run {number} was not armed."
+        return f"Run {number} is disarmed. It overwrites nothing until somebody arms it again."
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
@@ -133,7 +133,7 @@ def _serials(request: HttpRequest) -> list[str]:
 
 @operator_action
 def again(request: HttpRequest, number: int) -> HttpResponse:
-    """To the new run; back to the old one, in words, where it cannot be started."""
+    """Redirect to the new run, or back to the old one with the reason for a refusal."""
     try:
         made = run_again(
             run=_run(number),
@@ -164,14 +164,14 @@ def note(request: HttpRequest, number: int) -> HttpResponse:
     def action() -> str:
         trial = get_object_or_404(run.trials.numbered(int(back))) if _numbers([back]) else None
         add_note(run=run, trial=trial, text=request.POST.get("text", ""), by=person(request))
-        return "The note is written down."
+        return "Note added."
 
-    _say(request, action)
+    _act(request, action)
     return _back(request, number)
 
 
 @operator_action
 def remove_note(request: HttpRequest, number: int, note_id: int) -> HttpResponse:
     delete_note(run=_run(number), note_id=note_id, by=person(request))
-    messages.info(request, "The note is taken away; its text stays in the audit log.")
+    messages.info(request, "Note deleted. The audit log keeps its text.")
     return _back(request, number)

@@ -1,7 +1,4 @@
-"""Which runs are listed, all in the address: state, plan, host, person, schedule, text.
-
-What is not known finds nothing.
-"""
+"""Filters of the list of runs: state, plan, host, person, schedule and text. An unknown value matches nothing."""
 
 from collections.abc import Iterable
 
@@ -20,10 +17,7 @@ STATE_GROUPS = (("open", "Open"), ("ended", "Ended"))
 
 
 def filtered_runs(runs: QuerySet[Run], asked: QueryDict) -> QuerySet[Run]:
-    """`state` is a state, `open` or `ended`; `schedule` is an id or `any`.
-
-    `text` is looked for in the runs' notes and reasons.
-    """
+    """`state` is a state, `open` or `ended`; `schedule` is an id or `any`; `text` is searched in notes and reasons."""
     state, plan, host, by, text = (asked.get(key, "").strip() for key in ("state", "plan", "host", "by", "text"))
     if state in RunState.values:
         runs = runs.filter(state=state)

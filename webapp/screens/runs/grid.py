@@ -1,4 +1,4 @@
-"""The grid of a run's plan: a row a point and target, a column a repeat."""
+"""The grid of a run: one row per point and target, one column per repeat."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,22 +20,22 @@ class GridCell:
     trial: int
     state: str
     title: str
-    text: str  # IOPS by direction, or the state in words
+    text: str  # IOPS by direction, or the label of the state
     invalid: bool
-    troubled: bool  # the kernel's log told of trouble with storage
+    troubled: bool  # the kernel log has storage errors
 
 
 @dataclass(frozen=True)
 class GridRow:
     part: str
-    point: str  # its varying levels in one line, so that the numbers beside it are in sight
+    point: str  # its varying levels in one line
     cells: tuple[GridCell | None, ...]
     spread: str  # of IOPS over the repeats; "" with fewer than two
 
 
 @dataclass(frozen=True)
 class Grid:
-    fixed: tuple[tuple[str, str], ...]  # label and level of those that do not
+    fixed: tuple[tuple[str, str], ...]  # label and level of factors that do not vary
     repeats: tuple[int, ...]
     several_parts: bool
     rows: tuple[GridRow, ...]
@@ -54,17 +54,17 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
     for trial in trials:
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
     known = {cell.trial: cell for cell in cells}
-    groups = sorted(by_row.values(), key=lambda group: _place(run, group[0], names))
-    place_of = _place_words(groups)
+    groups = sorted(by_row.values(), key=lambda group: _sort_key(run, group[0], names))
+    target_of = _target_texts(groups)
     return Grid(
         fixed=_fixed(trials, names),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
-        rows=tuple(_row(group, _words(group[0], names, place_of(group[0])), repeats, known) for group in groups),
+        rows=tuple(_row(group, _row_text(group[0], names, target_of(group[0])), repeats, known) for group in groups),
     )
 
 
-def _place(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
+def _sort_key(run: Run, trial: Trial, names: Sequence[str]) -> tuple[object, ...]:
     parts = [part["name"] for part in run.version.document.get("parts", [])]
     part = parts.index(trial.part) if trial.part in parts else len(parts)
     levels = tuple(points.sort_key(trial.point.get(name)) for name in names)
@@ -76,14 +76,14 @@ def _fixed(trials: Sequence[Trial], varying: Sequence[str]) -> tuple[tuple[str, 
     return tuple((points.label(n), points.level(n, point[n])) for n in points.in_order(point) if n not in varying)
 
 
-def _words(trial: Trial, names: Sequence[str], place: str) -> str:
-    """What sets a row apart: the levels that vary, and the place."""
-    words = [points.in_words(trial.point, names)] if names else []
-    return " · ".join([*words, *([place] if place else [])]) or points.in_words(trial.point)
+def _row_text(trial: Trial, names: Sequence[str], target: str) -> str:
+    """The varying levels and the target."""
+    texts = [points.in_words(trial.point, names)] if names else []
+    return " · ".join([*texts, *([target] if target else [])]) or points.in_words(trial.point)
 
 
-def _place_words(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
-    """The target of a row, or those at once, with its host, where there are several."""
+def _target_texts(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
+    """The text for the targets of a row: "" if all rows have the same, with the host if there are several hosts."""
     if len({group[0].place for group in groups}) < 2:
         return lambda _: ""
     if len({group[0].host_id for group in groups}) < 2:
@@ -103,7 +103,7 @@ def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapp
 
 
 def _spread(cells: Sequence[LiveCell]) -> str:
-    """Standard deviation over the mean of the valid repeats' IOPS, all directions together; as in runGrid.ts."""
+    """Standard deviation divided by the mean of the valid repeats' IOPS, summed over directions; as in runGrid.ts."""
     sums = [sum(value.iops for value in cell.values) for cell in cells if cell.values and not cell.invalid]
     if len(sums) < 2 or not fmean(sums):
         return ""
@@ -111,7 +111,7 @@ def _spread(cells: Sequence[LiveCell]) -> str:
 
 
 def _cell(cell: LiveCell) -> GridCell:
-    """As `features/runGrid.ts` shows it with IOPS chosen."""
+    """The same text as in `features/runGrid.ts` for IOPS."""
     title = f"Trial {cell.trial}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
     title += f". Invalid: {cell.invalid}" if cell.invalid else ""
     title += (
@@ -126,11 +126,11 @@ def _text(cell: LiveCell) -> str:
     return "·" if cell.state == "planned" else cell.state_label
 
 
-# ---- as HTML, which a template takes too long for: a run has hundreds of trials
+# ---- HTML: a template is too slow for hundreds of trials
 
 
 def grid_rows(run: Run, grid: Grid) -> SafeString:
-    """The body of the table, with a heading over each part where there are several."""
+    """The body of the table, with a heading for each part if there are several."""
     return SafeString("".join(_lines(run.number, grid)))
 
 

@@ -1,14 +1,12 @@
-"""What is new in a run since a cursor: the payload of its live page.
+"""Changes in a run since a cursor: the payload of its live page.
 
-On one host attempts follow one another and their seconds are committed in order, so the
-position of a reader is, for each host, the newest attempt it has seen and the last second
-of each stream of it: nothing depends on a worker's clock. Changes of state are found by time
-with an overlap, since a transaction may commit after one that began later; telling a page
-the same state twice does no harm. Readers that are up to date hold the same cursor, so
-that one answer serves all of them (see `shared`).
+A host runs one attempt after the other, and seconds are committed in order. So the cursor has, for each host, the
+newest attempt and the last second of each of its streams; it does not depend on the worker's clock. State changes are
+found by time with an overlap, because a transaction may commit after one that started later. Sending a state twice is
+harmless. Up-to-date readers have the same cursor, so they share one answer (see `shared`).
 
-Samples carry the worker's time. Where its clock is wrong by more than a report may take,
-the least offset seen between sending and receipt corrects it on the axis.
+Samples have the worker's time. If its clock is wrong by more than the usual delay of a report, the smallest offset
+between sending and receipt corrects it on the axis.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +19,7 @@ from django.utils import timezone
 
 from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Result, Sample
+from webapp.results.reading.rows import read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import progress
@@ -31,20 +30,20 @@ from webapp.screens.runs.story import lasted
 from webapp.screens.runs.telemetry import Lines, lines_of, live_sensors
 
 SAMPLES_AT_ONCE = 3_000
-SAMPLES_AT_FIRST = 12_000  # a page that is opened late begins this far back
+SAMPLES_AT_FIRST = 12_000  # history on a page that is opened late
 ATTEMPTS_AT_ONCE = 50
 OVERLAP = timedelta(seconds=30)
-WRONG_CLOCK_MS = 1_500  # less is the delay of a report
+WRONG_CLOCK_MS = 1_500  # a smaller offset is the delay of a report
 ENDED = (RunState.DONE, RunState.FAILED, RunState.CANCELLED)
 
 
 class BadCursor(ValueError):
-    """Not a cursor that this server gave out."""
+    """Not a cursor of this server."""
 
 
 @dataclass(frozen=True)
 class Position:
-    """The last second seen of one stream."""
+    """The last second of one stream that the reader has."""
 
     attempt: UUID
     stream: int
@@ -76,7 +75,7 @@ class Cursor:
 
 
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
-    """State, cells and samples that are new after a cursor. Raises BadCursor."""
+    """State, and the cells and samples after a cursor. Raises BadCursor."""
     cursor = Cursor.read(after)
     moves_until = _moves_until(run)
     rows, more = _new_samples(run, cursor) if with_samples else ([], False)
@@ -105,7 +104,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
 
 
 def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
-    """Attempts that may have seconds after the cursor, in the order in which each host made them."""
+    """Attempts that may have seconds after the cursor, in order of creation."""
     attempts = Attempt.objects.filter(run=run, kind=AttemptKind.TRIAL)
     seen = Attempt.objects.in_bulk([position.attempt for position in cursor.positions])
     for attempt in seen.values():
@@ -115,7 +114,7 @@ def _unseen_attempts(run: Run, cursor: Cursor) -> list[Attempt]:
 
 
 def _latest_attempts(ordered: QuerySet[Attempt]) -> list[Attempt]:
-    """The last ones, until they hold what a page that is opened late begins with."""
+    """The latest attempts that together have SAMPLES_AT_FIRST samples."""
     newest, found, samples = ordered.reverse(), list[Attempt](), 0
     while samples < SAMPLES_AT_FIRST:
         more = list(newest[len(found) : len(found) + ATTEMPTS_AT_ONCE])
@@ -127,7 +126,7 @@ def _latest_attempts(ordered: QuerySet[Attempt]) -> list[Attempt]:
 
 
 def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
-    """Conditions that the primary key answers: whole attempts, and the rest of those that were begun."""
+    """Conditions for the primary key: unread attempts, and the unread seconds of other attempts."""
     begun: dict[UUID, list[Position]] = {}
     for position in cursor.positions:
         begun.setdefault(position.attempt, []).append(position)
@@ -156,7 +155,7 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
 
 
 def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
-    """The cursor moved on: per host the newest attempt and the last second of each of its streams."""
+    """The new cursor: for each host the newest attempt and the last second of each of its streams."""
     newest: dict[UUID, UUID] = {}
     last: dict[tuple[UUID, int], int] = {(p.attempt, p.stream): p.second for p in cursor.positions}
     for row in rows:
@@ -173,19 +172,19 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
 
 
 def _moves_until(run: Run) -> datetime:
-    """The same for all readers of a while, so that they hold the same cursor: the last move, or the half minute."""
+    """The last move, or the current half minute: the same for all readers, so that they have the same cursor."""
     half_minute = datetime.fromtimestamp(int(timezone.now().timestamp()) // 30 * 30, UTC)
     last: datetime | None = run.moves.order_by("-at").values_list("at", flat=True).first()
     return max(half_minute, last) if last else half_minute
 
 
 def live_samples(rows: Iterable[Sample], began: datetime, lines: Mapping[UUID, Lines]) -> tuple[LiveSample, ...]:
-    """Rows as the charts want them, times since `began`; rates by fio's own runtime of the interval."""
+    """Samples for the charts, with times since `began`; rates use fio's runtime of the interval."""
     return tuple(_live_sample(row, began, lines.get(row.attempt_id)) for row in rows if row.attempt.trial is not None)
 
 
 def shown_at(row: Sample) -> datetime:
-    """The end of the second by the server's clock, as far as it is known."""
+    """The end of the second by the server's clock, if its offset is known."""
     offset_ms = row.attempt.clock_offset_ms or 0
     return row.at + timedelta(milliseconds=offset_ms) if abs(offset_ms) > WRONG_CLOCK_MS else row.at
 
@@ -219,7 +218,7 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
             target=attempt.trial.target_names,
             trial=attempt.trial.number,
             attempt=attempt.number,
-            what=points.in_words(attempt.trial.point),
+            point=points.in_words(attempt.trial.point),
             phase=phase_words(attempt),
         )
         for attempt in active.select_related("host", "trial__target").order_by("host__slug")
@@ -236,14 +235,16 @@ def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
 
 
 def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
-    """Cells of trials, with what the finished ones measured. Three queries."""
+    """Cells of the trials of one run, with the results of finished trials."""
     these = trials.order_by().values("pk")
-    values: dict[UUID, list[LiveValue]] = {}
-    numbers = ("trial_id", "direction", "iops", "bytes_per_s", "latency_mean_ns", "p99_ns")
-    measured = Result.objects.filter(trial__in=these).order_by("direction").values_list(*numbers)
-    for trial_id, direction, iops, bytes_per_s, mean_ns, p99_ns in measured:
-        value = LiveValue(direction=direction, iops=iops, bytes_per_s=bytes_per_s, mean_ns=mean_ns, p99_ns=p99_ns)
-        values.setdefault(trial_id, []).append(value)
+    values: dict[int, list[LiveValue]] = {}
+    for row in read_rows(Result.objects.filter(trial__in=these).order_by("direction"), with_facts=False):
+        values.setdefault(row.trial, []).append(
+            LiveValue(
+                direction=row.direction, iops=row.iops, bytes_per_s=row.bytes_per_s, mean_ns=row.latency_mean_ns,
+                p99_ns=row.p99_ns,
+            )
+        )  # fmt: skip
     said, labels = kernel_lines_of(these), dict(TrialState.choices)
     columns = ("pk", "index", "state", "reason", "invalid_reason", "run__invalid_reason")
     return tuple(
@@ -254,7 +255,7 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             reason=reason,
             invalid=why or run_why,
             kernel_lines=said.get(pk, 0),
-            values=tuple(values.get(pk, ())),
+            values=tuple(values.get(number_of(index), ())),
         )
         for pk, index, state, reason, why, run_why in trials.values_list(*columns)
     )

@@ -1,4 +1,4 @@
-"""What open pages ask for: a run's once a second, others now and then whether marks have changed."""
+"""Requests of open pages: a run's live data once a second, and whether results were marked as invalid."""
 
 import msgspec
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -31,7 +31,7 @@ def live(request: HttpRequest, number: int) -> HttpResponse:
 @never_cache
 @page
 def wear(request: HttpRequest, number: int) -> HttpResponse:
-    """The part of a run's page that says what was written to drives: fetched anew when a trial has ended."""
+    """The section about bytes written to drives; the page fetches it again when a trial has ended."""
     run = get_object_or_404(Run, number=number)
     context = {"wear_rows": wear_rows(run), "open": run.state in OPEN_RUN_STATES}
     return render(request, "screens/parts/wear.html", context)
@@ -40,6 +40,6 @@ def wear(request: HttpRequest, number: int) -> HttpResponse:
 @never_cache
 @page
 def marks(request: HttpRequest) -> HttpResponse:
-    """How often marks of `?run=17`, or of any run, were set or taken back."""
+    """The number of validity changes in `?run=17`, or in all runs."""
     found = Marks(count=marks_changed(request.GET.get("run", "")[:60]))
     return HttpResponse(msgspec.json.encode(found), content_type="application/json")

@@ -1,6 +1,6 @@
-"""One answer for all who ask the same at about the same time: fifty viewers of a run cost about what one does.
+"""One answer for simultaneous identical requests, so that fifty viewers of a run cost about as much as one.
 
-Kept in this process, for a moment only. Whoever asks first makes the answer, the others wait for it.
+Answers are kept in this process for SHARED_S. The first request computes the answer; the others wait for it.
 """
 
 import threading
@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-SHARED_S = 0.25  # how old an answer may be; it adds to the delay of what a viewer sees
-MOST_KEPT = 500
+SHARED_S = 0.25  # maximum age of an answer; viewers see data this much later
+MAX_KEPT = 500
 
 
 @dataclass
@@ -23,14 +23,14 @@ class _Answer:
 
 
 class SharedAnswers:
-    """Safe to be used by the threads of a web server."""
+    """Thread-safe."""
 
     def __init__(self) -> None:
         self._answers: dict[object, _Answer] = {}
         self._lock = threading.Lock()
 
     def get(self, key: object, make: Callable[[], bytes]) -> bytes:
-        """The answer for `key`, made now unless there is a fresh one. What `make` raises is raised."""
+        """The answer for `key`, computed unless there is a fresh one. Raises the exceptions of `make`."""
         with self._lock:
             answer = self._answers.get(key)
             if answer is None:
@@ -38,11 +38,11 @@ class SharedAnswers:
                 answer = self._answers[key] = _Answer()
         with answer.lock:
             if not answer.fresh() or answer.body is None:
-                # taken before the making: what is committed meanwhile belongs to the next answer
+                # before `make`: later commits belong to the next answer
                 answer.made_at = time.monotonic()
                 answer.body = make()
             return answer.body
 
     def _drop_stale(self) -> None:
-        if len(self._answers) >= MOST_KEPT:
+        if len(self._answers) >= MAX_KEPT:
             self._answers = {key: kept for key, kept in self._answers.items() if kept.lock.locked() or kept.fresh()}

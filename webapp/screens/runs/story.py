@@ -1,4 +1,4 @@
-"""What a run came to, in words and tables: how many of its trials ended how, its settings, what was really there."""
+"""Summary of a run: the outcome of its trials, its settings and configurations."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,22 +12,22 @@ from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, RunState
 from webapp.runs.selectors import RunProgress
 from webapp.screens.payloads import LiveRun
 
-MOST_CHANGES = 20_000
+MAX_CHANGES = 20_000
 
 
 def counted(run: Run, live: LiveRun) -> str:
-    """One line about a run that has ended; "" while it is open."""
+    """One line about an ended run; "" for an open run."""
     if not live.ended:
         return ""
-    took = f"; it took {formatting.duration(live.elapsed_s)}" if run.started_at else ""
+    took = f" in {formatting.duration(live.elapsed_s)}" if run.started_at else ""
     counts = [(live.failed, "failed"), (live.cancelled, "cancelled or skipped")]
     others = "".join(f", {count} {what}" for count, what in counts if count)
-    back = " Settings were not put back everywhere." if run.reason_code == "settings_not_restored" else ""
+    back = " Some settings were not restored." if run.reason_code == "settings_not_restored" else ""
     return f"{live.done} of {live.total} trials done{others}{took}.{back}"
 
 
 def lasted(run: Run, state: RunProgress) -> str:
-    """How long it has run, without its pauses; where it rests, that too."""
+    """How long it has run without its pauses, and how long it has been paused or waiting."""
     ran = formatting.duration(state.elapsed_s - state.paused_s)
     if run.state == RunState.PAUSED and run.paused_at:
         paused = formatting.duration((timezone.now() - run.paused_at).total_seconds())
@@ -36,7 +36,7 @@ def lasted(run: Run, state: RunProgress) -> str:
 
 
 def put_back_at(run: Run) -> datetime | None:
-    """When a paused run's settings were put back on all hosts that it used; None while they are kept."""
+    """When the settings of a paused run were restored on all its hosts; None while they are kept."""
     last: dict[object, Attempt] = {}
     for attempt in run.attempts.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST).order_by("created_at"):
         last[attempt.host_id] = attempt
@@ -54,16 +54,16 @@ class SettingRow:
     host: str
     before: str
     asked: tuple[str, ...]
-    otherwise: tuple[str, ...]  # observed though not asked for
-    put_back: str  # in words
+    otherwise: tuple[str, ...]  # observed but not requested
+    put_back: str  # as text
     trouble: bool
 
 
 def setting_rows(run: Run) -> list[SettingRow]:
-    """Every setting that the run changed, by host, device and name."""
+    """All settings that the run changed, by host, device and name."""
     changes = SettingChange.objects.filter(attempt__run=run).select_related("attempt__host").order_by("at", "id")
     groups: dict[tuple[str, str, str], list[SettingChange]] = {}
-    for change in changes[:MOST_CHANGES]:
+    for change in changes[:MAX_CHANGES]:
         groups.setdefault((change.attempt.host.slug, change.device, change.name), []).append(change)
     return [_setting_row(run, *key, found) for key, found in sorted(groups.items())]
 
@@ -86,16 +86,16 @@ def _setting_row(run: Run, host: str, device: str, name: str, found: Sequence[Se
 
 def _put_back(run: Run, backs: Sequence[SettingChange]) -> tuple[str, bool]:
     if not backs:
-        return ("not yet", False) if run.ended_at is None else ("nothing to put back", False)
+        return ("not yet", False) if run.ended_at is None else ("nothing to restore", False)
     last = backs[-1]
     if last.restored:
         return f"to {last.observed}", False
-    return f"not put back: {last.note or 'no reason given'}", True
+    return f"not restored: {last.note or 'no reason given'}", True
 
 
 @dataclass(frozen=True)
 class Observed:
-    """A configuration that was really there, and how many streams ran under it."""
+    """An observed configuration, and the number of streams with it."""
 
     facts: dict[str, str]
     streams: int
@@ -103,7 +103,7 @@ class Observed:
 
 
 def observed(run: Run) -> list[Observed]:
-    """Configurations of the run, the most frequent first."""
+    """The configurations of the run, most frequent first."""
     streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
     rows = streams.values_list("configuration_id", "fio_version")
     counted: dict[tuple[str, str], int] = {}

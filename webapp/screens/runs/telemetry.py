@@ -1,4 +1,4 @@
-"""What the host did beside the I/O, as pages show it: of many cores their mean and the busiest one."""
+"""Telemetry of a run or trial as pages show it: for many cores, their mean and the busiest core."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,41 +12,41 @@ from worker.contract.items import SensorKind
 
 Values = Sequence[float | None]
 CPU = "cpu"
-_CPU_WORDS = {
+_CPU_LABELS = {
     SensorKind.CPU_USER: "user",
     SensorKind.CPU_SYSTEM: "system",
     SensorKind.CPU_IRQ: "interrupts",
-    SensorKind.CPU_IOWAIT: "waiting for I/O",
+    SensorKind.CPU_IOWAIT: "I/O wait",
     SensorKind.CPU_STEAL: "stolen",
 }
-_IDLE = SensorKind.CPU_IOWAIT  # a core that only waits for I/O is free for others
+_IDLE = SensorKind.CPU_IOWAIT  # a core that waits for I/O is free for other work
 BUSIEST = "busiest core"
 
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of an attempt's panels, from its sensors."""
+    """The lines in the telemetry panel for the sensors of an attempt."""
 
     sensors: tuple[LiveSensor, ...]
-    _count: int  # of values as they are sent
-    _plain: tuple[int, ...]  # places of values shown as they are
-    _shares: tuple[tuple[int, ...], ...]  # places of a share, of all cores
-    _cores: tuple[tuple[int, ...], ...]  # places of a core's shares, without waiting
+    _count: int  # of values in a sample
+    _plain: tuple[int, ...]  # indexes of values that are shown unchanged
+    _shares: tuple[tuple[int, ...], ...]  # indexes of one CPU share over all cores
+    _cores: tuple[tuple[int, ...], ...]  # indexes of the shares of one core, without I/O wait
 
     @classmethod
     def of(cls, sensors: Sequence[Sequence[str]]) -> "Lines":
         shares: dict[str, list[int]] = {}
         cores: dict[str, list[int]] = {}
         plain: list[int] = []
-        for place, (kind, name) in enumerate(sensors):
-            if kind not in _CPU_WORDS:
-                plain.append(place)
+        for index, (kind, name) in enumerate(sensors):
+            if kind not in _CPU_LABELS:
+                plain.append(index)
                 continue
-            shares.setdefault(kind, []).append(place)
+            shares.setdefault(kind, []).append(index)
             if kind != _IDLE:
-                cores.setdefault(name, []).append(place)
-        cpu = [f"{_CPU_WORDS[SensorKind(kind)]}, mean of all cores" for kind in shares]
-        names = [(sensors[place][0], sensors[place][1]) for place in plain]
+                cores.setdefault(name, []).append(index)
+        cpu = [f"{_CPU_LABELS[SensorKind(kind)]}, mean of all cores" for kind in shares]
+        names = [(sensors[index][0], sensors[index][1]) for index in plain]
         names += [(CPU, name) for name in [*cpu, *([BUSIEST] if cores else [])]]
         return cls(
             tuple(LiveSensor(panel=panel, name=name) for panel, name in names),
@@ -57,14 +57,14 @@ class Lines:
         )
 
     def values(self, raw: Values | None) -> tuple[float | None, ...]:
-        """A second's values for the lines; () where it has none."""
+        """The values of the lines for one second; () without values."""
         if not raw or len(raw) != self._count:
             return ()
-        shown = [raw[place] for place in self._plain]
-        shown += [_mean([raw[place] for place in share]) for share in self._shares]
+        shown = [raw[index] for index in self._plain]
+        shown += [_mean([raw[index] for index in share]) for share in self._shares]
         if self._cores:
-            there = (core for core in self._cores if any(raw[place] is not None for place in core))
-            shown.append(max((sum(raw[place] or 0 for place in core) for core in there), default=None))
+            known = (core for core in self._cores if any(raw[index] is not None for index in core))
+            shown.append(max((sum(raw[index] or 0 for index in core) for core in known), default=None))
         return tuple(None if value is None else round(value, 1) for value in shown)
 
 
@@ -74,7 +74,7 @@ def _mean(values: Values) -> float | None:
 
 
 def lines_of(rows: Iterable[Sample]) -> Mapping[UUID, Lines]:
-    """The lines of each attempt that the samples are of and that has any."""
+    """The lines of each attempt in the samples, by attempt id; attempts without telemetry are missing."""
     attempts = {row.attempt_id for row in rows if row.telemetry}
     if not attempts:
         return {}
@@ -83,7 +83,7 @@ def lines_of(rows: Iterable[Sample]) -> Mapping[UUID, Lines]:
 
 
 def live_sensors(rows: Iterable[Sample], lines: Mapping[UUID, Lines]) -> tuple[LiveSensors, ...]:
-    """Names, once for each attempt."""
+    """The names of the lines, once for each attempt."""
     attempts = {row.attempt_id: row.attempt for row in rows if row.attempt_id in lines}
     return tuple(
         LiveSensors(
@@ -97,27 +97,27 @@ def live_sensors(rows: Iterable[Sample], lines: Mapping[UUID, Lines]) -> tuple[L
     )
 
 
-# ---- a trial as a whole
+# ---- one trial
 
 
 @dataclass(frozen=True)
 class Spread:
-    """One sensor over a trial, in words."""
+    """One sensor over a trial, formatted."""
 
-    what: str
+    kind: str
     name: str
     mean: str
-    lowest: str
-    highest: str
+    minimum: str
+    maximum: str
 
 
 @dataclass(frozen=True)
 class Core:
-    """Means of one core's shares over a trial, in words, in the order of `Summary.shares`."""
+    """Mean shares of one core over a trial, formatted, in the order of `Summary.shares`."""
 
     name: str
     shares: tuple[str, ...]
-    busiest: str  # its busiest second
+    busiest: str  # in its busiest second
 
 
 @dataclass(frozen=True)
@@ -128,12 +128,12 @@ class Summary:
 
     @property
     def untried(self) -> bool:
-        """Whether any of it was read by documentation alone: no hardware with such sensors was at hand."""
-        return any(each.what in _UNTRIED for each in self.sensors)
+        """Whether any sensor was implemented from documentation only, without hardware to test it."""
+        return any(each.kind in _UNTRIED for each in self.sensors)
 
 
 _UNTRIED = ("temperature", "power")
-_WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
+_FORMATS: Mapping[str, tuple[str, Callable[[float], str]]] = {
     SensorKind.INTERRUPTS: ("interrupts", lambda value: f"{formatting.iops(value)}/s"),
     SensorKind.TEMPERATURE: ("temperature", lambda value: f"{formatting.significant(value)} °C"),
     SensorKind.POWER: ("power", lambda value: f"{formatting.significant(value)} W"),
@@ -144,30 +144,30 @@ _WORDS: Mapping[str, tuple[str, Callable[[float], str]]] = {
 
 
 def summary(trial: Trial) -> Summary:
-    """Every sensor of the newest attempt that has any, over its seconds."""
+    """All sensors of the newest attempt with telemetry, over all its seconds."""
     stream = StreamRun.objects.filter(attempt__trial=trial).exclude(sensors=[]).order_by("-attempt__number").first()
     if stream is None:
         return Summary()
     rows = Sample.objects.filter(attempt=stream.attempt_id, stream=stream.stream, telemetry__isnull=False)
     taken = rows.order_by("second").values_list("telemetry", flat=True)
     seconds = [values for values in taken if values is not None and len(values) == len(stream.sensors)]
-    columns = {(kind, name): [second[place] for second in seconds] for place, (kind, name) in enumerate(stream.sensors)}
-    spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_WORDS]
-    kinds = [kind for kind in _CPU_WORDS if any(kind == found for found, _ in columns)]
-    names = dict.fromkeys(name for kind, name in columns if kind in _CPU_WORDS)
+    columns = {(kind, name): [second[index] for second in seconds] for index, (kind, name) in enumerate(stream.sensors)}
+    spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_LABELS]
+    kinds = [kind for kind in _CPU_LABELS if any(kind == found for found, _ in columns)]
+    names = dict.fromkeys(name for kind, name in columns if kind in _CPU_LABELS)
     return Summary(
         sensors=tuple(spread for spread in spreads if spread is not None),
-        shares=tuple(_CPU_WORDS[kind] for kind in kinds),
+        shares=tuple(_CPU_LABELS[kind] for kind in kinds),
         cores=tuple(_core(name, {kind: columns.get((kind, name), []) for kind in kinds}) for name in names),
     )
 
 
 def _spread(kind: str, name: str, values: Values) -> Spread | None:
     known = [value for value in values if value is not None]
-    if not known or kind not in _WORDS:
+    if not known or kind not in _FORMATS:
         return None
-    what, words = _WORDS[kind]
-    return Spread(what, name, words(sum(known) / len(known)), words(min(known)), words(max(known)))
+    label, text = _FORMATS[kind]
+    return Spread(label, name, text(sum(known) / len(known)), text(min(known)), text(max(known)))
 
 
 def _core(name: str, shares: Mapping[SensorKind, Values]) -> Core:

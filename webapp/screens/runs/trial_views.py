@@ -1,4 +1,4 @@
-"""One trial: what was asked, what was really there, what came of it."""
+"""The page of one trial: its order, configuration and results."""
 
 from datetime import datetime, timedelta
 
@@ -9,10 +9,11 @@ from django.utils import timezone
 
 from webapp.hosts.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
-from webapp.results.listing import drive_states
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.results.reading.facts import without_device_names
+from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
+from webapp.results.reading.trial_streams import trial_streams
 from webapp.results.selectors import configuration_of, fio_json
-from webapp.results.streams import streams_of
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
@@ -24,7 +25,11 @@ from worker.contract.histogram import Histogram
 from worker.contract.packing import unpack
 
 PERCENTILES = (1.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.5, 99.9, 99.95, 99.99, 99.999)
-LEAST_BEYOND = 10  # I/Os on the thinner side of a percentile, so that it says something; as contract.histogram
+METRICS_SHOWN = (
+    "iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999", "latency_max",
+    "latency_stddev",
+)  # fmt: skip
+MIN_BEYOND = 10  # I/Os required on the smaller side of a percentile, as in contract.histogram
 
 
 def _trial(run: int, number: int) -> Trial:
@@ -33,7 +38,7 @@ def _trial(run: int, number: int) -> Trial:
 
 
 def _seconds(trial: Trial) -> dict[str, object]:
-    """The seconds of all its attempts, from the first one on, and what their sensors are."""
+    """The samples of all its attempts, and the names of their sensors."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
     ordered = rows.defer("latency").order_by("attempt__created_at", "second", "stream", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
@@ -46,14 +51,15 @@ def _seconds(trial: Trial) -> dict[str, object]:
 
 
 def _measured_at(trial: Trial) -> datetime:
-    """When its last attempt began; of one that never did, now."""
+    """The start of its last attempt, or now."""
     last = trial.attempts.exclude(started_at=None).order_by("-number").first()
     return last.started_at if last and last.started_at else timezone.now()
 
 
-def _ladder(results: list[Result]) -> list[tuple[str, list[int | None]]]:
-    """Percentiles of each result from its whole histogram; None where too few I/Os lie beyond one."""
-    histograms = [unpack(bytes(result.latency)) for result in results]
+def _percentiles(results: list[ResultRow]) -> list[tuple[str, list[int | None]]]:
+    """Percentiles of each result from its histogram; None if too few I/Os are beyond a percentile."""
+    stored = read_histograms(result.id for result in results)
+    histograms = [unpack(stored[result.id]) for result in results]
     if not any(histogram.counts for histogram in histograms):
         return []
     return [(f"p{percent:g}", [_supported(each, percent) for each in histograms]) for percent in PERCENTILES]
@@ -61,11 +67,11 @@ def _ladder(results: list[Result]) -> list[tuple[str, list[int | None]]]:
 
 def _supported(histogram: Histogram, percent: float) -> int | None:
     beyond = histogram.total * min(percent, 100 - percent) / 100
-    return histogram.percentile(percent) if beyond >= LEAST_BEYOND * (1 - 1e-9) else None
+    return histogram.percentile(percent) if beyond >= MIN_BEYOND * (1 - 1e-9) else None
 
 
 def _skippable(trial: Trial) -> dict[str, object]:
-    """What may be skipped from the trial's page."""
+    """The skip actions that the page offers."""
     closed = trial.run.cancel_requested_at is not None or trial.run.state not in ("queued", "running", "paused")
     under_way = trial.state in ACTIVE_TRIAL_STATES and trial.skip_requested_at is None
     same = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id, state=TrialState.PLANNED)
@@ -77,14 +83,14 @@ def _skippable(trial: Trial) -> dict[str, object]:
 
 @page
 def trial_fio_json(request: HttpRequest, number: int, trial: int) -> HttpResponse:
-    """fio's own last words about the newest attempt, as it printed them; `?stream=` names another stream."""
+    """The JSON output of fio for the newest attempt; `?stream=` selects another stream."""
     streams = StreamRun.objects.filter(attempt__trial=_trial(number, trial), fio_json__gt=b"").order_by(
         "-attempt__number", "stream"
     )
     asked = request.GET.get("stream", "")
     stream = streams.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else streams.first()
     if stream is None:
-        raise Http404("fio has said nothing about this trial.")
+        raise Http404("This trial has no fio output.")
     response = HttpResponse(fio_json(stream), content_type="application/json")
     response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-fio.json"'
     return response
@@ -102,21 +108,22 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     shown = request.GET.get("ceilings") == "on"
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
-    results = list(Result.objects.filter(trial=trial).order_by("direction"))
+    results = read_rows(Result.objects.filter(trial=trial).order_by("direction"))
     return {
         "trial": trial,
         "run": trial.run,
-        "drive_state": ", ".join(dict.fromkeys(drive_states(configuration_of(trial)))),
+        "drive_state": without_device_names(configuration_of(trial)).get("drive_state", ""),
         "notes": trial.notes.select_related("by", "trial"),
-        "ladder": _ladder(results),
+        "percentiles": _percentiles(results),
         **_skippable(trial),
         "title": points.in_words(trial.point),
+        "metrics": METRICS_SHOWN,
         "levels": [
             (points.label(name), points.level(name, trial.point[name])) for name in points.in_order(trial.point)
         ],
         "repeats": repeats,
         "results": results,
-        "side_by_side": streams_of(trial, results),
+        "trial_streams": trial_streams(trial, results),
         "streams": streams.defer("fio_json").order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),

@@ -1,4 +1,4 @@
-"""Marking results as invalid, and taking that back."""
+"""Mark results as invalid or valid."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -30,7 +30,7 @@ def trial_valid(request: HttpRequest, number: int, trial: int) -> HttpResponse:
     found = _trial(number, trial)
     try:
         trust_trial(trial=found, by=person(request))
-        messages.info(request, f"The mark of trial {trial} is taken back.")
+        messages.info(request, f"The results of trial {trial} are valid again.")
     except Refusal as refusal:
         messages.error(request, str(refusal))
     return redirect("trial", number=number, trial=trial)
@@ -50,5 +50,5 @@ def run_invalid(request: HttpRequest, number: int) -> HttpResponse:
 @operator_action
 def run_valid(request: HttpRequest, number: int) -> HttpResponse:
     trust_run(run=get_object_or_404(Run, number=number), by=person(request))
-    messages.info(request, f"The mark of run {number} is taken back.")
+    messages.info(request, f"Run {number} is valid again, except for trials that were marked on their own.")
     return redirect("run", number=number)

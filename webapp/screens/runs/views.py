@@ -1,4 +1,4 @@
-"""Runs: the list, and one run, live and afterwards."""
+"""The list of runs, and the page of one run."""
 
 import uuid
 
@@ -32,7 +32,7 @@ MOVES_SHOWN = 100
 
 
 def listed_runs() -> QuerySet[Run]:
-    """Newest first, with everything a line about a run says."""
+    """Newest first, with all data for a row."""
     targets = Prefetch("targets", Target.objects.select_related("host"))
     runs = runs_list().select_related("occurrence__schedule").prefetch_related(targets)
     return runs.annotate(took_s=Extract(F("ended_at") - F("started_at"), "epoch"))
@@ -76,7 +76,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),
-        "learned": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
+        "outcome": outcome(run, marked=run.trials.exclude(invalid_reason="").count()) if payload.ended else None,
         "setting_rows": setting_rows(run),
         "observed": observed(run),
         "virtual_drives": on_virtual_drives(trial.point for trial in trials),
@@ -88,7 +88,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
 
 
 def _actions(run: Run, live: LiveRun, trials: list[Trial]) -> dict[str, object]:
-    """What the buttons and their dialogs say."""
+    """Data for the action buttons and their dialogs."""
     changeable = run.state in (RunState.QUEUED, RunState.RUNNING, RunState.PAUSED) and run.cancel_requested_at is None
     arming = arming_state(run) if changeable else None
     destroyed = overwritten(trials) if live.ended else []

@@ -1,4 +1,4 @@
-"""What a run or a trial wrote to its drives, in words."""
+"""Bytes that a run or a trial wrote to its drives, formatted."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from webapp.runs.models import Run, Trial
 
 @dataclass(frozen=True)
 class WearRow:
-    """One drive; what is not known says why."""
+    """One drive; a missing value is replaced by the reason."""
 
     wear: DriveWear
     fio: str
@@ -26,10 +26,10 @@ def wear_rows(of: Run | Trial) -> list[WearRow]:
 
 
 def _row(wear: DriveWear) -> WearRow:
-    together = f", over {wear.together} drives together" if wear.together > 1 else ""
+    together = f", over {wear.together} drives" if wear.together > 1 else ""
     return WearRow(
         wear=wear,
-        fio=f"{formatting.bytes_decimal(wear.fio_bytes)}{together}" if wear.fio_bytes else "nothing measured",
+        fio=f"{formatting.bytes_decimal(wear.fio_bytes)}{together}" if wear.fio_bytes else "no results",
         kernel=_kernel(wear),
         host=_bytes(wear.host_bytes),
         media=_bytes(wear.media_bytes),

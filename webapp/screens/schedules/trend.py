@@ -1,19 +1,13 @@
 """One number for each run of a schedule, over time, as a small line."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from statistics import geometric_mean
-from typing import Any, Literal, TypedDict
-from uuid import UUID
-
-from django.db.models import BigIntegerField, Max, Sum
-from django.db.models.fields.json import KeyTextTransform
-from django.db.models.functions import Cast
 
 from webapp.core import formatting
-from webapp.results.models import Result
+from webapp.results.metrics import METRICS
+from webapp.results.reading.run_means import run_means
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence, Schedule
 
@@ -62,52 +56,22 @@ def trend(schedule: Schedule) -> Trend | None:
     found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
     found = found.select_related("run", "host").order_by("-due_at", "position")[:MOST_RUNS]
     occurrences = sorted(found, key=lambda one: (one.due_at, one.position))
-    means = _means([one.run_id for one in occurrences])
+    means = run_means([one.run_id for one in occurrences if one.run_id])
     if not means:
         return None
-    largest = max((row["largest"] for row in means.values() if row["largest"] is not None), default=None)
+    largest = max((each.max_block_bytes for each in means.values() if each.max_block_bytes), default=None)
     small = largest is not None and largest < SMALL_BLOCK_BYTES
-    key: Literal["iops", "rate"] = "iops" if small else "rate"
     show = formatting.iops if small else formatting.bytes_per_s
     by_label: dict[str, list[Value]] = defaultdict(list)
     for one in occurrences:
         assert one.run is not None
-        known = means.get(one.run_id)
-        number = known[key] if known and known["trials"] == one.run.trial_count else None
+        known = means.get(one.run.pk)
+        whole = known is not None and known.trials == one.run.trial_count
+        number = (known.iops if small else known.bytes_per_s) if known and whole else None
         label = one.run.label or (one.host.slug if one.host else "")
         by_label[label].append(Value(one.due_at, one.run, number, show(number)))
     lines = [line for label, values in by_label.items() if (line := _line(label, values))]
-    return Trend("IOPS" if small else "Throughput", schedule.version.number, lines) if lines else None
-
-
-class Means(TypedDict):
-    run: UUID
-    trials: int
-    iops: float
-    rate: float  # bytes/s
-    largest: int | None  # block, bytes
-
-
-def _means(runs: Sequence[UUID | None]) -> dict[UUID | None, Means]:
-    """By run."""
-    results = Result.objects.filter(run__in=runs, invalid=False, iops__gt=0, bytes_per_s__gt=0).order_by()
-    block = Cast(KeyTextTransform("block_size", "point"), BigIntegerField())
-    trials = results.values("run", "trial").annotate(iops=Sum("iops"), rate=Sum("bytes_per_s"), largest=Max(block))
-    by_run: dict[UUID, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in trials:
-        by_run[row["run"]].append(row)
-    return {run: _mean(run, rows) for run, rows in by_run.items()}
-
-
-def _mean(run: UUID, rows: Sequence[Mapping[str, Any]]) -> Means:
-    blocks = [row["largest"] for row in rows if row["largest"] is not None]
-    return Means(
-        run=run,
-        trials=len(rows),
-        iops=geometric_mean(row["iops"] for row in rows),
-        rate=geometric_mean(row["rate"] for row in rows),
-        largest=max(blocks, default=None),
-    )
+    return Trend(METRICS["iops" if small else "bytes_per_s"].label, schedule.version.number, lines) if lines else None
 
 
 def _line(label: str, values: Sequence[Value]) -> Line | None:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from django import template
 from django.conf import settings
 from django.templatetags.static import static
@@ -13,9 +14,18 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 
+_ESCAPES = {ord(sign): f"\\u{ord(sign):04X}" for sign in "<>&"}
+
 NOT_BUILT = (
     "The front end is not built, so this page has no style and no charts. Run `.ci/setup` and restart the server."
 )
+
+
+@register.filter
+def payload_script(payload: msgspec.Struct, element_id: str) -> SafeString:
+    """A struct as JSON for `readJson`; faster than `json_script` for the large payload of a comparison."""
+    text = msgspec.json.encode(payload).decode().translate(_ESCAPES)
+    return format_html('<script id="{}" type="application/json">{}</script>', element_id, SafeString(text))
 
 
 class UnknownEntry(LookupError):

@@ -11,6 +11,7 @@ from django.utils.safestring import SafeString
 
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
+from webapp.results.metrics import METRICS
 from webapp.screens import points
 
 register = template.Library()
@@ -24,6 +25,12 @@ register.filter("duration", formatting.duration)
 register.filter("ratio", formatting.ratio)
 register.filter("percent", formatting.percent)
 register.filter("point", points.in_words)
+
+
+@register.simple_tag
+def metric_label(key: str, *, short: bool = False) -> str:
+    """The label of a metric; `short` in tables whose columns are all latencies."""
+    return METRICS[key].short if short else METRICS[key].label
 
 
 @register.simple_tag

@@ -8,7 +8,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from webapp.core.models import Role
-from webapp.results import points
+from webapp.results.reading import content
 from webapp.screens.tests.factories import make_user
 
 
@@ -38,7 +38,7 @@ def queries_of(operator: Client) -> Callable[[str], int]:
     """How many queries a page takes."""
 
     def count(url: str) -> int:
-        points.forget()
+        content.clear()
         with CaptureQueriesContext(
             connection,
         ) as queries:

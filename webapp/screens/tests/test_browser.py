@@ -78,7 +78,7 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
     page.goto("/runs/1/")
     expect(page.locator("#now-title")).to_have_text("Trial 3 of 24")
     expect(page.locator("#now-iops")).not_to_have_text("–")
-    page.get_by_text("The same as a table").click()
+    page.get_by_text("Table, newest first").click()
     rows = page.locator("#seconds-table tbody tr")
     expect(rows).to_have_count(8)
 
@@ -114,7 +114,7 @@ def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, ru
     expect(page.get_by_text("wrong cable")).to_have_count(0)
     mark_run(run=run, reason="wrong cable", by=None)
     expect(page.get_by_text("wrong cable").first).to_be_visible()
-    expect(compared.get_by_text("somebody marked results as invalid")).to_be_visible()
+    expect(compared.get_by_text("Results were marked as invalid or valid")).to_be_visible()
     assert problems == []
 
 

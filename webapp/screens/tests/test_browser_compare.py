@@ -48,9 +48,9 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
 ) -> None:
     page.goto(ADDRESS)
     expect(page.locator("canvas")).to_have_count(4)
-    page.get_by_label("Shown as").select_option("bar")
+    page.get_by_label("Chart type").select_option("bar")
     page.wait_for_url("**chart=bar**")
-    page.get_by_label("Shown as").select_option("heat")
+    page.get_by_label("Chart type").select_option("heat")
     expect(page.locator("table.heat")).to_have_count(4)
     expect(page.locator("table.heat .mark").nth(1)).to_have_css("background-color", "rgb(47, 123, 216)")
     assert problems == []
@@ -86,12 +86,12 @@ def test_it_goes_on_from_a_baseline_to_other_series_and_to_another_x(
     page.goto(ADDRESS)
     page.get_by_label("Baseline").select_option("psync")
     page.wait_for_url("**baseline=psync**")
-    page.get_by_label("A line for each").select_option("direction")
+    page.get_by_label("One series per").select_option("direction")
     page.wait_for_url("**series=direction**")
     expect(page.locator("#compare-table")).to_be_visible()
-    page.get_by_label("On the x axis").select_option("direction")
+    page.get_by_label("x axis").select_option("direction")
     page.wait_for_url("**x=direction**")
-    expect(page.get_by_label("A line for each")).to_have_value("iodepth")
+    expect(page.get_by_label("One series per")).to_have_value("iodepth")
     expect(page.locator("#compare-table")).to_be_visible()
     assert "before=" not in page.url
     assert problems == []
@@ -139,7 +139,7 @@ def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:  # noqa
 
 def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
     page.goto("/results/?factor.ioengine=psync&direction=read&sort=-iops")
-    lines = downloaded(page, "CSV of all that fit", tmp_path / "sweetspot-results.csv")
+    lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-results.csv")
     fit = done.results.filter(point__ioengine="psync", direction="read")
     assert sorted(float(line["iops"]) for line in lines) == sorted(result.iops for result in fit)
     assert {(line["ioengine"], line["direction"], line["run"]) for line in lines} == {("psync", "read", "1")}
@@ -148,7 +148,7 @@ def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_pat
 def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
     page.goto(ADDRESS)
     shown = page.locator("#compare-table tbody tr").count()
-    lines = downloaded(page, "CSV", tmp_path / "sweetspot-comparison.csv")
+    lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-comparison.csv")
     assert len(lines) == shown
     one = next(
         line
@@ -191,14 +191,14 @@ def test_it_draws_distributions_and_time_lines(
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.documentElement.scrollWidth <= 390")  # charts follow a little later
     if view == "timeline":
-        page.get_by_text("The same as a table").click()
+        page.get_by_text("Table of values").click()
         expect(page.locator("#time-table tbody tr")).to_have_count(3)
     assert problems == []
 
 
 def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
     page.goto(f"{ADDRESS}&chart=heat")
-    page.get_by_text("Keep this comparison").click()
+    page.get_by_text("Save comparison").click()
     page.get_by_label("Title").fill("Engines")
     page.get_by_label("Note").fill("As delivered")
     page.get_by_role("button", name="Save", exact=True).click()
@@ -208,5 +208,5 @@ def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problem
     page.get_by_role("button", name="Undo").click()
     page.get_by_role("link", name="Engines").click()
     expect(page.locator("table.heat")).to_have_count(4)
-    expect(page.get_by_text("What is shown is not what was saved")).to_have_count(0)
+    expect(page.get_by_text("Changed since it was saved")).to_have_count(0)
     assert problems == []

@@ -75,7 +75,7 @@ def test_the_time_line_draws_them_too(viewer: Client, run: Run) -> None:
 def test_an_unknown_choice_is_refused_in_words(viewer: Client, run: Run) -> None:
     answer = viewer.get(f"{COMPARE}&ceilings=maybe")
     assert answer.status_code == 400
-    assert "ceilings=maybe: there are on." in answer.content.decode()
+    assert "ceilings=maybe is unknown. Use on." in answer.content.decode()
 
 
 def test_a_trial_shows_its_targets(viewer: Client, run: Run) -> None:

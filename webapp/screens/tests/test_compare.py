@@ -23,12 +23,12 @@ def run(db: None) -> Run:
 
 def test_it_says_what_to_do_while_there_is_nothing_to_compare(operator: Client) -> None:
     page = operator.get("/compare/").content.decode()
-    assert "There is nothing to compare yet" in page
+    assert "No results yet" in page
 
 
 def test_it_says_so_when_a_choice_leaves_nothing(operator: Client, run: Run) -> None:
-    assert "There is nothing to compare in this choice" in operator.get("/compare/?run=99").content.decode()
-    assert "No result fits this choice" in operator.get("/compare/?run=99&x=iodepth").content.decode()
+    assert "No results match" in operator.get("/compare/?run=99").content.decode()
+    assert "No results match" in operator.get("/compare/?run=99&x=iodepth").content.decode()
 
 
 def test_it_puts_its_own_choice_into_the_address(operator: Client, run: Run) -> None:
@@ -69,7 +69,7 @@ def test_it_warns_when_something_else_differs_too(operator: Client, run: Run) ->
 def test_it_says_in_words_what_it_cannot_compare(operator: Client, run: Run, query: str) -> None:
     response = operator.get(f"/compare/?{query}")
     assert response.status_code == 400
-    assert "Begin again" in response.content.decode()
+    assert "Reset" in response.content.decode()
 
 
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:
@@ -81,7 +81,7 @@ def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callab
 
 def test_a_refused_choice_can_be_put_right_where_it_stands(operator: Client, run: Run) -> None:
     page = operator.get("/compare/?run=1&x=iodepth&series=iodepth&factor.ioengine=psync").content.decode()
-    assert "Queue depth is both on the x axis and what makes a line" in page
+    assert "Queue depth is chosen for both the x axis and series" in page
     assert page.count('<option value="iodepth" selected>Queue depth</option>') == 2
     assert 'name="factor.ioengine" value="psync"' in page
 
@@ -121,7 +121,7 @@ def test_it_shows_the_ladder_of_percentiles_that_there_are_enough_ios_for(operat
     assert "p99.99<" not in page  # 60,000 I/Os are too few
     assert 'id="latency-data"' in page
     assert "single-factor" in page
-    write = operator.get(f"{ADDRESS}&view=latency&spot=randwrite|1").content.decode()
+    write = operator.get(f"{ADDRESS}&view=latency&chart_point=randwrite|1").content.decode()
     assert "Latency at randwrite · Queue depth 1" in write
 
 
@@ -132,15 +132,15 @@ def test_it_says_so_where_no_histogram_is_stored(operator: Client, run: Run) -> 
 def test_it_lays_trials_over_one_another(operator: Client, run: Run) -> None:
     page = operator.get(f"{ADDRESS}&view=timeline&metric=latency_p95").content.decode()
     assert "p99 latency over time at randread" in page
-    assert "A second holds no p95 latency" in page
+    assert "Samples have no p95 latency" in page
     assert 'id="timeline-data"' in page
 
 
 @pytest.mark.parametrize("view", ["latency", "timeline"])
 def test_its_other_views_refuse_a_place_that_there_is_not(operator: Client, run: Run, view: str) -> None:
-    response = operator.get(f"{ADDRESS}&view={view}&spot=nowhere|7")
+    response = operator.get(f"{ADDRESS}&view={view}&chart_point=nowhere|7")
     assert response.status_code == 400
-    assert "nothing was measured there" in response.content.decode()
+    assert "nothing was measured at this chart point" in response.content.decode()
 
 
 def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Client, run: Run) -> None:
@@ -149,8 +149,10 @@ def test_charts_say_the_mean_and_the_interval_that_the_table_says(operator: Clie
         Result.objects.filter(pk=result.pk).update(iops=10.0 ** (factor + 1))
     page = operator.get(ADDRESS).content.decode()
     charts = json.loads(page.split('id="compare-data" type="application/json">')[1].split("</script>")[0])
-    points = [point for panel in charts["panels"] for series in panel["series"] for point in series["points"]]
-    assert any(point["low"] < 0 for point in points)
+    points = [
+        point for panel in charts["comparison"]["panels"] for series in panel["series"] for point in series["cells"]
+    ]
+    assert any(point["summary"]["low"] is not None and point["summary"]["low"] < 0 for point in points)
     shown = [(point["text"], point["spread_text"]) for point in points]
     table = page[page.index('id="compare-table"') :]
     cells = re.findall(r'<td class="num(?: doubt)?">([^<]+)</td><td class="num muted">([^<]+)</td>', table)

@@ -22,8 +22,8 @@ STARTS = {
     "baseline": f"{ENGINES}&baseline=psync&metric=bytes_per_s",
     "two series": "run=1&x=block_size&series=ioengine&series=pattern&baseline=io_uring,read&factor.iodepth=8",
     "fixed levels": "run=1&x=iodepth&factor.ioengine=psync&factor.pattern=randwrite&chart=heat&cells=ratio",
-    "latency of mixes": f"{ENGINES}&view=latency&spot=randrw,write|1&baseline=psync",
-    "time line of mixes": f"{ENGINES}&view=timeline&spot=randrw|1&baseline=psync",
+    "latency of mixes": f"{ENGINES}&view=latency&chart_point=randrw,write|1&baseline=psync",
+    "time line of mixes": f"{ENGINES}&view=timeline&chart_point=randrw|1&baseline=psync",
 }
 
 
@@ -170,7 +170,7 @@ def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: 
     answer = operator.get(f"/compare/?{changed(form, series='repeat')}", follow=True)
     assert answer.status_code == 200
     page = answer.content.decode()
-    assert "lines are too many to read" in page
+    assert "series are too many" in page
     assert 'name="factor.ioengine"' in page
 
 
@@ -179,4 +179,4 @@ def test_a_saved_comparison_opens_without_its_baseline_where_that_is_gone(operat
     saved = SavedComparison.objects.create(owner=owner, title="Engines", query=f"{ENGINES}&baseline=posix")
     answer = operator.get(f"/comparisons/{saved.pk}/", follow=True)
     assert answer.status_code == 200
-    assert "What is shown is not what was saved" in answer.content.decode()
+    assert "Changed since it was saved" in answer.content.decode()

@@ -1,8 +1,8 @@
 from itertools import product
 
 from webapp.plans.factors import Value
-from webapp.results.filters import NOT_SET
-from webapp.screens.compare.defaults import choose, choose_places
+from webapp.results.reading.filter import NOT_SET
+from webapp.screens.compare.defaults import choose, choose_targets
 
 BASE: dict[str, Value] = {"runtime": 3}
 GRID: list[dict[str, Value]] = [
@@ -55,23 +55,23 @@ def test_it_takes_for_x_what_varies_inside_a_chart() -> None:
 
 
 def test_it_shows_one_target_where_targets_ran_different_points() -> None:
-    chosen = choose_places({"a/loop": [{**GRID[0], "scheduler": "none"}], "a/scratch": GRID})
+    chosen = choose_targets({"a/loop": [{**GRID[0], "scheduler": "none"}], "a/scratch": GRID})
     assert (chosen.target, chosen.x, chosen.series) == ("a/scratch", "iodepth", "ioengine")
 
 
 def test_it_holds_targets_against_each_other_that_ran_the_same() -> None:
-    chosen = choose_places({"a/slow": GRID, "a/fast": list(reversed(GRID))})
+    chosen = choose_targets({"a/slow": GRID, "a/fast": list(reversed(GRID))})
     assert (chosen.target, chosen.series, chosen.fixed) == ("", "target", {"ioengine": "io_uring"})
 
 
 def test_it_puts_targets_at_once_on_x_over_whichever_targets_they_are() -> None:
     blocks: list[dict[str, Value]] = [{**BASE, "pattern": "read", "block_size": size} for size in (4096, 8192, 16384)]
     one, two = ([{**point, "at_once": count} for point in blocks] for count in (1, 2))
-    chosen = choose_places({"a/x": one, "a/y": one, "a/x + y": two})
+    chosen = choose_targets({"a/x": one, "a/y": one, "a/x + y": two})
     assert (chosen.x, chosen.series, chosen.target, chosen.fixed) == ("at_once", "block_size", "", {})
-    chosen = choose_places({"a/x": one, "a/x + y": two, "b/x": one, "b/x + y": two})
+    chosen = choose_targets({"a/x": one, "a/x + y": two, "b/x": one, "b/x + y": two})
     assert (chosen.x, chosen.series, chosen.target) == ("at_once", "host", "")
     assert list(chosen.fixed) == ["block_size"]
     alone: list[dict[str, Value]] = [{**BASE, "pattern": "read", "block_size": 4096}]
-    chosen = choose_places({"a/x": [{**alone[0], "at_once": 1}], "a/x + y": [{**alone[0], "at_once": 2}]})
+    chosen = choose_targets({"a/x": [{**alone[0], "at_once": 1}], "a/x + y": [{**alone[0], "at_once": 2}]})
     assert (chosen.x, chosen.series, chosen.fixed) == ("at_once", "", {})

@@ -207,8 +207,8 @@ def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: 
     first = factories.make_snapshot(host)
     for _ in range(2):
         factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
-    assert "looked as in run 1" in operator.get("/runs/2/").content.decode()
-    assert "looked as in run" not in operator.get("/runs/1/").content.decode()
+    assert "has not changed since run 1" in operator.get("/runs/2/").content.decode()
+    assert "has not changed since run" not in operator.get("/runs/1/").content.decode()
     newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
     second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now())
     factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from webapp.compare.reading import Spot
 from webapp.plans.factors import Value
+from webapp.results.reading.points import TargetPoint
 from webapp.runs.models import Run
 from webapp.screens.compare.defaults import choose_for
 from webapp.screens.tests import factories
@@ -42,7 +42,7 @@ def test_compare_begins_with_a_line_for_each_label(operator: Client, runs: list[
 
 
 def test_the_first_choice_prefers_labels_and_holds_the_engine() -> None:
-    both = [Spot(f"{host}/x", point, label) for host, label in (("a", "A"), ("b", "B")) for point in GRID]
+    both = [TargetPoint(f"{host}/x", point, label) for host, label in (("a", "A"), ("b", "B")) for point in GRID]
     chosen = choose_for(both)
     assert (chosen.x, chosen.series, chosen.panel, chosen.fixed) == (
         "iodepth",
@@ -50,9 +50,9 @@ def test_the_first_choice_prefers_labels_and_holds_the_engine() -> None:
         "pattern",
         {"ioengine": "io_uring"},
     )
-    one = [Spot("a/x", point, "A") for point in GRID] + [Spot("a/x", point) for point in GRID]
+    one = [TargetPoint("a/x", point, "A") for point in GRID] + [TargetPoint("a/x", point) for point in GRID]
     assert choose_for(one).series == "ioengine"
-    several = [Spot(spot.target, {**spot.point, "at_once": n}, spot.label) for spot in both for n in (1, 2)]
+    several = [TargetPoint(each.target_name, {**each.point, "at_once": n}, each.label) for each in both for n in (1, 2)]
     assert (choose_for(several).x, choose_for(several).series) == ("at_once", "label")
 
 

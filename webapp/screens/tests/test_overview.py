@@ -63,7 +63,7 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
         result.iops = 1000 * more * (1 + (0.5 if wild else 0.02) * (result.trial.repeat - 2))
         result.save(update_fields=["iops"])
     says = outcome(run, marked=0).says
-    assert "no difference in IOPS within what 3 repeats can resolve (± " in says
+    assert "no difference in IOPS within the resolution of 3 repeats (± " in says
     assert "randwrite" not in says
 
 
@@ -82,7 +82,7 @@ def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:
     factories.fail_trial(run.trials.get(index=0))
     page = operator.get("/").content.decode()
     assert "None was done." in page
-    assert "1 of 12 trials failed; the first: fio 3.33 on storage1 has no psync." in page
+    assert "1 of 12 trials failed. First reason: fio 3.33 on storage1 has no psync." in page
 
 
 def test_it_says_what_comes_next_and_why_it_waits(operator: Client) -> None:

@@ -7,14 +7,14 @@ import msgspec
 import pytest
 from django.conf import settings
 
-from webapp.screens.compare.payloads import CompareCharts, LatencyCharts, TimeCharts
+from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, TimeCharts
 from webapp.screens.hosts.payloads import Enrolment, LogTail
 from webapp.screens.payloads import LiveRun, Marks, Payload
 
 VECTORS = Path(settings.BASE_DIR) / "frontend/tests/vectors"
 EXAMPLES: list[tuple[str, type[Payload]]] = [
     ("live.json", LiveRun),
-    ("compare.json", CompareCharts),
+    ("compare.json", MeansCharts),
     ("latency.json", LatencyCharts),
     ("timeline.json", TimeCharts),
     ("enrolment.json", Enrolment),

@@ -21,7 +21,7 @@ def rows(client: Client, query: str = "") -> int:
 
 
 def test_it_says_what_to_do_while_nothing_was_measured(operator: Client) -> None:
-    assert "Nothing has been measured yet" in operator.get("/results/").content.decode()
+    assert "No results yet" in operator.get("/results/").content.decode()
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_it_filters_by_what_stands_in_the_address(operator: Client, run: Run, qu
 
 
 def test_it_says_so_when_no_result_fits(operator: Client, run: Run) -> None:
-    assert "No result fits these filters" in operator.get("/results/?factor.iodepth=7").content.decode()
+    assert "No results match" in operator.get("/results/?factor.iodepth=7").content.decode()
 
 
 @pytest.mark.parametrize("query", ["factor.iodepth=nonsense", "run=x", "colour=red", "target=scratch"])

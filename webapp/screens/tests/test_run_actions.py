@@ -38,9 +38,9 @@ def test_it_pauses_and_goes_on(operator: Client, run: Run) -> None:
     text = said(operator, "/runs/1/pause/")
     assert "Run 1 is paused" in text
     assert "Paused</strong> by olga" in text
-    assert "Its settings stay for 60 s" in text
+    assert "The settings are kept for 60 s" in text
     assert re.search(r'id="run-elapsed">paused for \d s, ran for \d s<', text)
-    assert ">Go on<" in text
+    assert ">Resume<" in text
     text = said(operator, "/runs/1/resume/")
     assert ">Pause<" in text
     assert re.search(r'id="run-elapsed">running for \d s<', text)
@@ -49,10 +49,10 @@ def test_it_pauses_and_goes_on(operator: Client, run: Run) -> None:
 
 def test_it_names_what_cancelling_stops(operator: Client, run: Run) -> None:
     text = operator.get("/runs/1/").content.decode()
-    assert "Trial 2 on storage1 is stopped." in text
-    assert ">22 trials that have not begun are not started.<" in text
+    assert "Trial 2 on storage1 will be stopped." in text
+    assert ">22 planned trials will not start.<" in text
     run.trials.exclude(index__in=(0, 1, 2)).update(state="cancelled")
-    assert ">1 trial that has not begun is not started.<" in operator.get("/runs/1/").content.decode()
+    assert ">1 planned trial will not start.<" in operator.get("/runs/1/").content.decode()
 
 
 def test_it_skips_the_running_trial_and_all_planned_ones_of_a_point(operator: Client, run: Run) -> None:
@@ -60,7 +60,7 @@ def test_it_skips_the_running_trial_and_all_planned_ones_of_a_point(operator: Cl
     assert run.trials.get(index=1).skip_reason == "Skipped by olga: too <slow>"
     assert "Skipped by olga: too &lt;slow&gt;" in operator.get("/runs/1/trials/2/").content.decode()
     text = said(operator, "/runs/1/skip/", point="3", trial="3", back="3")
-    assert "2 trials will not be started" in text
+    assert "2 trials will not start" in text
     assert "Skipped by olga." in text
     assert run.trials.filter(reason_code="skipped").count() == 2
 
@@ -92,7 +92,7 @@ def test_a_run_is_started_again_once_however_often_the_form_is_sent(operator: Cl
     end_running(run)
     factories.finish_run(run)
     page = operator.get("/runs/1/").content.decode()
-    assert "Only the 0 that failed" in page
+    assert "Only the 0 failed trials" in page
     form = {"request_id": str(uuid.uuid4()), "seed": "same", "note": "after the update"}
     for _ in range(2):
         operator.post("/runs/1/again/", form)
@@ -118,7 +118,7 @@ def test_it_tells_what_a_finished_run_came_to(operator: Client, run: Run) -> Non
     assert "23 of 24 trials done, 1 failed" in page
     assert "fio said nothing for 60 s." in page
     assert "scheduler" in page
-    assert "All trials ran under one configuration." in page
+    assert "All trials had the same configuration." in page
     assert "± " in page
 
 
@@ -145,7 +145,7 @@ def test_it_lists_runs_by_plan_host_person_and_text(operator: Client, run: Run) 
     assert listed(f"plan={run.version.plan.slug}&state=open") == [1, 2]
     assert listed("state=ended") == []
     assert listed("by=nobody") == []
-    assert "No run fits these filters" in operator.get("/runs/?plan=gone").content.decode()
+    assert "No runs match" in operator.get("/runs/?plan=gone").content.decode()
 
 
 def test_the_run_page_takes_as_many_queries_with_many_notes_and_settings(

@@ -15,7 +15,7 @@ def make_run(**changes: object) -> Run:
 
 
 def test_it_says_what_to_do_while_nothing_has_run(operator: Client) -> None:
-    assert "Nothing has been run yet" in operator.get("/runs/").content.decode()
+    assert "No runs yet" in operator.get("/runs/").content.decode()
 
 
 def test_it_lists_runs_of_one_state(operator: Client) -> None:
@@ -24,7 +24,7 @@ def test_it_lists_runs_of_one_state(operator: Client) -> None:
     page = operator.get("/runs/?state=cancelled").content.decode()
     assert "Run 1<" in page
     assert "Run 2<" not in page
-    assert "No run fits these filters" in operator.get("/runs/?state=failed").content.decode()
+    assert "No runs match" in operator.get("/runs/?state=failed").content.decode()
 
 
 def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) -> None:
@@ -48,7 +48,7 @@ def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
     page = operator.get("/runs/1/").content.decode()
     assert "Queued" in page
     assert "0 of 12 trials" in page
-    assert "No second has been measured yet" in page
+    assert "No samples yet" in page
 
 
 def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
@@ -56,7 +56,7 @@ def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
     page = operator.get("/runs/1/").content.decode()
     assert "36 of 36 trials done" in page
     assert "than io_uring" in page or "of io_uring" in page
-    assert "No second has been measured yet" not in page
+    assert "No samples yet" not in page
 
 
 def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operator: Client) -> None:
@@ -97,7 +97,7 @@ def test_it_cancels_a_run(operator: Client) -> None:
     assert operator.post("/runs/1/cancel/")["Location"] == "/runs/1/"
     assert Run.objects.get().cancel_requested_at is not None or Run.objects.get().state == "cancelled"
     page = operator.get("/runs/1/").content.decode()
-    assert "being cancelled; changed settings are put back" in page
+    assert "being cancelled. Changed settings will be restored" in page
     assert 'action="/runs/1/cancel/"' not in page
 
 
@@ -122,7 +122,7 @@ def test_it_shows_a_failed_trial_with_its_reason_and_a_planned_one_without_numbe
     failed = operator.get("/runs/1/trials/1/").content.decode()
     assert "fio_silent" in failed
     assert "fio said nothing for 60 s." in failed
-    assert "This trial has not begun" in operator.get("/runs/1/trials/2/").content.decode()
+    assert "This trial has not started" in operator.get("/runs/1/trials/2/").content.decode()
 
 
 def test_a_trial_has_one_number_on_its_page_in_its_address_and_in_the_api(operator: Client) -> None:

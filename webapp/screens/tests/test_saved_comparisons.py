@@ -29,9 +29,9 @@ def text(client: Client, address: str) -> str:
 
 
 def test_it_says_what_to_do_while_nothing_is_saved(operator: Client) -> None:
-    assert "No comparison is saved yet" in text(operator, "/comparisons/")
-    assert "saved by you yet" in text(operator, "/comparisons/?show=own")
-    assert "Nothing is deleted" in text(operator, "/comparisons/?show=deleted")
+    assert "No saved comparisons yet" in text(operator, "/comparisons/")
+    assert "saved comparisons of your own yet" in text(operator, "/comparisons/?show=own")
+    assert "No deleted comparisons" in text(operator, "/comparisons/?show=deleted")
 
 
 def test_it_opens_what_was_saved_at_its_permalink(viewer: Client, saved: SavedComparison) -> None:
@@ -40,9 +40,9 @@ def test_it_opens_what_was_saved_at_its_permalink(viewer: Client, saved: SavedCo
     assert answer["Location"] == f"/compare/?{QUERY}&saved={saved.pk}"
     page = text(viewer, answer["Location"])
     assert "Before &lt;b&gt;the&lt;/b&gt; update" in page
-    assert "not what was saved" not in page
-    assert "Keep this comparison" not in page
-    assert "What is shown is not what was saved" in text(viewer, f"{answer['Location']}&metric=latency_p99")
+    assert "Changed since it was saved" not in page
+    assert "Save comparison" not in page
+    assert "Changed since it was saved" in text(viewer, f"{answer['Location']}&metric=latency_p99")
     assert "Engines" in text(viewer, "/comparisons/")
 
 

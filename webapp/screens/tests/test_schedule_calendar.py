@@ -207,11 +207,11 @@ def test_the_trend_has_one_value_a_run_and_a_gap_where_a_run_has_none(operator: 
     found = trend(nightly)
     assert found is not None
     (line,) = found.lines
-    assert found.metric == "Throughput"  # its largest block is 128 KiB
+    assert found.metric == "Bandwidth"  # its largest block is 128 KiB
     assert [value.number is None for value in line.values] == [False, True, False, False]
     assert (len(line.dots), len(line.pieces)) == (1, 1)
     page = page_of(operator, f"/schedules/{nightly.pk}/")
-    assert "Trend: Throughput" in page
+    assert "Trend: Bandwidth" in page
     assert "incomplete" in page
     assert f"from {line.first.text} to {line.last.text}" in page
 

@@ -19,7 +19,7 @@ def test_it_marks_a_trial_and_takes_that_back(operator: Client, run: Run) -> Non
     results = operator.get("/results/").content.decode()
     assert "1 invalid result left out" in results
     assert "invalid: A &lt;b&gt;backup" in operator.get("/results/?invalid=1").content.decode()
-    assert "Trust it again" in text
+    assert "Mark as valid" in text
     assert "Mark invalid" in operator.post("/runs/1/trials/1/valid/", follow=True).content.decode()
     assert not run.results.filter(invalid=True).exists()
 
@@ -42,7 +42,7 @@ def test_a_viewer_sees_the_mark_and_no_button(viewer: Client, run: Run) -> None:
     Run.objects.update(invalid_reason="wrong cable")
     text = viewer.get("/runs/1/").content.decode()
     assert "wrong cable" in text
-    assert "Trust it again" not in text
+    assert "Mark as valid" not in text
     assert "Mark invalid" not in viewer.get("/runs/1/trials/1/").content.decode()
 
 

@@ -1,16 +1,17 @@
-"""What each stream of a trial measured, where it has several: its share of the sum, and whether all began together."""
+"""What each stream of a trial with several streams measured: its share of the sum, and when it started and ended."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from webapp.results.ingest.results import directions_of
-from webapp.results.models import Result, StreamRun
+from webapp.results.models import StreamRun
+from webapp.results.reading.rows import ResultRow
 from webapp.runs.models import Trial
 from worker.contract.histogram import supported_percentile
 from worker.contract.items import DirectionResult
 from worker.contract.packing import unpack
 
-MOSTLY = 0.95  # streams that worked side by side for less of the time are told of
+MIN_OVERLAP = 0.95  # a smaller overlap of the streams is a warning
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class StreamFigures:
 
     stream: int  # from 0
     target: str  # host/target
-    device: str  # kernel name, "" where none is known
+    device: str  # kernel name, "" if unknown
     direction: str
     iops: float
     bytes_per_s: float
@@ -31,51 +32,46 @@ class StreamFigures:
 
 
 @dataclass(frozen=True)
-class Together:
-    """How well the streams coincided, in seconds."""
+class TrialStreams:
+    """All streams of one attempt."""
 
-    apart_s: float  # from the first start to the last
-    shared_s: float  # all of them at work
-    whole_s: float  # any of them at work
+    figures: tuple[StreamFigures, ...]
+    last_start_s: float  # after the first start
+    overlap_s: float  # time during which all streams ran
+    total_s: float  # time during which any stream ran
 
     @property
-    def mostly(self) -> bool:
-        return self.shared_s >= MOSTLY * self.whole_s
+    def mostly_overlap(self) -> bool:
+        return self.overlap_s >= MIN_OVERLAP * self.total_s
 
 
-@dataclass(frozen=True)
-class StreamsTable:
-    rows: tuple[StreamFigures, ...]
-    together: Together
-
-
-def streams_of(trial: Trial, results: Sequence[Result]) -> StreamsTable | None:
-    """Of the attempt that `results` of the trial are of. None for a trial of one stream, or without a result."""
+def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | None:
+    """The attempt that `results` belong to. None for a trial with one stream or without results."""
     if trial.stream_count < 2 or not results:
         return None
-    streams = list(
-        StreamRun.objects.filter(attempt__streams=results[0].stream_run_id).defer("fio_json").order_by("stream")
-    )
-    sums = {result.direction: result.iops for result in results}
-    targets, began = trial.all_targets, min(stream.started_at for stream in streams)
+    streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).defer("fio_json").order_by("stream")
+    known = list(streams)
+    sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
+    first_start = min(stream.started_at for stream in known)
     times = {
-        stream.stream: tuple((at - began).total_seconds() for at in (stream.started_at, stream.ended_at or began))
-        for stream in streams
+        stream.stream: tuple(
+            (at - first_start).total_seconds() for at in (stream.started_at, stream.ended_at or first_start)
+        )
+        for stream in known
     }
-    rows = [
+    figures = [
         _figures(stream, str(targets[stream.stream]), measured, sums, times[stream.stream])
-        for stream in streams
+        for stream in known
         for measured in directions_of(stream)
     ]
     starts, ends = zip(*times.values(), strict=True)
-    shared = max(0.0, min(ends) - max(starts))
-    return StreamsTable(tuple(rows), Together(max(starts), shared, max(ends)))
+    return TrialStreams(tuple(figures), max(starts), max(0.0, min(ends) - max(starts)), max(ends))
 
 
 def _figures(
     stream: StreamRun, target: str, measured: DirectionResult, sums: Mapping[str, float], times: tuple[float, ...]
 ) -> StreamFigures:
-    whole = sums.get(measured.direction.value)
+    total = sums.get(measured.direction.value)
     return StreamFigures(
         stream=stream.stream,
         target=target,
@@ -85,7 +81,7 @@ def _figures(
         bytes_per_s=measured.bytes_per_s,
         latency_mean_ns=measured.latency_mean_ns,
         p99_ns=supported_percentile(unpack(measured.latency), 99.0),
-        share_percent=100 * measured.iops / whole if whole else None,
+        share_percent=100 * measured.iops / total if total else None,
         started_s=times[0],
         ended_s=times[1],
     )

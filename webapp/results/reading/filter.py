@@ -1,16 +1,16 @@
-"""Which results are asked for: a typed filter, and how it stands in an address.
+"""A filter on results, and its form in an address.
 
     run=17,20..25&host=a&target=a/scratch&serial=S64GNE0R800123&plan=first-look&label=adaptec&direction=read&repeat=2..5
     &factor.block_size=4k,8k&factor.iodepth=1..32 *2&invalid=1
 
-A key that is given twice, or several levels of a factor, mean any of them; different keys must all fit.
-`factor.scheduler=kyber, not set` also finds what was measured without it: a setting left as the host had it, or an
+A repeated key, or several levels of a factor, match any of them; different keys must all match.
+`factor.scheduler=kyber, not set` also finds results without the factor: a setting left as the host had it, or an
 option that does not apply.
 """
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Literal
 
@@ -20,13 +20,13 @@ from webapp.plans.factors import FACTORS, Value, closest
 from worker.contract.items import Direction
 
 FACTOR_PREFIX = "factor."
-MOST_NUMBERS = 1000
+MAX_NUMBERS = 1000
 _NUMBERS = re.compile(r"\s*([0-9]{1,9})\s*(?:\.\.\s*([0-9]{1,9})\s*)?", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{6,64}", re.ASCII)
 
 
 class Absence(Enum):
-    """The point does not have the factor. The value is how people write and read it."""
+    """The point does not have the factor. The value is the text in addresses and on pages."""
 
     NOT_SET = "not set"
 
@@ -36,7 +36,7 @@ Level = Value | Absence
 
 
 class FilterRefused(Refusal):
-    """The filter asks for something that there cannot be."""
+    """The filter is not valid."""
 
     def __init__(self, message: str) -> None:
         super().__init__("filter_refused", message)
@@ -44,7 +44,7 @@ class FilterRefused(Refusal):
 
 @dataclass(frozen=True)
 class ResultFilter:
-    """Empty means all. Results that cannot be trusted are left out unless `invalid`."""
+    """An empty field matches everything. Invalid results are left out unless `invalid`."""
 
     runs: tuple[int, ...] = ()  # numbers
     hosts: tuple[str, ...] = ()  # slugs
@@ -58,12 +58,10 @@ class ResultFilter:
     repeats: tuple[int, ...] = ()  # from 1
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
-    # lookup of results -> keys in the database that the places above stand for; None until `selectors.located`
-    located: Mapping[str, tuple[object, ...]] | None = None
 
 
 def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
-    """A filter from the pairs of an address. Raises FilterRefused naming the key; empty values are ignored."""
+    """A filter from the pairs of an address. Empty values are ignored. Raises FilterRefused with the key."""
     given: dict[str, list[str]] = {}
     for key, value in pairs:
         if value:
@@ -71,7 +69,7 @@ def read_filter(pairs: Iterable[tuple[str, str]]) -> ResultFilter:
     factors = {key.removeprefix(FACTOR_PREFIX): texts for key, texts in given.items() if key.startswith(FACTOR_PREFIX)}
     unknown = [key for key in given if key not in KEYS and not key.startswith(FACTOR_PREFIX)]
     if unknown:
-        raise FilterRefused(f"There is no filter `{unknown[0]}`. There are {', '.join(KEYS)} and factor.<name>.")
+        raise FilterRefused(f"There is no filter `{unknown[0]}`. Use {', '.join(KEYS)} or factor.<name>.")
     read = {name: reader(given[key]) for key, (name, reader) in _READERS.items() if key in given}
     return ResultFilter(
         **read,  # type: ignore[arg-type]  # each reader gives what its field holds
@@ -92,10 +90,12 @@ def _numbers(key: str, named: str) -> Callable[[list[str]], tuple[int, ...]]:
         for piece in ",".join(texts).split(","):
             match = _NUMBERS.fullmatch(piece)
             if match is None:
-                raise FilterRefused(f"{key}={piece.strip()}: {named}, as in 17 or 17,18 or 17..25.")
+                raise FilterRefused(f"{key}={piece.strip()}: {named}, for example 17 or 17,18 or 17..25.")
             first, last = int(match[1]), int(match[2] or match[1])
-            if last < first or len(found) + last - first >= MOST_NUMBERS:
-                raise FilterRefused(f"{key}={piece.strip()}: a range ascends and names at most {MOST_NUMBERS:,}.")
+            if last < first or len(found) + last - first >= MAX_NUMBERS:
+                raise FilterRefused(
+                    f"{key}={piece.strip()}: a range must ascend and contain at most {MAX_NUMBERS:,} numbers."
+                )
             found |= dict.fromkeys(range(first, last + 1))
         return tuple(found)
 
@@ -105,27 +105,27 @@ def _numbers(key: str, named: str) -> Callable[[list[str]], tuple[int, ...]]:
 def _targets(texts: list[str]) -> tuple[str, ...]:
     for text in texts:
         if text.count("/") != 1:
-            raise FilterRefused(f"target={text}: a target is named host/target.")
+            raise FilterRefused(f"target={text}: write a target as host/target.")
     return _texts(texts)
 
 
 def _directions(texts: list[str]) -> tuple[str, ...]:
     for text in texts:
         if text not in set(Direction):
-            raise FilterRefused(f"direction={text}: there are {', '.join(Direction)}.")
+            raise FilterRefused(f"direction={text} is unknown. Use {', '.join(Direction)}.")
     return _texts(texts)
 
 
 def _digests(texts: list[str]) -> tuple[str, ...]:
     for text in texts:
         if not _DIGEST.fullmatch(text):
-            raise FilterRefused(f"configuration={text}: a configuration is named by the beginning of its digest.")
+            raise FilterRefused(f"configuration={text}: write the first 6 or more characters of a digest.")
     return _texts(texts)
 
 
-# key in the address -> field of the filter, and how its texts are read
+# key in the address -> field of the filter, and the reader of its texts
 _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = {
-    "run": ("runs", _numbers("run", "a run is named by its number")),
+    "run": ("runs", _numbers("run", "write run numbers")),
     "host": ("hosts", _texts),
     "target": ("targets", _targets),
     "model": ("models", _texts),
@@ -134,7 +134,7 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "plan": ("plans", _texts),
     "label": ("labels", _texts),
     "direction": ("directions", _directions),
-    "repeat": ("repeats", _numbers("repeat", "repeats are numbered")),
+    "repeat": ("repeats", _numbers("repeat", "write repeat numbers")),
 }
 KEYS = (*_READERS, "invalid")
 
@@ -153,10 +153,5 @@ def _levels(name: str, texts: list[str]) -> tuple[Level, ...]:
 
 
 def write_level(name: str, level: Level) -> str:
-    """A level of a factor as `read_filter` reads it."""
+    """A level of a factor in the form that `read_filter` reads."""
     return level.value if isinstance(level, Absence) else FACTORS[name].write(level)
-
-
-def without_factors(asked: ResultFilter) -> ResultFilter:
-    """The same places, whatever levels were chosen."""
-    return replace(asked, factors={})

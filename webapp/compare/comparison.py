@@ -1,0 +1,99 @@
+"""A comparison: the structs that are computed here, sent by the API and to the page, and checked by its scripts
+(`frontend/src/payloads/compare.ts`). Values are in the metric's stored unit: 1/s, B/s, ns.
+"""
+
+from enum import StrEnum
+
+import msgspec
+
+from webapp.compare.statistics import Ratio, Summary
+
+
+class DifferenceKind(StrEnum):
+    CONFOUNDED = "confounded"  # differs between series, in addition to the factors that define the series
+    POOLED = "pooled"  # has several levels in one cell: the mean covers all of them
+    FOLLOWS = "follows"  # differs between series as a consequence of the factors that define the series
+    ALONG_X = "along_x"  # changes together with x, in the same way in every series
+
+
+class Struct(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Base of the parts of a comparison."""
+
+
+class Level(msgspec.Struct, frozen=True, gc=False):
+    """One value of a dimension: a level on x, a series or a panel. `number` is None if it is not a number."""
+
+    key: str  # as in an address
+    text: str
+    number: float | None
+
+    @property
+    def order(self) -> tuple[bool, float, str]:
+        return self.number is None, self.number or 0.0, self.text
+
+
+class Difference(Struct, frozen=True, kw_only=True):
+    kind: DifferenceKind
+    name: str  # of a factor or of a fact of the configuration
+    label: str
+    text: str  # a sentence
+
+
+class BaselineRatio(Struct, frozen=True, kw_only=True):
+    """A mean divided by the baseline's mean at the same chart point."""
+
+    ratio: Ratio
+    better: bool | None  # than the baseline; None if the interval includes 1
+    text: str  # ×2.60 or −38 %, the same form in the whole column
+    interval_text: str  # ×2.41 to ×2.80, "" without an interval
+
+
+class Cell(Struct, frozen=True, kw_only=True):
+    """The repeats of one series at one chart point."""
+
+    level: int  # index into the comparison's levels
+    summary: Summary
+    text: str  # the mean with its unit
+    spread_text: str  # ± half the interval, with its unit; "one repeat" without an interval
+    doubts: tuple[str, ...]  # reasons not to trust this number; usually none
+    against_baseline: BaselineRatio | None
+
+
+class Series(Struct, frozen=True, kw_only=True):
+    key: str  # names the series as the baseline in an address
+    name: str
+    is_baseline: bool
+    cells: tuple[Cell, ...]
+    sentence: str  # the result against the baseline; "" for the baseline itself
+    against_baseline: BaselineRatio | None  # geometric mean over all chart points that both have
+
+
+class Panel(Struct, frozen=True, kw_only=True):
+    """One chart."""
+
+    key: str
+    name: str  # "" if it is the only one
+    series: tuple[Series, ...]
+
+
+class Comparison(Struct, frozen=True, kw_only=True):
+    metric: str
+    metric_label: str
+    shown_as: str  # formatter of the values: iops, bytes_per_s or latency (ns)
+    unit: str
+    lower_is_better: bool
+    x: str
+    x_label: str
+    x_numeric: bool
+    series_by: tuple[str, ...]
+    series_label: str
+    panel_label: str
+    levels: tuple[Level, ...]  # on x
+    panels: tuple[Panel, ...]
+    baseline: str  # key of the series that the others are compared with
+    ratio_as: str  # ratio | percent: the form of the ratio column
+    verdict: str  # single-factor, or confounded by …: the conclusion from the differences
+    single_factor: bool
+    differs: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    results: int  # number of results compared

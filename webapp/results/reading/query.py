@@ -1,0 +1,201 @@
+"""Queries on results: filter, order, page and count.
+
+A page starts after (or ends before) a row that is named `value~id`, the value of the sort column and the id. So page
+1,000 is as fast as page 1. Results without a value in the sort column, such as a p99.9 of too few I/Os, cannot be
+ordered and are left out; `ResultQuery.count_without_value` counts them.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Q, QuerySet
+
+from webapp.core.errors import Refusal
+from webapp.hosts.models import Target
+from webapp.hosts.names import NO_LABEL, parted
+from webapp.hosts.selectors import hosts_called
+from webapp.results.metrics import METRICS
+from webapp.results.models import Result
+from webapp.results.reading.filter import NOT_SET, Absence, Level, ResultFilter
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.runs.models import Run
+
+MAX_COUNTED = 1_000  # counting more would cost more than the page itself
+# key in an address -> column; each has an index (column, id)
+SORTS: Mapping[str, str] = {"when": "measured_at"} | {
+    key: METRICS[key].column
+    for key in ("iops", "bytes_per_s", "latency_mean", "latency_p50", "latency_p95", "latency_p99", "latency_p999",
+                "latency_max")
+}  # fmt: skip
+MAY_BE_MISSING = frozenset({"p50_ns", "p95_ns", "p99_ns", "p999_ns"})
+
+
+@dataclass(frozen=True)
+class Sort:
+    """`-iops`: largest first."""
+
+    key: str = "when"
+    descending: bool = True
+
+    @property
+    def column(self) -> str:
+        return SORTS[self.key]
+
+    def __str__(self) -> str:
+        return f"{'-' if self.descending else ''}{self.key}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """`newer` and `older` name the first and the last row for the next request; "" at an end."""
+
+    rows: list[ResultRow]
+    newer: str
+    older: str
+
+
+@dataclass(frozen=True)
+class ResultQuery:
+    """A filter whose names have been looked up in the database, once for all queries of a page."""
+
+    names: Q  # hosts, targets, runs, directions, repeats, configurations
+    factors: Q
+    with_invalid: bool
+
+    @classmethod
+    def of(cls, asked: ResultFilter) -> "ResultQuery":
+        """At most three queries. PostgreSQL plans conditions on ids well, and finds the newest rows of one host or
+        target by index."""
+        return cls(_names(asked), _factors(asked.factors), asked.invalid)
+
+    def without_factors(self) -> "ResultQuery":
+        return replace(self, factors=Q())
+
+    @property
+    def results(self) -> QuerySet[Result]:
+        """Newest first; valid results only, unless the filter includes invalid ones."""
+        found = Result.objects.filter(self.names & self.factors)
+        return found if self.with_invalid else found.filter(invalid=False)
+
+    def page(self, sort: Sort, *, limit: int, after: str = "", before: str = "") -> Page:
+        """Raises Refusal if `after` or `before` cannot be read."""
+        backwards = bool(before) and not after
+        results = _sorted(self.results, sort, backwards=backwards)
+        start = before if backwards else after
+        if start:
+            results = results.filter(_beyond(sort, *_read_row(sort, start), backwards=backwards))
+        found = read_rows(results[: limit + 1])
+        more, rows = len(found) > limit, found[:limit]
+        if backwards:
+            rows.reverse()
+        newer = bool(rows) and (more if backwards else bool(start))
+        older = bool(rows) and (True if backwards else more)
+        return Page(rows, _row_name(sort, rows[0]) if newer else "", _row_name(sort, rows[-1]) if older else "")
+
+    def count(self, limit: int = MAX_COUNTED) -> int:
+        """`limit` + 1 if there are more."""
+        return self.results.order_by().values("pk")[: limit + 1].count()
+
+    def count_without_value(self, sort: Sort, limit: int = MAX_COUNTED) -> int:
+        """Results that the sort leaves out; `limit` + 1 if there are more."""
+        if sort.column not in MAY_BE_MISSING:
+            return 0
+        missing = self.results.filter(**{f"{sort.column}__isnull": True})
+        return missing.order_by().values("pk")[: limit + 1].count()
+
+    def count_invalid_left_out(self) -> int:
+        if self.with_invalid:
+            return 0
+        return Result.objects.filter(self.names & self.factors, invalid=True).count()
+
+
+def read_sort(text: str) -> Sort:
+    """Raises Refusal with the list of sort keys."""
+    key = text.removeprefix("-")
+    if not text:
+        return Sort()
+    if key not in SORTS:
+        raise Refusal("sort_unknown", f"sort={text} is unknown. Use {', '.join(SORTS)}; add - for largest first.")
+    return Sort(key, text.startswith("-"))
+
+
+def _sorted(results: QuerySet[Result], sort: Sort, *, backwards: bool) -> QuerySet[Result]:
+    sign = "-" if sort.descending is not backwards else ""
+    if sort.column in MAY_BE_MISSING:
+        results = results.filter(**{f"{sort.column}__isnull": False})
+    return results.order_by(f"{sign}{sort.column}", f"{sign}id")
+
+
+def _beyond(sort: Sort, value: object, id_: int, *, backwards: bool) -> Q:
+    """Rows after (value, id) in the order. The index can answer the first condition alone."""
+    way = "lt" if sort.descending is not backwards else "gt"
+    column = sort.column
+    return Q(**{f"{column}__{way}e": value}) & (Q(**{f"{column}__{way}": value}) | Q(**{f"id__{way}": id_}))
+
+
+def _row_name(sort: Sort, row: ResultRow) -> str:
+    value = getattr(row, sort.column)
+    return f"{value.isoformat() if isinstance(value, datetime) else repr(value)}~{row.id}"
+
+
+def _read_row(sort: Sort, text: str) -> tuple[object, int]:
+    value, _, id_ = text.rpartition("~")
+    try:
+        return (datetime.fromisoformat(value) if sort.key == "when" else float(value)), int(id_)
+    except ValueError as error:
+        raise Refusal("page_unknown", f"{text} is not a row of this table. Go back to the first page.") from error
+
+
+def _names(asked: ResultFilter) -> Q:
+    keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
+    plain = {"direction__in": asked.directions, "trial__repeat__in": asked.repeats}
+    condition = Q(**keys, **{lookup: values for lookup, values in plain.items() if values})
+    if asked.configurations:
+        condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)
+    return condition
+
+
+def _named(asked: ResultFilter) -> dict[str, QuerySet[Any]]:
+    """Lookup of results -> the named hosts, targets and runs."""
+    found: dict[str, QuerySet[Any]] = {}
+    if asked.hosts:
+        found["host__in"] = hosts_called(asked.hosts)
+    if asked.targets or asked.models or asked.serials:
+        found["target__in"] = _targets(asked)
+    if asked.runs or asked.plans or asked.labels:
+        labels = ["" if label == NO_LABEL else label for label in asked.labels]
+        named = {"number__in": asked.runs, "version__plan__slug__in": asked.plans, "label__in": labels}
+        found["run__in"] = Run.objects.filter(**{key: values for key, values in named.items() if values}).order_by()
+    return found
+
+
+def _targets(asked: ResultFilter) -> QuerySet[Target]:
+    named = {"model__in": asked.models, "serial__in": asked.serials}
+    targets = Target.objects.filter(**{lookup: values for lookup, values in named.items() if values}).order_by()
+    names = map(parted, asked.targets)  # a result of several targets at once belongs to the first of them
+    called = [Q(host__in=hosts_called([host]), slug=slugs[0]) for host, slugs in names]
+    return targets.filter(_any(called)) if called else targets
+
+
+def _factors(factors: Mapping[str, tuple[Level, ...]]) -> Q:
+    # one index lookup for all factors with a single level
+    single = {name: levels[0] for name, levels in factors.items() if len(levels) == 1 and levels[0] is not NOT_SET}
+    condition = Q(point__contains=single) if single else Q()
+    for name, levels in factors.items():
+        if name not in single:
+            condition &= _any(_at(name, level) for level in levels)
+    return condition
+
+
+def _at(name: str, level: Level) -> Q:
+    """The GIN index on points answers `@>`; it cannot find points without a factor."""
+    return ~Q(point__has_key=name) if isinstance(level, Absence) else Q(point__contains={name: level})
+
+
+def _any(conditions: Iterable[Q]) -> Q:
+    either = Q(pk__in=[])
+    for condition in conditions:
+        either |= condition
+    return either

@@ -1,0 +1,162 @@
+"""The one reader of results: plain rows with the names of run, plan, host, targets and configuration.
+
+Rows are structs, because thousands of model instances take longer to create than to read. Runs, targets, points and
+configurations are shared by many results, so each of them is read once, not once for each result.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from django.db.models import QuerySet, TextField
+from django.db.models.functions import Cast
+
+from webapp.hosts.models import Target
+from webapp.hosts.names import BESIDE, group_name
+from webapp.plans.points import at_once
+from webapp.plans.trial_numbers import number_of
+from webapp.results.models import Result
+from webapp.results.reading.content import FACTS, POINTS, Point
+from webapp.results.reading.facts import Facts
+from webapp.runs.at_once import FurtherTarget
+from webapp.runs.models import Run
+
+
+class ResultRow(msgspec.Struct, frozen=True, gc=False):
+    """One result: one direction of a finished trial. Numbers have the names and units of `models.Result`."""
+
+    id: int
+    direction: str  # of a total over directions: read + write
+    measured_at: datetime
+    kernel_lines: int
+    invalid: bool
+    ios: int
+    bytes: int
+    runtime_ms: int
+    iops: float
+    bytes_per_s: float
+    latency_kind: str
+    latency_min_ns: float
+    latency_mean_ns: float
+    latency_max_ns: float
+    latency_stddev_ns: float
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    repeat: int
+    fio_version: str
+    point_key: str
+    configuration: str  # digest, "" if none was observed
+    trial_id: str
+    trial: int  # number in its run
+    why_invalid: str  # "" for a valid result
+    run: int  # number
+    plan: str  # slug
+    plan_title: str
+    label: str  # of the host in its group, "" for a run without a group
+    host: str
+    target: str  # several at once: first + second; likewise model and serial
+    target_name: str  # host/target
+    model: str  # of the drive, "" if unknown
+    serial: str
+    point: Point
+    facts: Facts  # of the configuration, without device names
+    summed_ids: tuple[int, ...] = ()  # of a total over directions: the ids of the other results
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return (self.id, *self.summed_ids)
+
+    @property
+    def drive_state(self) -> str:
+        """What the drive held before the stream started, as far as the worker knew; "" if unknown."""
+        return self.facts.get("drive_state", "")
+
+
+_OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")]
+_COLUMNS: tuple[str | Cast, ...] = (
+    *_OWN, "trial__repeat", "stream_run__fio_version", "point_key", "stream_run__configuration_id",
+    # A text is a faster dictionary key than a UUID.
+    Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason",
+    Cast("run_id", TextField()), Cast("target_id", TextField()),
+)  # fmt: skip
+_POINT_KEY, _DIGEST, _RUN, _TARGET = -7, -6, -2, -1
+
+TargetNames = tuple[str, str, str]  # slug, model and serial
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """What results share, by its key in the database."""
+
+    points: Mapping[str, Point]
+    facts: Mapping[str, Facts]
+    runs: Mapping[str, tuple[Any, ...]]
+    targets: Mapping[str, tuple[Any, ...]]
+    further: Mapping[int, list[TargetNames]]
+
+
+def read_rows(results: QuerySet[Result], *, with_facts: bool = True) -> list[ResultRow]:
+    """Rows in the order of the query. Three queries, plus one each for new points, new configurations, and results of
+    several targets at once. Without facts, `facts` and `drive_state` of the rows are empty."""
+    found = list(results.values_list(*_COLUMNS))
+    points = POINTS.get({row[_POINT_KEY]: row[0] for row in found})
+    runs = Run.objects.filter(pk__in={row[_RUN] for row in found})
+    targets = Target.objects.filter(pk__in={row[_TARGET] for row in found})
+    several = {key for key, point in points.items() if at_once(point) > 1}
+    shared = _Shared(
+        points,
+        FACTS.get({row[_DIGEST]: row[_DIGEST] for row in found if row[_DIGEST]}) if with_facts else {},
+        _by_key(runs, "number", "version__plan__slug", "version__plan__title", "label", "invalid_reason"),
+        _by_key(targets, "host__slug", "slug", "model", "serial"),
+        further_targets([row[0] for row in found if row[_POINT_KEY] in several]),
+    )
+    return [_row(row, shared) for row in found]
+
+
+def _row(row: tuple[Any, ...], shared: _Shared) -> ResultRow:
+    point_key, digest, trial_id, index, trial_reason, run_id, target_id = row[_POINT_KEY:]
+    *run, run_reason = shared.runs[run_id]
+    host, *first = shared.targets[target_id]
+    further = shared.further.get(row[0])
+    target, model, serial = joined_names([(first[0], first[1], first[2]), *further]) if further else first
+    why = (trial_reason or run_reason or "marked as invalid") if row[4] else ""
+    values: tuple[Any, ...] = (
+        *row[:_POINT_KEY], point_key, digest or "", trial_id, number_of(index), why, *run, host,
+        target, f"{host}/{target}", model, serial, shared.points[point_key], shared.facts.get(digest, {}),
+    )  # fmt: skip
+    return ResultRow(*values)
+
+
+def _by_key(found: QuerySet[Any], *columns: str) -> dict[str, tuple[Any, ...]]:
+    return {str(key): tuple(values) for key, *values in found.order_by().values_list("pk", *columns)}
+
+
+def further_targets(result_ids: Collection[int]) -> dict[int, list[TargetNames]]:
+    """The targets after the first one, by result id, in the order of streams. One query, or none without results."""
+    found: dict[int, list[TargetNames]] = {}
+    if result_ids:
+        further = FurtherTarget.objects.filter(trial__results__in=result_ids).order_by("stream")
+        columns = ("trial__results__id", "target__slug", "target__model", "target__serial")
+        for id_, slug, model, serial in further.values_list(*columns):
+            found.setdefault(id_, []).append((slug, model, serial))
+    return found
+
+
+def joined_names(targets: Iterable[TargetNames]) -> TargetNames:
+    """The names of several targets as one; a model or serial that several targets share is listed once."""
+    slugs, models, serials = zip(*targets, strict=True)
+    return group_name(slugs[0], slugs[1:]), _each_once(models), _each_once(serials)
+
+
+def _each_once(names: Iterable[str]) -> str:
+    return BESIDE.join(dict.fromkeys(name for name in names if name))
+
+
+def read_histograms(result_ids: Iterable[int]) -> dict[int, bytes]:
+    """Packed latency histograms by result id (`contract.packing`)."""
+    found = Result.objects.filter(id__in=result_ids).order_by().values_list("id", "latency")
+    return {id_: bytes(packed) for id_, packed in found}
