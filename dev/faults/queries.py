@@ -9,7 +9,7 @@ INVARIANTS = {
         where run_id = %(run)s and state not in ('done', 'failed', 'cancelled')""",
     "trial without a reason": """
         select index + 1, state from runs_trial
-        where run_id = %(run)s and state <> 'done' and (reason_code = '' or reason = '')""",
+        where run_id = %(run)s and state <> 'done' and reason_code = ''""",
     "lease held": """
         select kind, state, lease_until from runs_attempt where state in ('dispatched', 'accepted', 'running')""",
     "drive locked": "select lock_key from runs_targetlock",
@@ -45,8 +45,11 @@ INVARIANTS = {
         where a.run_id = %(run)s and a.kind = 'close_run' and c.restoring and not c.restored""",
 }
 FAILED_TRIALS = """
-    select index + 1, reason_code, left(reason, 300) from runs_trial where run_id = %(run)s and state = 'failed'"""
-RUN_END = "select state, reason_code, reason from runs_run where id = %(run)s"
+    select index + 1, reason_code, left(coalesce(reason_fields ->> 'message', reason_fields::text), 300)
+    from runs_trial where run_id = %(run)s and state = 'failed'"""
+RUN_END = """
+    select state, reason_code, coalesce(reason_fields ->> 'message', reason_fields::text)
+    from runs_run where id = %(run)s"""
 TRIAL_ATTEMPTS = "select id, state from runs_attempt where run_id = %(run)s and kind = 'trial'"
 OUTCOMES = "select state, reason_code from runs_trial where run_id = %(run)s"
 ATTEMPTS = "select state, outcome_code from runs_attempt"

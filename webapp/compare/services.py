@@ -25,7 +25,7 @@ def may_change(saved: SavedComparison, user: User) -> bool:
 def save_comparison(*, title: str, note: str, query: str, by: User) -> SavedComparison:
     """A new one. Raises Refusal for a title that is missing or too long, or a query that compares nothing."""
     saved = SavedComparison.objects.create(owner=by, **_checked(title, note, query))
-    audit(by=by, action="comparison.save", subject=saved.title, detail={"id": saved.pk, "query": saved.query})
+    audit(by=by, action="comparison.create", on=saved, detail={"query": saved.query})
     return saved
 
 
@@ -39,7 +39,7 @@ def change_comparison(*, saved: SavedComparison, title: str, note: str, query: s
         setattr(saved, name, value)
     saved.query_version = QUERY_VERSION
     saved.save(update_fields=["title", "note", "query", "query_version", "changed_at"])
-    audit(by=by, action="comparison.change", subject=saved.title, detail={"id": saved.pk, "query": saved.query})
+    audit(by=by, action="comparison.change", on=saved, detail={"query": saved.query})
     return saved
 
 
@@ -50,7 +50,7 @@ def copy_comparison(*, saved: SavedComparison, by: User) -> SavedComparison:
     copy = SavedComparison.objects.create(
         owner=by, title=title, note=saved.note, query=saved.query, query_version=saved.query_version
     )
-    audit(by=by, action="comparison.copy", subject=copy.title, detail={"id": copy.pk, "of": saved.pk})
+    audit(by=by, action="comparison.copy", on=copy, detail={"of": saved.pk})
     return copy
 
 
@@ -63,7 +63,7 @@ def delete_comparison(*, saved: SavedComparison, by: User) -> bool:
     _require(saved, by)
     found = SavedComparison.objects.filter(pk=saved.pk, deleted_at=None).update(deleted_at=timezone.now())
     if found:
-        audit(by=by, action="comparison.delete", subject=saved.title, detail={"id": saved.pk})
+        audit(by=by, action="comparison.delete", on=saved)
     return bool(found)
 
 
@@ -73,7 +73,7 @@ def restore_comparison(*, saved: SavedComparison, by: User) -> bool:
     _require(saved, by)
     found = SavedComparison.objects.filter(pk=saved.pk, deleted_at__isnull=False).update(deleted_at=None)
     if found:
-        audit(by=by, action="comparison.restore", subject=saved.title, detail={"id": saved.pk})
+        audit(by=by, action="comparison.restore", on=saved)
     return bool(found)
 
 

@@ -5,6 +5,8 @@ import uuid
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
+SYSTEM = "system"  # shown as the actor where no person acted
+PERSON = "person"  # key of a reference to a person in the details of an audit entry: {"person": 7}
 FORMER = "former-person-"  # how names of those begin who left and wanted theirs forgotten
 
 
@@ -91,21 +93,33 @@ class Heartbeat(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did what, when. Written by services, never changed but for the name of a person who wants it forgotten."""
+    """Who did what to which object, when. Written by `core.services.audit`, never changed.
+
+    The sentence is made when it is shown: see `core.audit_words` and `screens.people.audit_links`.
+    """
 
     at = models.DateTimeField(auto_now_add=True)
-    user = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
-    actor = models.CharField(max_length=200)  # readable after the person is gone; "system" for beat
-    action = models.CharField(max_length=60)  # e.g. run.start
-    subject = models.CharField(max_length=200)
+    # Null: the system. Protected: a person who acted stays a row, if need be without a name.
+    actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
+    action = models.CharField(max_length=60)  # a key of core.audit_words.SENTENCES, e.g. run.start
+    object_type = models.CharField(max_length=40)  # name of a model, e.g. run
+    object_id = models.CharField(max_length=40)  # its primary key as text
+    label = models.CharField(max_length=200)  # what the object was called then; "" of a person
     detail = models.JSONField(default=dict)
 
     class Meta:
         ordering = ["-at"]
-        indexes = [models.Index(fields=["-at"], name="audit_latest_first")]
+        indexes = [
+            models.Index(fields=["-at"], name="audit_latest_first"),
+            models.Index(fields=["object_type", "object_id"], name="audit_of_object"),  # the history of a host
+        ]
 
     def __str__(self) -> str:
-        return f"{self.actor} {self.action} {self.subject}"
+        return f"{self.action} {self.label or self.object_type + ' ' + self.object_id}"
+
+    @property
+    def actor_name(self) -> str:
+        return self.actor.username if self.actor else SYSTEM
 
 
 class LoginTries(models.Model):

@@ -11,18 +11,17 @@ from django.contrib.auth.tokens import default_token_generator
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from django.core.exceptions import ValidationError
 from django.db import transaction
-from django.db.models import Q
 from django.dispatch import Signal
 from django.utils import timezone
 from django.utils.encoding import force_bytes
 from django.utils.http import urlsafe_base64_encode
 
 from webapp.core.errors import Refusal
-from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
+from webapp.core.models import FORMER, ApiToken, Role, User
 from webapp.core.services import audit
 
-# Sent inside the transaction, with `before` and `after`: apps above put the new name where they wrote the old one.
-renamed = Signal()
+# Sent inside the transaction, with `user`: apps above delete what a person who left had set up for themselves.
+anonymised = Signal()
 # Sent inside the transaction, with `user` and `by`: the person may not change anything any more.
 lost_rights = Signal()
 
@@ -36,7 +35,7 @@ def invite_user(*, username: str, role: Role, by: User) -> User:
     user = User(username=name, role=role)
     user.set_unusable_password()
     user.save()
-    audit(by=by, action="user.create", subject=name, detail={"role": role.value})
+    audit(by=by, action="user.create", on=user, detail={"role": role.value})
     return user
 
 
@@ -63,7 +62,7 @@ def change_role(*, user: User, role: Role, by: User, knowing: bool = False) -> N
         _refuse_last_admin(locked)
     before, locked.role = locked.role, role
     locked.save(update_fields=["role"])
-    audit(by=by, action="user.role", subject=locked.username, detail={"before": before, "after": role.value})
+    audit(by=by, action="user.role", on=locked, detail={"before": before, "after": role.value})
     if not locked.is_operator:
         lost_rights.send(sender=User, user=locked, by=by)
 
@@ -76,7 +75,7 @@ def deactivate_user(*, user: User, by: User, knowing: bool = False) -> None:
         return
     _refuse_unknowing(locked, by, knowing, "you will be logged out and cannot log in again")
     _refuse_last_admin(locked)
-    _set_active(locked, active=False, by=by, action="user.deactivate")
+    _set_active(locked, active=False, by=by, action="user.disable")
     lost_rights.send(sender=User, user=locked, by=by)
 
 
@@ -87,13 +86,13 @@ def reactivate_user(*, user: User, by: User) -> None:
     if locked.is_nameless:
         raise Refusal("anonymous", f"{locked.username} has no name any more. Add the person anew.")
     if not locked.is_active:
-        _set_active(locked, active=True, by=by, action="user.reactivate")
+        _set_active(locked, active=True, by=by, action="user.enable")
 
 
 def _set_active(locked: User, *, active: bool, by: User, action: str) -> None:
     locked.is_active, locked.left_at = active, None
     locked.save(update_fields=["is_active", "left_at"])
-    audit(by=by, action=action, subject=locked.username)
+    audit(by=by, action=action, on=locked)
 
 
 @transaction.atomic
@@ -112,16 +111,16 @@ def remove_user(*, user: User, by: User, knowing: bool = False) -> None:
     locked.is_active, locked.left_at = False, now
     locked.set_unusable_password()  # brought back, they get in by a new link only
     locked.save(update_fields=["is_active", "left_at", "password"])
-    audit(by=by, action="user.leave", subject=locked.username, detail={"tokens_revoked": revoked})
+    audit(by=by, action="user.remove", on=locked, detail={"tokens_revoked": revoked})
     lost_rights.send(sender=User, user=locked, by=by)
 
 
 @transaction.atomic
 def anonymise_user(*, user: User, by: User) -> str:
-    """Put a number in place of the name of somebody who left, wherever the server wrote it; the number's name.
+    """Replace the name of a person who left by a number; return the new name.
 
-    The record of who did what keeps every entry: that one person did these things still shows, not who it was.
-    Texts that people typed are not touched. Cannot be undone. Raises Refusal not_left.
+    The name is stored in the person's row alone: everything else refers to that row, so the audit log keeps every
+    entry and shows the number. Texts that people typed are not changed. Cannot be undone. Raises Refusal not_left.
     """
     locked = _locked(user)
     before, after = locked.username, f"{FORMER}{locked.pk}"
@@ -132,14 +131,9 @@ def anonymise_user(*, user: User, by: User) -> str:
     locked.username, locked.first_name, locked.last_name, locked.email = after, "", "", ""
     locked.last_login = None
     locked.save(update_fields=["username", "first_name", "last_name", "email", "last_login"])
-    AuditEntry.objects.filter(user=locked).update(actor=after)
-    AuditEntry.objects.filter(_ABOUT_PEOPLE, subject=before).update(subject=after)
-    renamed.send(sender=User, before=before, after=after)
-    audit(by=by, action="user.anonymise", subject=after)
+    anonymised.send(sender=User, user=locked)
+    audit(by=by, action="user.anonymise", on=locked)
     return after
-
-
-_ABOUT_PEOPLE = Q(action__startswith="user.") | Q(action__startswith="token.")
 
 
 def _locked(user: User) -> User:
@@ -175,7 +169,7 @@ def password_link(*, user: User, by: User) -> str:
     locked = _locked(user)
     locked.set_unusable_password()
     locked.save(update_fields=["password"])
-    audit(by=by, action="user.password_link", subject=locked.username)
+    audit(by=by, action="user.password_link", on=locked)
     who = urlsafe_base64_encode(force_bytes(locked.pk))
     return f"/set-password/{who}/{default_token_generator.make_token(locked)}/"
 
@@ -185,5 +179,5 @@ def revoke_api_token(*, token: ApiToken, by: User) -> bool:
     """From the next request on it opens nothing. Whether this call did it."""
     if not ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
         return False
-    audit(by=by, action="token.revoke", subject=token.user.username, detail={"name": token.name})
+    audit(by=by, action="token.revoke", on=token.user, detail={"name": token.name})
     return True

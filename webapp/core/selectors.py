@@ -1,11 +1,13 @@
 """Reads about people and what they did."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from django.db.models import Count, Q, QuerySet
+from django.db.models import CharField, Count, Q, QuerySet
+from django.db.models.functions import Cast
 
-from webapp.core.models import ApiToken, AuditEntry, User
+from webapp.core.models import SYSTEM, ApiToken, AuditEntry, User
 
 
 def people_list(*, left: bool = False) -> QuerySet[User]:
@@ -32,15 +34,20 @@ class AuditFilter:
 
 
 def audit_entries(wanted: AuditFilter) -> QuerySet[AuditEntry]:
-    """Newest first. `person` is exact, `subject` any part of it, `action` one action or all of an area (`run.`)."""
-    found = AuditEntry.objects.order_by("-at", "-id")
-    if wanted.person:
-        found = found.filter(actor=wanted.person)
+    """Newest first. `person` is exact, `subject` any part of the object's label or of a person's name,
+    `action` one action or all of an area (`run.`)."""
+    found = AuditEntry.objects.select_related("actor").order_by("-at", "-id")
+    if wanted.person == SYSTEM:
+        found = found.filter(actor=None)
+    elif wanted.person:
+        found = found.filter(actor__username=wanted.person)
     if wanted.action:
         by_area = wanted.action.endswith(".")
         found = found.filter(action__startswith=wanted.action) if by_area else found.filter(action=wanted.action)
     if wanted.subject:
-        found = found.filter(subject__icontains=wanted.subject)
+        people = User.objects.filter(username__icontains=wanted.subject)
+        ids = people.annotate(text=Cast("pk", CharField())).values("text")
+        found = found.filter(Q(label__icontains=wanted.subject) | Q(object_type="user", object_id__in=ids))
     if wanted.since:
         found = found.filter(at__gte=_midnight(wanted.since))
     if wanted.until:
@@ -54,4 +61,10 @@ def _midnight(day: date) -> datetime:
 
 def actors() -> list[str]:
     """Everybody with an entry in the record, by name, and the system."""
-    return list(AuditEntry.objects.order_by("actor").values_list("actor", flat=True).distinct())
+    acted = AuditEntry.objects.exclude(actor=None).values("actor")
+    return [*User.objects.filter(pk__in=acted).order_by("username").values_list("username", flat=True), SYSTEM]
+
+
+def person_names(ids: Collection[int]) -> dict[int, str]:
+    """Names by id, for entries about people."""
+    return dict(User.objects.filter(pk__in=ids).values_list("pk", "username")) if ids else {}

@@ -7,20 +7,41 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import connection, transaction
+from django.db.models import Model
 
+from webapp.core.audit_words import OBJECT_TYPES
 from webapp.core.errors import Refusal
-from webapp.core.models import ApiToken, AuditEntry, Counter, Role, User
+from webapp.core.models import PERSON, ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
-SYSTEM = "system"
 MOST_EMAIL = 254
 
 
-def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, object] | None = None) -> AuditEntry:
-    """Record what was done; `by` None means the system itself. `detail` is plain JSON."""
+def audit(
+    *, by: User | None, action: str, on: Model, label: str | None = None, detail: Mapping[str, object] | None = None
+) -> AuditEntry:
+    """Record an action on an object. `by` None means the system itself.
+
+    `label` is what people call the object now, by default its text; of a person nothing is kept but the id. `detail`
+    is plain JSON; a person in it is `person(user)`, never a name. Raises TypeError for an object that the action
+    cannot be about.
+    """
+    object_type = on._meta.model_name or ""
+    if object_type not in OBJECT_TYPES[action.partition(".")[0]]:
+        raise TypeError(f"{action} is not an action on a {object_type}.")
     return AuditEntry.objects.create(
-        user=by, actor=by.username if by else SYSTEM, action=action, subject=subject[:200], detail=dict(detail or {})
+        actor=by,
+        action=action,
+        object_type=object_type,
+        object_id=str(on.pk),
+        label="" if isinstance(on, User) else (label or str(on))[:200],
+        detail=dict(detail or {}),
     )
+
+
+def person(user: User) -> dict[str, int]:
+    """A reference to a person in the details of an audit entry."""
+    return {PERSON: user.pk}
 
 
 def count(name: str, label: str, *, by: int = 1) -> None:
@@ -43,7 +64,7 @@ def create_api_token(*, user: User, name: str) -> str:
     """A new API token for a person; the plain text is returned here and never again."""
     plain, token_hash = new_token()
     ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash)
-    audit(by=user, action="token.create", subject=user.username, detail={"name": name[:100]})
+    audit(by=user, action="token.create", on=user, detail={"name": name[:100]})
     return plain
 
 
@@ -59,7 +80,7 @@ def create_user(*, username: str, password: str, role: Role, by: User | None = N
         raise Refusal("password_weak", " ".join(error.messages)) from error
     user.set_password(password)
     user.save()
-    audit(by=by, action="user.create", subject=username, detail={"role": role.value})
+    audit(by=by, action="user.create", on=user, detail={"role": role.value})
     return user
 
 
@@ -68,7 +89,7 @@ def set_password(*, user: User, password: str, by: User | None = None) -> None:
     """Give a person a new password; their sessions end with the old one."""
     user.set_password(password)
     user.save(update_fields=["password"])
-    audit(by=by, action="user.password", subject=user.username)
+    audit(by=by, action="user.password", on=user)
 
 
 @transaction.atomic
@@ -88,7 +109,7 @@ def set_email(*, user: User, email: str) -> bool:
     if not User.objects.filter(pk=user.pk).exclude(email=address).update(email=address):
         return False
     user.email = address
-    audit(by=user, action="user.email", subject=user.username, detail={"removed": not address})
+    audit(by=user, action="user.email", on=user, detail={"removed": not address})
     return True
 
 

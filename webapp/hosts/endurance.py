@@ -109,7 +109,7 @@ def rate_endurance(
         raise Refusal("endurance_bad", f"{basis} is no rating of a drive.")
     fields = {"rated_bytes": int(rated), "basis": basis, "source": source, "by": by}
     EnduranceRating.objects.update_or_create(target=target, defaults=fields)
-    audit(by=by, action="host.endurance_rated", subject=str(target), detail={"rated": basis, "source": source})
+    audit(by=by, action="host.endurance_set", on=target, detail={"rated": basis, "source": source})
 
 
 def _rated(target: Target, tbw_tb: float | None, dwpd: float | None, years: float) -> tuple[float, str]:
@@ -128,5 +128,5 @@ def forget_endurance(*, target: Target, by: User | None) -> bool:
     """Take the rating away; False where there is none."""
     gone, _ = EnduranceRating.objects.filter(target=target).delete()
     if gone:
-        audit(by=by, action="host.endurance_forgotten", subject=str(target))
+        audit(by=by, action="host.endurance_delete", on=target)
     return bool(gone)

@@ -50,7 +50,7 @@ def create_group(*, title: str, members: Sequence[MemberSpec], by: User | None, 
         raise Refusal("group_exists", f"There is already a host group `{chosen}`. Choose another name.")
     group = HostGroup.objects.create(slug=chosen, title=title)
     _add_members(group, checked)
-    audit(by=by, action="group.create", subject=group.slug, detail=_detail(group, checked))
+    audit(by=by, action="group.create", on=group, label=group.slug, detail=_detail(group, checked))
     return group
 
 
@@ -62,7 +62,7 @@ def change_group(*, group: HostGroup, title: str, members: Sequence[MemberSpec],
     locked.save(update_fields=["title"])
     locked.members.all().delete()
     _add_members(locked, checked)
-    audit(by=by, action="group.change", subject=locked.slug, detail=_detail(locked, checked))
+    audit(by=by, action="group.change", on=locked, label=locked.slug, detail=_detail(locked, checked))
     return locked
 
 
@@ -78,7 +78,7 @@ def delete_group(*, group: HostGroup, by: User | None) -> None:
         words = f"The host group “{group}” is in use: {', '.join(users)}. Change or delete that first."
         raise Refusal("group_in_use", words) from error
     if deleted:
-        audit(by=by, action="group.delete", subject=group.slug, detail={"title": group.title})
+        audit(by=by, action="group.delete", on=group, label=group.slug, detail={"title": group.title})
 
 
 def _checked_title(title: str) -> str:

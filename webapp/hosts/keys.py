@@ -63,7 +63,7 @@ def rotate_key(*, by: User | None = None) -> ServerKey:
     """A new key to take over from the ones there are."""
     signing_key()
     key = create_key()
-    audit(by=by, action="server_key.create", subject=key.key_id)
+    audit(by=by, action="server_key.create", on=key, label=key.key_id)
     return key
 
 
@@ -101,7 +101,7 @@ def hosts_without_key(key_id: str) -> QuerySet[Host]:
 
 def _retire(key: ServerKey, by: User | None) -> None:
     ServerKey.objects.filter(pk=key.pk, retired_at=None).update(retired_at=timezone.now())
-    audit(by=by, action="server_key.retire", subject=key.key_id)
+    audit(by=by, action="server_key.retire", on=key, label=key.key_id)
 
 
 def _valid() -> QuerySet[ServerKey]:

@@ -47,7 +47,7 @@ def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
     except IntegrityError as error:
         raise Refusal("host_name_taken", f"There is already a host called {slug}. Choose another name.") from error
     host.slug = slug
-    audit(by=by, action="host.rename", subject=slug, detail={"before": before})
+    audit(by=by, action="host.rename", on=host, detail={"before": before})
     return True
 
 
@@ -63,7 +63,7 @@ def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
     usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
     if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
         raise Refusal("host_revoked", f"{host} was revoked: it gets no orders anyway. Enrol it again first.")
-    audit(by=by, action="host.maintenance", subject=host.slug, detail={"note": note})
+    audit(by=by, action="host.maintenance_start", on=host, detail={"note": note})
 
 
 @transaction.atomic
@@ -72,7 +72,7 @@ def end_maintenance(*, host: Host, by: User | None) -> bool:
     ended = Host.objects.filter(pk=host.pk, state=HostState.MAINTENANCE)
     if ended.update(state=HostState.ACTIVE, maintenance_note="") != 1:
         return False
-    audit(by=by, action="host.maintenance_end", subject=host.slug)
+    audit(by=by, action="host.maintenance_end", on=host)
     return True
 
 
@@ -84,7 +84,7 @@ def revoke_host(*, host: Host, by: User | None) -> bool:
     """
     if not _shut_out(host):
         return False
-    audit(by=by, action="host.revoke", subject=host.slug)
+    audit(by=by, action="host.revoke", on=host)
     return True
 
 
@@ -112,12 +112,12 @@ def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
     if typed.strip() != host.slug:
         raise Refusal("confirmation_wrong", f"To remove {host.slug}, type exactly its name. Nothing was changed.")
     if _deleted(host):
-        audit(by=by, action="host.delete", subject=host.slug, detail={"hostname": host.hostname})
+        audit(by=by, action="host.delete", on=host, detail={"hostname": host.hostname})
         return True
     _shut_out(host)
     if Host.objects.filter(pk=host.pk, archived_at=None).update(archived_at=timezone.now()):
         host.targets.update(in_policy=False, present=False)
-        audit(by=by, action="host.archive", subject=host.slug)
+        audit(by=by, action="host.remove", on=host)
     return False
 
 
@@ -137,5 +137,5 @@ def bring_back(*, host: Host, by: User | None) -> bool:
     """Show a removed host again. Its token stays dead: it has to be enrolled again. False where it is in sight."""
     if Host.objects.filter(pk=host.pk).exclude(archived_at=None).update(archived_at=None) != 1:
         return False
-    audit(by=by, action="host.bring_back", subject=host.slug)
+    audit(by=by, action="host.restore", on=host)
     return True

@@ -137,7 +137,7 @@ def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> M
     window.host, window.created_by = host, by
     window.save()
     detail = {"window": in_words(window), "note": window.note}
-    audit(by=by, action="host.window_add", subject=host.slug, detail=detail)
+    audit(by=by, action="host.window_add", on=host, detail=detail)
     return window
 
 
@@ -147,5 +147,5 @@ def delete_window(*, window: MaintenanceWindow, by: User | None) -> bool:
     words = in_words(window)
     deleted, _ = MaintenanceWindow.objects.filter(pk=window.pk).delete()
     if deleted:
-        audit(by=by, action="host.window_delete", subject=window.host.slug, detail={"window": words})
+        audit(by=by, action="host.window_delete", on=window.host, detail={"window": words})
     return bool(deleted)

@@ -40,14 +40,14 @@ def issue_enrolment_token(*, by: User | None, slug: str = "", host: Host | None 
     With `host` it enrols that known host again: its id, targets and results stay, its old token dies.
     """
     plain, token_hash = new_token()
-    EnrolmentToken.objects.create(
+    invitation = EnrolmentToken.objects.create(
         token_hash=token_hash,
         host=host,
         host_slug=plain_slug(slug) if slug else "",
         created_by=by,
         expires_at=timezone.now() + timedelta(seconds=settings.ENROLMENT_SECONDS),
     )
-    audit(by=by, action="host.invite", subject=host.slug if host else slug or "any")
+    audit(by=by, action="host.enrolment_create", on=invitation, label=host.slug if host else slug or "any name")
     return plain
 
 
@@ -58,7 +58,7 @@ def withdraw_enrolment_token(*, invitation: EnrolmentToken, by: User | None) -> 
     open_ones = EnrolmentToken.objects.filter(pk=invitation.pk, used_at=None, expires_at__gt=now)
     if open_ones.update(expires_at=now) != 1:
         return False
-    audit(by=by, action="host.invite_withdrawn", subject=invitation.host_slug or "any")
+    audit(by=by, action="host.enrolment_revoke", on=invitation, label=invitation.host_slug or "any name")
     return True
 
 
@@ -75,7 +75,7 @@ def enrol(message: Enrol) -> EnrolReply:
     host = _come_again(invitation.host, message) if invitation.host else _come(invitation, message)
     Host.objects.filter(pk=host.pk).update(token_hash=token_hash, contract=contract, trusted_keys=list(keys))
     EnrolmentToken.objects.filter(pk=invitation.pk).update(host=host)
-    audit(by=invitation.created_by, action="host.enrol", subject=host.slug, detail={"hostname": message.hostname})
+    audit(by=invitation.created_by, action="host.enrol", on=host, detail={"hostname": message.hostname})
     return EnrolReply(
         host=str(host.id),
         host_name=host.slug,

@@ -53,7 +53,7 @@ def _promote(host: Host) -> None:
     changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
     if waiting.update(**changes) == 1:
         broker.settle(host=host)
-        audit(by=None, action="host.token_renewed", subject=host.slug)
+        audit(by=None, action="host.token_replace", on=host)
     host.token_hash, host.next_token_hash, host.rotation_requested_at = str(host.next_token_hash), None, None
 
 
@@ -68,7 +68,7 @@ def request_rotation(*, host: Host, by: User | None) -> bool:
     quiet = Host.objects.filter(pk=host.pk, rotation_requested_at=None).exclude(state=HostState.REVOKED)
     if quiet.update(rotation_requested_at=timezone.now()) != 1:
         return False
-    audit(by=by, action="host.rotate_token", subject=host.slug)
+    audit(by=by, action="host.rotate_token", on=host)
     return True
 
 

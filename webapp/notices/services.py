@@ -44,7 +44,7 @@ def send_test(*, subscription: Subscription) -> None:
     plan = subscription.plan.slug if subscription.plan else None
     text = "This is a test notice. Notices about runs will arrive the same way."
     _queue([subscription], _Message(TEST, f"test:{uuid.uuid4()}", TEST_SUBJECT, text, "/notices/", plan, {}))
-    audit(by=subscription.user, action="notice.test", subject=str(subscription), detail={"id": subscription.pk})
+    audit(by=subscription.user, action="notice.test", on=subscription)
 
 
 @transaction.atomic
@@ -56,9 +56,7 @@ def send_again(*, notice: Notice) -> bool:
     if not Notice.objects.filter(idle, pk=notice.pk).update(**changes):
         return False
     subscription = notice.subscription
-    audit(
-        by=subscription.user, action="notice.send_again", subject=str(subscription), detail={"notice": notice.subject}
-    )
+    audit(by=subscription.user, action="notice.send_again", on=subscription, detail={"notice": notice.subject})
     return True
 
 

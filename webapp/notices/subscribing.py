@@ -44,7 +44,7 @@ def _create(user: User, channel: Channel, url: str, plan: Plan | None, events: l
     made = Subscription(user=user, channel=channel, url=url, plan=plan, events=events)
     made.secret = sealed(secret) if secret else b""
     _save(made)
-    audit(by=user, action="notice.subscribe", subject=str(made), detail=_detail(made))
+    audit(by=user, action="notice.subscribe", on=made, detail=_detail(made))
     return made, secret
 
 
@@ -118,12 +118,12 @@ def _save(subscription: Subscription, *columns: str) -> None:
 
 
 def _audit(subscription: Subscription, action: str) -> None:
-    audit(by=subscription.user, action=action, subject=str(subscription), detail=_detail(subscription))
+    audit(by=subscription.user, action=action, on=subscription, detail=_detail(subscription))
 
 
 def _detail(subscription: Subscription) -> dict[str, object]:
     """Without the address, which may hold a secret: its path often does."""
-    detail: dict[str, object] = {"id": subscription.pk, "events": list(subscription.events)}
+    detail: dict[str, object] = {"events": list(subscription.events)}
     if subscription.url:
         detail["receiver"] = urlsplit(subscription.url).netloc
     return detail

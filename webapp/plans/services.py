@@ -43,7 +43,7 @@ def _create(document: PlanDocument, by: User | None, slug: str | None, builtin: 
         )
     plan.save()
     _add_version(plan, document, by)
-    audit(by=by, action="plan.create", subject=plan.slug)
+    audit(by=by, action="plan.create", on=plan, label=plan.slug)
     return plan
 
 
@@ -87,7 +87,7 @@ def _save(plan: Plan, document: PlanDocument, by: User | None, restored: int | N
     version = _add_version(plan, document, by)
     Plan.objects.filter(pk=plan.pk).update(title=document.title)
     detail = {"version": version.number} | ({"restored": restored} if restored else {})
-    audit(by=by, action="plan.save", subject=plan.slug, detail=detail)
+    audit(by=by, action="plan.save", on=plan, label=plan.slug, detail=detail)
     return version
 
 
@@ -127,14 +127,14 @@ def _add_version(plan: Plan, document: PlanDocument, by: User | None) -> PlanVer
 def delete_plan(*, plan: Plan, by: User | None) -> None:
     """Take a plan out of the lists; its versions and runs stay."""
     if Plan.objects.filter(pk=plan.pk, deleted_at=None).update(deleted_at=timezone.now()):
-        audit(by=by, action="plan.delete", subject=plan.slug)
+        audit(by=by, action="plan.delete", on=plan, label=plan.slug)
 
 
 @transaction.atomic
 def undelete_plan(*, plan: Plan, by: User | None) -> None:
     """Bring a deleted plan back."""
     if Plan.objects.filter(pk=plan.pk, deleted_at__isnull=False).update(deleted_at=None):
-        audit(by=by, action="plan.undelete", subject=plan.slug)
+        audit(by=by, action="plan.restore", on=plan, label=plan.slug)
 
 
 def load_builtin_plans() -> list[Plan]:

@@ -28,6 +28,7 @@ from webapp.results.selectors import (
 from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.api import RunOut, TrialOut, run_with
 from webapp.runs.models import Attempt, Run, SettingChange, Trial
+from webapp.runs.phases import phase_sentence
 
 router = Router(tags=["results"])
 MOST_SAMPLES = 10_000
@@ -109,6 +110,10 @@ class AttemptOut(Schema):
     ended_at: datetime | None
     outcome_code: str
     outcome: str
+
+    @staticmethod
+    def resolve_phase(attempt: Attempt) -> str:
+        return phase_sentence(attempt)
 
 
 class SettingOut(Schema):

@@ -68,9 +68,8 @@ def delete_run(*, run: Run, by: User | None) -> None:
         )
     counts = {"trials": locked.trials.count(), "results": locked.results.count()}
     _raw_delete(Sample.objects.filter(attempt__run=locked))
-    name = str(locked)
+    audit(by=by, action="run.delete", on=locked, detail=counts)
     locked.delete()
-    audit(by=by, action="run.delete", subject=name, detail=counts)
     transaction.on_commit(delete_orphans)
 
 

@@ -26,7 +26,7 @@ def mark_trial(*, trial: Trial, reason: str, by: User | None) -> None:
         raise Refusal("trial_not_done", "Only a trial that is done has results that could be marked as invalid.")
     if locked.invalid_reason != reason:
         _change_trial(locked, reason)
-        audit(by=by, action="trial.invalid", subject=_name(locked), detail={"reason": reason})
+        audit(by=by, action="trial.invalid", on=locked, detail={"reason": reason})
     trial.invalid_reason = reason
 
 
@@ -35,7 +35,7 @@ def trust_trial(*, trial: Trial, by: User | None) -> None:
     """Take back the mark of a trial. Raises Refusal run_invalid where its whole run is marked."""
     locked = _locked_trial(trial)
     if locked.invalid_reason:
-        audit(by=by, action="trial.trusted", subject=_name(locked), detail={"reason": locked.invalid_reason})
+        audit(by=by, action="trial.valid", on=locked, detail={"reason": locked.invalid_reason})
         _change_trial(locked, "")
     elif locked.run.invalid_reason:
         words = f"All of run {locked.run.number} is marked as invalid; take that back on the run's page."
@@ -52,7 +52,7 @@ def mark_run(*, run: Run, reason: str, by: User | None) -> None:
         raise Refusal("run_not_ended", "A run that is still open cannot be marked as a whole; cancel it first.")
     if locked.invalid_reason != reason:
         _change_run(locked, reason)
-        audit(by=by, action="run.invalid", subject=str(locked), detail={"reason": reason})
+        audit(by=by, action="run.invalid", on=locked, detail={"reason": reason})
     run.invalid_reason = reason
 
 
@@ -61,7 +61,7 @@ def trust_run(*, run: Run, by: User | None) -> None:
     """Take back the mark of a run; trials that were marked on their own stay marked."""
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.invalid_reason:
-        audit(by=by, action="run.trusted", subject=str(locked), detail={"reason": locked.invalid_reason})
+        audit(by=by, action="run.valid", on=locked, detail={"reason": locked.invalid_reason})
         _change_run(locked, "")
     run.invalid_reason = ""
 
@@ -105,7 +105,3 @@ def _tell(run: Run) -> None:
 def marks_changed(run: str = "") -> int:
     """How often marks of a run (its number), or of any, were set or taken back: what is asked for by open pages."""
     return counted(Counter.MARKS, run)
-
-
-def _name(trial: Trial) -> str:
-    return f"run {trial.run.number} trial {trial.number}"

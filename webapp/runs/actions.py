@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import User
-from webapp.core.services import SYSTEM, audit
+from webapp.core.services import audit
 from webapp.runs.arming import arm, armed_targets, refuse_untyped
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import settle_run
@@ -31,7 +31,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.renaming import PAUSED, RESUMED, SKIPPED, SKIPPED_WHY
+from webapp.runs.reasons import Fields, sentence
 from webapp.runs.services import UNACCEPTED_GRACE_SECONDS
 from webapp.runs.states import ENDED_RUN_STATES, cancel_these, move_run
 
@@ -39,18 +39,19 @@ LONGEST_REASON = 500
 
 
 @transaction.atomic
-def pause_run(*, run: Run, by: User | None, reason: str = "") -> None:
+def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
     """Send nothing more of a run until it is resumed. Raises Refusal run_not_open.
 
-    `reason` is a sentence for a pause that is not a person's. A person who pauses such a run makes the pause theirs.
+    `code` and `fields` say why where no person pauses: see runs.reasons. A person who pauses such a run makes the pause
+    theirs.
     """
     locked = _locked_open(run)
     if locked.state != RunState.PAUSED:
-        move_run(locked, RunState.PAUSED, code="paused", reason=reason or PAUSED.format(_name(by)))
+        move_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
     elif by is None or locked.paused_by_id is not None:
         return
-    Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_reason=reason)
-    audit(by=by, action="run.pause", subject=str(locked), detail={"reason": reason} if reason else None)
+    Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_code=code, pause_fields=fields or {})
+    audit(by=by, action="run.pause", on=locked, detail={"reason": sentence(code, fields or {})})
     run.refresh_from_db()
 
 
@@ -67,8 +68,8 @@ def resume_run(*, run: Run, by: User | None) -> None:
         if locked.paused_at and now - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
             Run.objects.filter(pk=locked.pk, armed_until__lt=now).update(armed_until=None)
         before = RunState.RUNNING if locked.started_at else RunState.QUEUED
-        move_run(locked, before, code="resumed", reason=RESUMED.format(_name(by)))
-        audit(by=by, action="run.resume", subject=str(locked))
+        move_run(locked, before, code="resumed", by=by)
+        audit(by=by, action="run.resume", on=locked)
         _dispatch_after_commit(locked)
     run.refresh_from_db()
 
@@ -87,7 +88,7 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
 
     Raises Refusal run_not_open, trial_unknown, or trial_ended where none of them is left to be skipped.
     """
-    locked, words = _locked_open(run), _skip_words(reason, by)
+    locked, why = _locked_open(run), _checked(reason)
     wanted = locked.trials.numbered(*numbers)
     attempts = Attempt.objects.select_for_update(no_key=True).filter(run=locked, trial__in=wanted.order_by())
     active = list(attempts.filter(state__in=ACTIVE_ATTEMPT_STATES))
@@ -95,22 +96,22 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
     _refuse_unskippable(trials, numbers)
     planned = [trial for trial in trials if trial.state == TrialState.PLANNED]
     under_way = [trial for trial in trials if trial.state in ACTIVE_TRIAL_STATES and not trial.skip_requested_at]
-    cancel_these(locked, planned, code="skipped", reason=words)
-    _ask_to_stop(under_way, active, words)
+    cancel_these(locked, planned, code="skipped", fields={"why": why} if why else {}, by=by)
+    _ask_to_stop(under_way, active, why, by)
     if planned or under_way:
-        detail = {"trials": [trial.number for trial in (*planned, *under_way)], "reason": reason.strip()}
-        audit(by=by, action="run.skip", subject=str(locked), detail=detail)
+        detail = {"trials": [trial.number for trial in (*planned, *under_way)], "reason": why}
+        audit(by=by, action="run.skip", on=locked, detail=detail)
         settle_run(locked.pk)
         _dispatch_after_commit(locked)
     run.refresh_from_db()
     return Skipped(len(planned), len(under_way))
 
 
-def _skip_words(reason: str, by: User | None) -> str:
+def _checked(reason: str) -> str:
     reason = reason.strip()
     if len(reason) > LONGEST_REASON:
         raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
-    return SKIPPED_WHY.format(_name(by), reason) if reason else SKIPPED.format(_name(by))
+    return reason
 
 
 def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> None:
@@ -121,11 +122,11 @@ def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> No
         raise Refusal("trial_ended", f"Trial {first.number} has ended: it is {first.get_state_display().lower()}.")
 
 
-def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], words: str) -> None:
+def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], why: str, by: User | None) -> None:
     """The worker hears of it with its next report. An order that nobody accepted is not waited for a whole lease."""
     now = timezone.now()
     wanted = {trial.pk for trial in trials}
-    Trial.objects.filter(pk__in=wanted).update(skip_requested_at=now, skip_reason=words)
+    Trial.objects.filter(pk__in=wanted).update(skip_requested_at=now, skip_reason=why, skipped_by=by)
     unaccepted = [one.pk for one in active if one.trial_id in wanted and one.state == AttemptState.DISPATCHED]
     until = now + timedelta(seconds=UNACCEPTED_GRACE_SECONDS)
     Attempt.objects.filter(pk__in=unaccepted, lease_until__gt=until).update(lease_until=until)
@@ -164,7 +165,3 @@ def _locked_open(run: Run) -> Run:
 def _dispatch_after_commit(run: Run) -> None:
     for host_id in run.trials.order_by().values_list("host_id", flat=True).distinct():
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
-
-
-def _name(by: User | None) -> str:
-    return by.username if by else SYSTEM

@@ -17,6 +17,7 @@ from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of
 from webapp.runs.arming import ArmingState, arming_state
 from webapp.runs.models import Run, Trial
+from webapp.runs.phases import phase_sentence
 from webapp.runs.selectors import progress, runs_list
 from webapp.runs.services import cancel_run, start_run
 
@@ -115,7 +116,7 @@ class RunDetail(RunOut):
         plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
         return plain | {
             "running": found.running.number if found.running else None,
-            "phase": found.attempt.phase if found.attempt else "",
+            "phase": phase_sentence(found.attempt) if found.attempt else "",
         }
 
 

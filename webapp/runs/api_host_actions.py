@@ -19,6 +19,7 @@ from webapp.runs.host_actions import (
     stop_purge,
 )
 from webapp.runs.models import HostAction, SettingChange
+from webapp.runs.phases import phase_sentence
 
 router = Router(tags=["hosts"])
 
@@ -72,7 +73,7 @@ class PurgeOut(ActionOut):
 
     @staticmethod
     def resolve_phase(action: HostAction) -> str:
-        return action.attempt.phase
+        return phase_sentence(action.attempt)
 
     @staticmethod
     def resolve_purged(action: HostAction) -> list[dict[str, Any]]:

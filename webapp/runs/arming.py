@@ -17,8 +17,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.models import User
-from webapp.core.services import SYSTEM, audit
+from webapp.core.models import SYSTEM, User
+from webapp.core.services import audit
 from webapp.core.viewer_zone import viewers_time
 from webapp.hosts.models import Target
 from webapp.plans.destruction import drives_taken
@@ -104,7 +104,7 @@ def arm(
     run.armed_serials, run.armed_until, run.armed_by = list(serials), until, by
     run.save(update_fields=["armed_serials", "armed_until", "armed_by"])
     drives = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in targets]
-    audit(by=by, action="run.arm", subject=str(run), detail={"drives": drives, "until": until.isoformat()})
+    audit(by=by, action="run.arm", on=run, detail={"drives": drives, "until": until.isoformat()})
 
 
 @transaction.atomic
@@ -118,6 +118,6 @@ def disarm_run(*, run: Run, by: User | None) -> bool:
         return False
     locked.armed_until = None
     locked.save(update_fields=["armed_until"])
-    audit(by=by, action="run.disarm", subject=str(locked), detail={"serials": locked.armed_serials})
+    audit(by=by, action="run.disarm", on=locked, detail={"serials": locked.armed_serials})
     run.refresh_from_db()
     return True

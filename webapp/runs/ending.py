@@ -1,6 +1,8 @@
 """How trials, attempts and runs end, whoever finds out: a report, a lapsed lease, or a person."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
@@ -18,6 +20,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
+from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, Later, cancel_planned_trials, move_attempt, move_run, move_trial
 from webapp.runs.stop_rule import STOPPED
 
@@ -26,7 +29,7 @@ INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "or
 
 
 def end_attempt(
-    attempt: Attempt, to: AttemptState, *, code: str = "", message: str = "", later: Later | None = None
+    attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None, later: Later | None = None
 ) -> None:
     """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
 
@@ -36,10 +39,10 @@ def end_attempt(
     writing = later or Later()
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
-    move_attempt(attempt, to, code=code, outcome=message, later=writing)
+    move_attempt(attempt, to, code=code, fields=fields, later=writing)
     drop_locks(attempt, writing)
     if attempt.trial is not None:
-        _end_trial(attempt.trial, attempt, to, code, message, writing)
+        _end_trial(attempt.trial, attempt, to, code, fields or {}, writing)
     if attempt.trial is None and attempt.run_id is not None and to is not AttemptState.LOST:
         writing.write()
         settle_run(attempt.run_id)
@@ -47,36 +50,36 @@ def end_attempt(
         writing.write()
 
 
-def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, message: str, later: Later) -> None:
+def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fields: Fields, later: Later) -> None:
     if to is AttemptState.LOST or (to is AttemptState.FAILED and code in INTERRUPTIONS):
         later.write()
-        lose_trial(trial, attempt, code=code, reason=message)
+        lose_trial(trial, attempt, code=code, fields=fields)
     elif to is AttemptState.CANCELLED and trial.skip_requested_at:
         later.write()
         _end_skipped(trial, attempt)
     else:
-        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, reason=message, later=later)
+        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields, later=later)
 
 
 def _end_skipped(trial: Trial, attempt: Attempt) -> None:
-    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", reason=trial.skip_reason)
+    why = {"why": trial.skip_reason} if trial.skip_reason else {}
+    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
 
 
-def lose_trial(trial: Trial, attempt: Attempt, *, code: str, reason: str) -> None:
+def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> None:
     """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
-    move_trial(trial, TrialState.LOST, attempt=attempt, code=code, reason=reason)
-    trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason"])
+    move_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
+    trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason", "skipped_by"])
     if trial.skip_requested_at:
         _end_skipped(trial, attempt)
     elif Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
-        move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="cancelled", reason="The run was cancelled.")
+        move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
     elif trial.destructive:
-        reason = f"{reason} It overwrites its target, so it is not tried again by itself: start a new run."
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, reason=reason)
+        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
     elif trial.attempts_left > 0:
-        move_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, reason=reason)
+        move_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
     else:
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, reason=reason)
+        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
 
 
 @transaction.atomic
@@ -91,47 +94,62 @@ def settle_run(run_id: UUID) -> bool:
     if run.state in ENDED_RUN_STATES or run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():
         return False
     closings = _last_closings(run)
-    if any(state is None for _, state, _ in closings):
+    if any(closing.state is None for closing in closings):
         return False
-    troubles = [f"{slug}: {outcome}" for slug, state, outcome in closings if state != AttemptState.DONE]
-    state, code, reason = _verdict(run, troubles)
+    troubles = [closing.as_fields() for closing in closings if closing.state != AttemptState.DONE]
+    state, code, fields = _verdict(run, troubles)
     if troubles:
-        audit(by=None, action="run.settings_not_restored", subject=str(run), detail={"hosts": troubles})
-    move_run(run, state, code=code, reason=reason)
+        hosts = {one["host"]: sentence(one["code"], one["fields"]) for one in troubles}
+        audit(by=None, action="run.settings_not_restored", on=run, detail={"hosts": hosts})
+    move_run(run, state, code=code, fields=fields)
     drop_all(run)
     return True
 
 
-def _last_closings(run: Run) -> Sequence[tuple[str, str | None, str]]:
-    """(host, state of its last close-run attempt, its words) of every host that was sent a trial.
+@dataclass(frozen=True)
+class _Closing:
+    """The last close-run attempt on a host."""
 
-    None where nothing was put back since the last trial: a run that was paused may have been closed before.
+    host: str
+    state: str | None
+    code: str = ""
+    fields: Fields = field(default_factory=dict)
+
+    def as_fields(self) -> dict[str, Any]:
+        return {"host": self.host, "code": self.code, "fields": self.fields}
+
+
+def _last_closings(run: Run) -> Sequence[_Closing]:
+    """Of every host that was sent a trial.
+
+    The state is None where settings were not restored since the last trial: a run that was paused may have been closed
+    before.
     """
     attempts = list(run.attempts.select_related("host").order_by("created_at"))
-    closings: dict[UUID, tuple[str, str | None, str]] = {}
+    closings: dict[UUID, _Closing] = {}
     for attempt in attempts:
+        slug = attempt.host.slug
         if attempt.host.state == HostState.REVOKED:
-            closings[attempt.host_id] = (attempt.host.slug, AttemptState.LOST, "the host was revoked before it did so")
+            closings[attempt.host_id] = _Closing(slug, AttemptState.LOST, "host_revoked")
         elif attempt.kind == AttemptKind.CLOSE_RUN and attempt.ended_at and attempt.state != AttemptState.LOST:
-            closings[attempt.host_id] = (attempt.host.slug, attempt.state, attempt.outcome)
+            closings[attempt.host_id] = _Closing(slug, attempt.state, attempt.outcome_code, attempt.outcome_fields)
         elif attempt.kind == AttemptKind.TRIAL:
-            closings[attempt.host_id] = (attempt.host.slug, None, "")
+            closings[attempt.host_id] = _Closing(slug, None)
     return list(closings.values())
 
 
-def _verdict(run: Run, troubles: Sequence[str]) -> tuple[RunState, str, str]:
+def _verdict(run: Run, troubles: Sequence[Fields]) -> tuple[RunState, str, Fields]:
     if troubles:
-        return RunState.FAILED, "settings_not_restored", "Settings were not put back. " + "; ".join(troubles)
+        return RunState.FAILED, "settings_not_restored", {"hosts": troubles}
     if run.cancel_requested_at:
-        return RunState.CANCELLED, "cancelled", run.cancel_reason or "A person cancelled the run."
+        return RunState.CANCELLED, run.cancel_code or "cancelled", run.cancel_fields
     if not run.trials.exclude(reason_code="skipped").exists():
-        return RunState.CANCELLED, "skipped", "Every trial of it was skipped."
+        return RunState.CANCELLED, "skipped", {"all": True}
     if stopped := run.trials.filter(reason_code=STOPPED).count():
-        words = f"Too many trials in a row failed: {stopped} of {run.trial_count} were not started."
-        return RunState.FAILED, "stopped_by_failures", words
+        return RunState.FAILED, "stopped_by_failures", {"unstarted": stopped, "trials": run.trial_count}
     if not run.trials.filter(state=TrialState.DONE).exists():
-        return RunState.FAILED, "no_trial_done", "None of its trials was done; each says why."
-    return RunState.DONE, "", ""
+        return RunState.FAILED, "no_trial_done", {}
+    return RunState.DONE, "", {}
 
 
 @transaction.atomic
@@ -140,9 +158,9 @@ def give_up_revoked(run: Run) -> None:
     for attempt in run.attempts.select_for_update(no_key=True, of=("self",)).filter(
         host__state=HostState.REVOKED, ended_at=None
     ):
-        end_attempt(attempt, AttemptState.FAILED, code="host_revoked", message="The host was revoked.")
+        end_attempt(attempt, AttemptState.FAILED, code="host_revoked")
     for trial in run.trials.filter(host__state=HostState.REVOKED, state=TrialState.PLANNED):
-        move_trial(trial, TrialState.CANCELLED, code="host_revoked", reason="The host was revoked.")
+        move_trial(trial, TrialState.CANCELLED, code="host_revoked")
 
 
 @transaction.atomic

@@ -30,7 +30,7 @@ LONGEST_VALUE = 200
 _AUDITED = {
     SettingDeed.READ: "host.setting_read",
     SettingDeed.SET: "host.setting_set",
-    SettingDeed.PUT_BACK: "host.setting_put_back",
+    SettingDeed.PUT_BACK: "host.setting_restore",
 }
 
 
@@ -73,7 +73,7 @@ def stop_purge(*, action: HostAction, by: User | None) -> None:
         raise Refusal("purge_ended", f"This purge of {action.target} has ended.")
     if action.stop_requested_at is None:
         HostAction.objects.filter(pk=action.pk).update(stop_requested_at=timezone.now())
-        audit(by=by, action="host.purge_stop", subject=str(action.target), detail={"method": action.purge})
+        audit(by=by, action="host.purge_stop", on=action.target, detail={"method": action.purge})
 
 
 def setting_by_hand(
@@ -109,7 +109,7 @@ def inventory_now(*, host: Host, by: User | None) -> None:
     refuse_host(host, also_in_maintenance=True)
     if request_inventory(host.pk) is None:
         raise Refusal("host_busy", f"{host} is at work. It looks at its hardware before every run anyway.")
-    audit(by=by, action="host.inventory", subject=str(host))
+    audit(by=by, action="host.inventory", on=host)
 
 
 def settable(target: Target) -> list[str]:
@@ -161,6 +161,6 @@ def _send(
     asked.attempt = attempt
     asked.save()
     take_locks(attempt, keys)
-    audit(by=asked.by, action=action, subject=str(target), detail=detail)
+    audit(by=asked.by, action=action, on=target, detail=detail)
     transaction.on_commit(lambda: publish_safely(attempt))
     return asked

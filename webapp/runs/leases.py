@@ -45,11 +45,9 @@ def _expire(attempt_id: UUID) -> bool:
     attempt = found.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now()).first()
     if attempt is None:
         return False
-    heard = "accepted" if attempt.accepted_at else "never accepted"
-    message = f"The order was {heard} and the worker was not heard before its lease ended."
-    end_attempt(attempt, AttemptState.LOST, code="lease_expired", message=message)
+    end_attempt(attempt, AttemptState.LOST, code="lease_expired", fields={"accepted": attempt.accepted_at is not None})
     with about_attempt(attempt):
-        log.warning("Lost: %s", message)
+        log.warning("Lost: %s", attempt.outcome)
     return True
 
 

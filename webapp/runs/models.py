@@ -13,10 +13,12 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from webapp.core.models import User
 from webapp.hosts.models import Host, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.at_once import UsesTargets
 from webapp.runs.numbered import Numbered, Trials
+from webapp.runs.reasons import sentence
 
 
 class RunState(models.TextChoices):
@@ -90,19 +92,21 @@ class Run(models.Model):
     seed = models.BigIntegerField()  # of the order of trials
     trial_count = models.PositiveIntegerField()
     cancel_requested_at = models.DateTimeField(null=True)
-    cancel_reason = models.CharField(max_length=300, blank=True)  # where no person cancelled it
+    cancel_code = models.CharField(max_length=60, blank=True)  # why, where no person cancelled it: see runs.reasons
+    cancel_fields = models.JSONField(default=dict)
     armed_serials = models.JSONField(default=list)  # typed by `armed_by`; kept after the arming has ended
     armed_until = models.DateTimeField(null=True)  # the run must begin before; null where it was disarmed
     armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled
-    reason = models.TextField(blank=True)
+    reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled: see runs.reasons
+    reason_fields = models.JSONField(default=dict)
     note = models.TextField(blank=True)  # written with the start; later ones are rows of Note
     # Order in which hosts take up runs, smallest first; null once ended. Open runs without one come last.
     queue_place = models.BigIntegerField(null=True)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     paused_at = models.DateTimeField(null=True)  # set while paused
     paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    pause_reason = models.CharField(max_length=300, blank=True)  # set while paused, where no person did it
+    pause_code = models.CharField(max_length=60, blank=True)  # set while paused, where no person paused it
+    pause_fields = models.JSONField(default=dict)
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked all its results
     label = models.CharField(max_length=63, blank=True)  # of its host in a group: a dimension of comparisons
     again_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="again")
@@ -134,6 +138,16 @@ class Run(models.Model):
     def __str__(self) -> str:
         return f"run {self.number}"
 
+    @property
+    def reason(self) -> str:
+        """Why it failed or was cancelled, as a sentence; "" otherwise."""
+        return sentence(self.reason_code, self.reason_fields)
+
+    @property
+    def pause_reason(self) -> str:
+        """Why it is paused, as a sentence; "" where a person paused it, or it is not paused."""
+        return sentence(self.pause_code, self.pause_fields)
+
 
 class Trial(Numbered, UsesTargets, models.Model):
     """One execution of one point in a run."""
@@ -158,15 +172,30 @@ class Trial(Numbered, UsesTargets, models.Model):
         default=False
     )  # overwrites its target: needs arming, is never tried again unasked
     state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
-    reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost
-    reason = models.TextField(blank=True)
+    reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost: see runs.reasons
+    reason_fields = models.JSONField(default=dict)
     attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
     ended_at = models.DateTimeField(null=True)
     invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
     skip_requested_at = models.DateTimeField(null=True)  # a person wants it stopped, or not started
-    skip_reason = models.CharField(max_length=600, blank=True)  # who, and why
+    skipped_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    skip_reason = models.CharField(max_length=500, blank=True)  # as typed
 
     objects = Trials.as_manager()
+
+    def __str__(self) -> str:
+        return f"{self.run} trial {self.number}"
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, was cancelled or was lost, as a sentence; "" otherwise."""
+        by = self.skipped_by.username if self.reason_code == "skipped" and self.skipped_by else ""
+        return sentence(self.reason_code, self.reason_fields, by)
+
+    @property
+    def skip_sentence(self) -> str:
+        """Who skipped it and why."""
+        return sentence("skipped", {"why": self.skip_reason}, self.skipped_by.username if self.skipped_by else "")
 
     @property
     def why_invalid(self) -> str:
@@ -214,13 +243,13 @@ class Attempt(models.Model):
     accepted_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)  # fio began
     ended_at = models.DateTimeField(null=True)
-    phase = models.CharField(max_length=300, blank=True)  # what the worker last said it is doing
+    phase = models.JSONField(default=dict)  # contract.items.Phase last reported; {} before. See runs.phases
     configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
     # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
     clock_offset_ms = models.BigIntegerField(null=True)
     purged = models.JSONField(default=list)  # contract.items.Purged of each drive
     outcome_code = models.CharField(max_length=60, blank=True)
-    outcome = models.TextField(blank=True)
+    outcome_fields = models.JSONField(default=dict)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -242,6 +271,11 @@ class Attempt(models.Model):
         indexes = [
             models.Index(fields=["lease_until"], name="attempt_lease", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)),
         ]
+
+    @property
+    def outcome(self) -> str:
+        """Why it ended as it did, as a sentence; "" where it is done."""
+        return sentence(self.outcome_code, self.outcome_fields)
 
 
 class HostAction(models.Model):
@@ -279,11 +313,17 @@ class Move(models.Model):
     at = models.DateTimeField(auto_now_add=True)
     before = models.CharField(max_length=10)
     after = models.CharField(max_length=10)
-    code = models.CharField(max_length=60, blank=True)
-    reason = models.TextField(blank=True)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    code = models.CharField(max_length=60, blank=True)  # see runs.reasons
+    fields = models.JSONField(default=dict)
 
     class Meta:
         ordering = ["at", "id"]
+
+    @property
+    def reason(self) -> str:
+        """Why, as a sentence."""
+        return sentence(self.code, self.fields, self.by.username if self.by else "")
 
 
 class Note(models.Model):

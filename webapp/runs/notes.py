@@ -26,7 +26,7 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
     if last is not None and (last.text, last.by) == (words, by):
         return last
     note = Note.objects.create(run=run, trial=trial, text=words, by=by)
-    audit(by=by, action="note.add", subject=_subject(note), detail={"text": words})
+    audit(by=by, action="note.add", on=note.trial or note.run, detail={"text": words})
     return note
 
 
@@ -35,9 +35,5 @@ def delete_note(*, run: Run, note_id: int, by: User | None) -> None:
     """Take a note away; its text stays in the audit log. One that is gone already is left gone."""
     note = Note.objects.select_for_update().filter(run=run, pk=note_id).first()
     if note is not None:
-        audit(by=by, action="note.delete", subject=_subject(note), detail={"text": note.text})
+        audit(by=by, action="note.delete", on=note.trial or note.run, detail={"text": note.text})
         note.delete()
-
-
-def _subject(note: Note) -> str:
-    return f"{note.run} trial {note.trial.number}" if note.trial else str(note.run)

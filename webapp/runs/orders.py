@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.celery import app
-from webapp.core.services import SYSTEM
+from webapp.core.models import SYSTEM
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE

@@ -1,18 +1,44 @@
-"""What an attempt is doing just now, in words for people."""
+"""What an attempt is doing now, as a sentence for people: the only place that makes it."""
 
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from webapp.core import formatting
 from webapp.runs.models import Attempt
-
-# The worker's phases (contract.items.Phase.name).
-_WORDS = {
-    "guard": "checking the target",
-    "settings": "changing settings",
-    "prefill": "writing the files first",
-    "run": "measuring",
-    "restore": "putting settings back",
-}
+from worker.contract.items import Phase, PhaseName
 
 
 def doing(attempt: Attempt) -> str:
-    """A phase that a newer worker may know is shown by its own name."""
-    name, space, detail = attempt.phase.partition(" ")
-    return _WORDS.get(name, name) + space + detail or attempt.get_state_display().lower()
+    """The phase, or the state of the attempt where the worker has reported no phase yet."""
+    return phase_sentence(attempt) or attempt.get_state_display().lower()
+
+
+def phase_sentence(attempt: Attempt) -> str:
+    """“writing 1 file of 256 MiB before stream 0, 41 %”; "" before the first phase."""
+    if not attempt.phase:
+        return ""
+    phase = msgspec.convert(attempt.phase, Phase)
+    percent = "" if phase.percent is None else f", {phase.percent:.0f} %"
+    return _SENTENCES[phase.name](phase) + percent
+
+
+def _purge(phase: Phase) -> str:
+    takes = "" if phase.expected_s is None else f", which takes about {formatting.duration(phase.expected_s)}"
+    return f"purging {phase.target} by {phase.method}{takes}"
+
+
+def _prefill(phase: Phase) -> str:
+    size = "" if phase.file_bytes is None else f" of {formatting.size(phase.file_bytes)}"
+    what = f"{phase.files} {'file' if phase.files == 1 else 'files'}" if phase.files else "the device"
+    return f"writing {what}{size} before stream {phase.stream}"
+
+
+_SENTENCES: Mapping[PhaseName, Callable[[Phase], str]] = {
+    PhaseName.GUARD: lambda _: "checking the target",
+    PhaseName.PURGE: _purge,
+    PhaseName.LAYOUT: lambda phase: f"building the layout {phase.layout}",
+    PhaseName.SETTINGS: lambda _: "changing settings",
+    PhaseName.PREFILL: _prefill,
+    PhaseName.RUN: lambda _: "measuring",
+}

@@ -61,4 +61,4 @@ def place_run(*, run: Run, before: Run | None = None, after: Run | None = None, 
     for place, each in enumerate(moved, start=1):
         each.queue_place = place
     Run.objects.bulk_update(moved, ["queue_place"])
-    audit(by=by, action="run.queue", subject=str(run), detail={"before" if before else "after": other.number})
+    audit(by=by, action="run.move", on=run, detail={"before" if before else "after": other.number})

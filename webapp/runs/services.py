@@ -27,6 +27,7 @@ from webapp.runs.ending import settle_run
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Priority, Run, RunState, Trial
 from webapp.runs.queue import lock_queue, place_for
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
+from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
 # An order that was not accepted when its run is cancelled is waited for this long (s).
@@ -142,7 +143,7 @@ def _create_run(
         for stream, target_id in enumerate(planned.further_ids, start=1)
     )
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
-    audit(by=by, action="run.start", subject=str(run), detail=detail)
+    audit(by=by, action="run.start", on=run, detail=detail)
     for host_id in {target.host_id for target in targets}:
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
     return run
@@ -175,19 +176,19 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
 
 
 @transaction.atomic
-def cancel_run(*, run: Run, by: User | None, reason: str = "") -> None:
+def cancel_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
     """Cancel what has not begun, ask what is under way to stop, and put settings back. Twice is the same as once.
 
-    `reason` is a sentence for a cancellation that is not a person's.
+    `code` and `fields` say why where no person cancels: see runs.reasons.
     """
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.state in ENDED_RUN_STATES or locked.state == RunState.CLOSING or locked.cancel_requested_at:
         return
-    locked.cancel_requested_at, locked.cancel_reason = timezone.now(), reason
-    locked.save(update_fields=["cancel_requested_at", "cancel_reason"])
+    locked.cancel_requested_at, locked.cancel_code, locked.cancel_fields = timezone.now(), code, fields or {}
+    locked.save(update_fields=["cancel_requested_at", "cancel_code", "cancel_fields"])
     cancelled = cancel_planned_trials(locked)
     _shorten_unaccepted(locked)
-    audit(by=by, action="run.cancel", subject=str(locked), detail={"trials": cancelled, "reason": reason})
+    audit(by=by, action="run.cancel", on=locked, detail={"trials": cancelled, "reason": sentence(code, fields or {})})
     settle_run(locked.pk)
     for host_id in locked.trials.order_by().values_list("host_id", flat=True).distinct():
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]

@@ -24,6 +24,7 @@ from datetime import datetime
 
 from django.utils import timezone
 
+from webapp.core.models import User
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ENDED_TRIAL_STATES,
@@ -36,6 +37,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
+from webapp.runs.reasons import Fields
 
 R, T, A = RunState, TrialState, AttemptState
 
@@ -85,6 +87,15 @@ class StaleMove(Exception):
     """Somebody else moved it first: the row is no longer in the state it was read in."""
 
 
+@dataclass(frozen=True)
+class Why:
+    """The cause of a move: see runs.reasons. `by` is the person who asked for it."""
+
+    code: str
+    fields: Fields
+    by: User | None
+
+
 @dataclass
 class Later:
     """Moves of attempts and trials that are written together, with their history and the locks of what has ended.
@@ -123,7 +134,7 @@ class Later:
         self._rows, self._history, self._released = {}, [], []
 
 
-def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
+def move_run(run: Run, to: RunState, *, code: str = "", fields: Fields | None = None, by: User | None = None) -> None:
     """Move a run and write its history. Raises IllegalMove, or StaleMove where another was first."""
     before = RunState(run.state)
     if to not in RUN_MOVES[before]:
@@ -135,14 +146,14 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
     if to is R.PAUSED:
         changes["paused_at"] = now
     if before is R.PAUSED:
-        changes |= {"paused_at": None, "paused_by": None, "pause_reason": ""}
+        changes |= {"paused_at": None, "paused_by": None, "pause_code": "", "pause_fields": {}}
     if to in ENDED_RUN_STATES:
-        changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_place": None}
+        changes |= {"ended_at": now, "reason_code": code, "reason_fields": fields or {}, "queue_place": None}
     changed = Run.objects.filter(pk=run.pk, state=before).update(**changes)
     _set(run, changes)
     if changed != 1:
         raise _stale([run], before)
-    Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
+    Move.objects.create(run=run, before=before, after=to, by=by, code=code, fields=fields or {})
 
 
 def move_trial(
@@ -151,7 +162,8 @@ def move_trial(
     *,
     attempt: Attempt | None = None,
     code: str = "",
-    reason: str = "",
+    fields: Fields | None = None,
+    by: User | None = None,
     attempts_left: int | None = None,
     later: Later | None = None,
 ) -> None:
@@ -162,7 +174,7 @@ def move_trial(
     if to not in TRIAL_MOVES[TrialState(trial.state)]:
         raise IllegalMove(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
     also = {} if attempts_left is None else {"attempts_left": attempts_left}
-    _move_trial(trial, to, attempt, code, reason, also, later)
+    _move_trial(trial, to, Why(code, fields or {}, by), attempt, also, later)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
@@ -170,15 +182,14 @@ def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
     before = TrialState(trial.state)
     if to not in TRIAL_REVIVALS.get(before, ()) or (before is T.FAILED and trial.reason_code != "lease_expired"):
         raise IllegalMove(f"Trial {trial.pk} may not be revived from {before} to {to}.")
-    _move_trial(trial, to, attempt, "revived", "The lost attempt reported again.")
+    _move_trial(trial, to, Why("revived", {}, None), attempt)
 
 
 def _move_trial(
     trial: Trial,
     to: TrialState,
+    why: Why,
     attempt: Attempt | None,
-    code: str,
-    reason: str,
     also: Mapping[str, int] | None = None,
     later: Later | None = None,
 ) -> None:
@@ -186,7 +197,7 @@ def _move_trial(
     changes: dict[str, object] = {"state": to, **(also or {})}
     changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
     explains = to in (T.FAILED, T.LOST, T.CANCELLED)
-    changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
+    changes |= {"reason_code": why.code if explains else "", "reason_fields": why.fields if explains else {}}
     writing.change(trial, **changes)
     writing.note(
         Move(
@@ -195,8 +206,9 @@ def _move_trial(
             attempt_id=attempt.pk if attempt else None,
             before=before,
             after=to,
-            code=code,
-            reason=reason,
+            by_id=why.by.pk if why.by else None,
+            code=why.code,
+            fields=why.fields,
         )
     )
     if later is None:
@@ -206,28 +218,34 @@ def _move_trial(
 def cancel_planned_trials(run: Run) -> int:
     """Cancel everything of a run that was not sent yet, in two statements however many they are."""
     planned = list(run.trials.select_for_update(no_key=True).filter(state=T.PLANNED).order_by("index"))
-    cancel_these(run, planned, code="cancelled", reason="The run was cancelled before this trial began.")
+    cancel_these(run, planned, code="run_cancelled_before")
     return len(planned)
 
 
-def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) -> None:
-    """Cancel planned trials that the caller has locked."""
+def cancel_these(
+    run: Run, planned: Sequence[Trial], *, code: str, fields: Fields | None = None, by: User | None = None
+) -> None:
+    """Cancel planned trials that the caller has locked. `by` is the person who skipped them."""
+    fields = fields or {}
     Trial.objects.filter(pk__in=[trial.pk for trial in planned], state=T.PLANNED).update(
-        state=T.CANCELLED, ended_at=timezone.now(), reason_code=code, reason=reason
+        state=T.CANCELLED, ended_at=timezone.now(), reason_code=code, reason_fields=fields, skipped_by=by
     )
     Move.objects.bulk_create(
-        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code=code, reason=reason) for trial in planned
+        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, by=by, code=code, fields=fields)
+        for trial in planned
     )
 
 
 def move_attempt(
-    attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", later: Later | None = None
+    attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None, later: Later | None = None
 ) -> None:
     """Move an attempt and set the time that belongs to the move, now or later. Its trial's moves are its history."""
     if to not in ATTEMPT_MOVES[AttemptState(attempt.state)]:
         raise IllegalMove(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
     writing = later or Later()
-    writing.change(attempt, state=to, outcome_code=code, outcome=outcome, **_attempt_times(attempt, to, timezone.now()))
+    writing.change(
+        attempt, state=to, outcome_code=code, outcome_fields=fields or {}, **_attempt_times(attempt, to, timezone.now())
+    )
     if later is None:
         writing.write()
 

@@ -23,10 +23,8 @@ def stop_failing(run: Run, host_id: UUID) -> int:
     planned = run.trials.select_for_update(no_key=True, of=("self",)).select_related("host")
     left = list(planned.filter(host=host_id, state=TrialState.PLANNED).order_by("index"))
     if left:
-        times = "trial failed" if most == 1 else f"{most} trials in a row failed"
-        reason = f"Not started: on {left[0].host} {times}, and the plan stops there."
-        cancel_these(run, left, code=STOPPED, reason=reason)
-        audit(by=None, action="run.stop", subject=str(run), detail={"host": str(left[0].host), "trials": len(left)})
+        cancel_these(run, left, code=STOPPED, fields={"host": str(left[0].host), "failures": most})
+        audit(by=None, action="run.stop_host", on=run, detail={"host": str(left[0].host), "trials": len(left)})
     return len(left)
 
 

@@ -25,11 +25,11 @@ from webapp.runs.arming import refuse_untyped
 from webapp.schedules.due import turn_off
 from webapp.schedules.locks import locked_present, locked_schedule
 from webapp.schedules.models import Schedule
+from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets
 
 MAX_ARMING = timedelta(days=366)
 ARMING_COLUMNS = ("armed_serials", "armed_targets", "armed_until", "armed_by")
-NOT_ARMED = "It overwrites drives and is not armed."
 
 
 @transaction.atomic
@@ -54,7 +54,7 @@ def arm_schedule(*, schedule: Schedule, serials: Sequence[str], until: datetime,
     locked.save(update_fields=ARMING_COLUMNS)
     words = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in drives]
     detail = {"drives": words, "until": until.isoformat(), "plan": str(locked.version)}
-    audit(by=by, action="schedule.arm", subject=str(locked), detail=detail)
+    audit(by=by, action="schedule.arm", on=locked, detail=detail)
 
 
 @transaction.atomic
@@ -68,14 +68,14 @@ def disarm_schedule(*, schedule: Schedule, by: User) -> None:
     locked.save(update_fields=ARMING_COLUMNS)
     if locked.enabled:
         switch_off_unarmed(locked)
-    audit(by=by, action="schedule.disarm", subject=str(locked), detail={"serials": serials})
+    audit(by=by, action="schedule.disarm", on=locked, detail={"serials": serials})
 
 
 def switch_off_unarmed(schedule: Schedule) -> None:
     """A schedule that overwrites drives is off until it is armed; what waits is missed."""
-    turn_off(schedule, "not_armed", NOT_ARMED, now=timezone.now())
-    schedule.off_reason = NOT_ARMED
-    schedule.save(update_fields=["enabled", "next_due_at", "off_reason"])
+    turn_off(schedule, Reason(NOT_ARMED), now=timezone.now())
+    schedule.off_code = NOT_ARMED
+    schedule.save(update_fields=["enabled", "next_due_at", "off_code"])
 
 
 def end_arming(schedule: Schedule) -> None:
@@ -116,7 +116,7 @@ def unarmed(schedule: Schedule, drives: Sequence[Target], now: datetime) -> list
 def refuse_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:
     """Raises Refusal not_armed unless the schedule is armed, now, for all of these drives."""
     if missing := unarmed(schedule, drives, timezone.now()):
-        raise Refusal("not_armed", f"{NOT_ARMED} Arm it: type the serial of {listed(missing)}.")
+        raise Refusal(NOT_ARMED, f"{Reason(NOT_ARMED)} Arm it: type the serial of {listed(missing)}.")
 
 
 def listed(targets: Sequence[Target]) -> str:

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
 from webapp.hosts.models import Host
-from webapp.runs.models import Run, RunState
+from webapp.runs.models import RunState
 from webapp.schedules.for_each_logged import for_each_logged
 from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import (
@@ -24,7 +24,8 @@ from webapp.schedules.models import (
     Schedule,
     Trigger,
 )
-from webapp.schedules.notify import local_time, notify_missed
+from webapp.schedules.notify import notify_missed
+from webapp.schedules.reasons import NOT_FOLLOWED, Reason, timed
 from webapp.schedules.timing import due_after, start_within
 
 MAX_MISSED_ROWS = 100  # rows for one outage of a schedule; the first of them counts the rest
@@ -48,7 +49,7 @@ def _create_due(key: int, now: datetime, down_since: datetime | None) -> None:
     _miss_older(schedule, older, now, down_since)
     occurrences = make_occurrences(schedule, latest)
     if down_since and latest >= down_since and now > latest + start_within(schedule):
-        miss_all(occurrences, "scheduler_down", _was_down(schedule, down_since, now), now=now)
+        miss_all(occurrences, _was_down(schedule, down_since, now), now=now)
     schedule.next_due_at = next(due_after(schedule, now), None)
     schedule.save(update_fields=["next_due_at"])
 
@@ -65,26 +66,26 @@ def _miss_older(schedule: Schedule, dues: Sequence[datetime], now: datetime, dow
         return
     hosts = _hosts(schedule)
     kept = dues[-max(1, MAX_MISSED_ROWS // len(hosts)) :]
-    reason = f"{_was_down(schedule, down_since or dues[0], now)} Only the latest due time can still start."
+    reason = _was_down(schedule, down_since or dues[0], now, followed=True)
     left_out = len(dues) - len(kept)
-    more = f" At least {left_out:,} due times before this one were missed too; they are not listed." if left_out else ""
+    first = reason.fields | ({"not_listed": left_out} if left_out else {})
     Occurrence.objects.bulk_create(
         (
             Occurrence(
                 schedule=schedule, due_at=due, position=position, host=host, ready_at=due, state=OccurrenceState.MISSED,
-                reason_code="scheduler_down", reason=reason + (more if due is kept[0] else ""), finished_at=now,
+                reason_code=reason.code, reason_fields=first if due is kept[0] else reason.fields, finished_at=now,
             )
             for due in kept
             for position, host in enumerate(hosts)
         ),
         ignore_conflicts=True,
     )  # fmt: skip
-    key = _notice_key(schedule, "scheduler_down", now)
-    notify_missed(schedule, kept[-1], key=key, count=len(dues), reason=reason)
+    key = _notice_key(schedule, reason.code, now)
+    notify_missed(schedule, kept[-1], key=key, count=len(dues), reason=str(reason))
 
 
-def _was_down(schedule: Schedule, since: datetime, now: datetime) -> str:
-    return f"The scheduler did not run from {local_time(schedule, since)} to {local_time(schedule, now)}."
+def _was_down(schedule: Schedule, since: datetime, now: datetime, **more: bool) -> Reason:
+    return timed("scheduler_down", schedule, since=since, until=now, **more)
 
 
 @transaction.atomic
@@ -112,12 +113,7 @@ def _create_after_run(key: int, now: datetime) -> None:
     run = schedule.after_run
     occurrences = make_occurrences(schedule, schedule.after_run.ended_at)
     if schedule.condition == Condition.DONE and run.state != RunState.DONE:
-        words = f"It follows run {run.number}, which {_ended(run)}."
-        miss_all(occurrences, "run_before_not_done", words, now=now)
-
-
-def _ended(run: Run) -> str:
-    return "failed" if run.state == RunState.FAILED else "was cancelled"
+        miss_all(occurrences, Reason(NOT_FOLLOWED, {"run": run.number, "state": run.state}), now=now)
 
 
 def _hosts(schedule: Schedule) -> Sequence[Host | None]:
@@ -146,27 +142,27 @@ def make_occurrences_due(schedule: Schedule, now: datetime) -> None:
         make_occurrences(schedule, schedule.next_due_at)
 
 
-def turn_off(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
+def turn_off(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
     """It is not due any more, and what waits is missed; the caller saves `enabled` and `next_due_at`."""
     make_occurrences_due(schedule, now)
     schedule.enabled, schedule.next_due_at = False, None
-    miss_waiting(schedule, code, reason, now=now)
+    miss_waiting(schedule, reason, now=now)
 
 
-def miss_waiting(schedule: Schedule, code: str, reason: str, *, now: datetime) -> None:
+def miss_waiting(schedule: Schedule, reason: Reason, *, now: datetime) -> None:
     """Everything of a schedule that has not started is missed. Inside the caller's transaction."""
     waiting = schedule.occurrences.filter(state=OccurrenceState.WAITING).order_by("due_at", "position")
-    miss_all(list(waiting), code, reason, now=now)
+    miss_all(list(waiting), reason, now=now)
 
 
-def miss_all(occurrences: Sequence[Occurrence], code: str, reason: str, *, now: datetime) -> None:
+def miss_all(occurrences: Sequence[Occurrence], reason: Reason, *, now: datetime) -> None:
     """Miss these occurrences of one schedule, send one notice, and let its followers know."""
     for one in occurrences:
-        _miss(one, code, reason, now)
+        _miss(one, reason, now)
     if occurrences:
         last = occurrences[-1]
-        key = _notice_key(last.schedule, code, now)
-        notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=reason)
+        key = _notice_key(last.schedule, reason.code, now)
+        notify_missed(last.schedule, last.due_at, key=key, count=len(occurrences), reason=str(reason))
         for due_at in dict.fromkeys(one.due_at for one in occurrences):
             after_occurrence(last.schedule, due_at, now=now)
 
@@ -176,10 +172,10 @@ def _notice_key(schedule: Schedule, code: str, now: datetime) -> str:
     return f"{schedule.pk}:{code}:{now:%Y-%m-%dT%H}"
 
 
-def _miss(occurrence: Occurrence, code: str, reason: str, now: datetime) -> None:
+def _miss(occurrence: Occurrence, reason: Reason, now: datetime) -> None:
     occurrence.state, occurrence.finished_at = OccurrenceState.MISSED, now
-    occurrence.reason_code, occurrence.reason = code, reason
-    occurrence.save(update_fields=["state", "finished_at", "reason_code", "reason"])
+    occurrence.reason_code, occurrence.reason_fields, occurrence.missed_by = reason.code, reason.fields, reason.by
+    occurrence.save(update_fields=["state", "finished_at", "reason_code", "reason_fields", "missed_by"])
 
 
 def after_occurrence(schedule: Schedule, due_at: datetime, *, now: datetime) -> None:
@@ -199,17 +195,19 @@ def _follow(schedule: Schedule, ended: Sequence[Occurrence], now: datetime) -> N
             due_at += timedelta(microseconds=1)
         occurrences = make_occurrences(follower, due_at)
         if why := _not_followed(follower, ended):
-            miss_all(occurrences, "run_before_not_done", why, now=now)
+            miss_all(occurrences, why, now=now)
 
 
-def _not_followed(follower: Schedule, ended: Sequence[Occurrence]) -> str:
-    """Why a schedule is not started after these occurrences; "" where it is."""
+def _not_followed(follower: Schedule, ended: Sequence[Occurrence]) -> Reason | None:
+    """Why a schedule is not started after these occurrences; None where it is."""
     runs = [one.run for one in ended if one.run is not None]
     if follower.condition == Condition.ANY and runs:
-        return ""
+        return None
     for one in ended:
+        before: dict[str, object] = {"schedule": one.schedule.name}
         if one.run is None:
-            return f"It follows schedule “{one.schedule}”, which did not run: {one.reason}"
+            because = {"code": one.reason_code, "fields": one.reason_fields}
+            return Reason(NOT_FOLLOWED, before | {"because": because})
         if one.run.state != RunState.DONE:
-            return f"It follows schedule “{one.schedule}”, whose run {one.run.number} {_ended(one.run)}."
-    return ""
+            return Reason(NOT_FOLLOWED, before | {"run": one.run.number, "state": one.run.state})
+    return None

@@ -15,6 +15,7 @@ from django.db.models import Q
 from webapp.hosts.models import Host, HostGroup, Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority, Run
+from webapp.schedules.reasons import sentence
 
 
 class Trigger(models.TextChoices):
@@ -101,7 +102,9 @@ class Schedule(models.Model):
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
 
     enabled = models.BooleanField(default=True)
-    off_reason = models.CharField(max_length=300, blank=True)  # why it is switched off, where no person did it
+    off_code = models.CharField(max_length=60, blank=True)  # why it is off, where no person did it: schedules.reasons
+    off_fields = models.JSONField(default=dict)
+    off_person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     next_due_at = models.DateTimeField(null=True)  # null: not known beforehand, or never again
     deleted_at = models.DateTimeField(null=True)
 
@@ -140,6 +143,11 @@ class Schedule(models.Model):
     def __str__(self) -> str:
         return self.name
 
+    @property
+    def off_reason(self) -> str:
+        """Why it is off, as a sentence; "" where it is on or a person switched it off."""
+        return sentence(self.off_code, self.off_fields, self.off_person.username if self.off_person else "")
+
 
 class ScheduleTarget(models.Model):
     """A target of a schedule. Protects it, and so its host, from being deleted."""
@@ -166,8 +174,9 @@ class Occurrence(models.Model):
     ready_at = models.DateTimeField(null=True)
     state = models.CharField(max_length=7, choices=OccurrenceState.choices, default=OccurrenceState.WAITING)
     tried_at = models.DateTimeField(null=True)  # by a tick whose time ran out: the next tick tries the others first
-    reason_code = models.CharField(max_length=60, blank=True)  # why it was missed
-    reason = models.TextField(blank=True)  # why it was missed, or what it waits for
+    reason_code = models.CharField(max_length=60, blank=True)  # why missed, or what it waits for: schedules.reasons
+    reason_fields = models.JSONField(default=dict)
+    missed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     run = models.OneToOneField(Run, on_delete=models.SET_NULL, null=True, related_name="occurrence")
     paused_by_window_at = models.DateTimeField(null=True)  # the scheduler paused its run: the window is closed since
     late_at = models.DateTimeField(null=True)  # passed its deadline
@@ -191,6 +200,11 @@ class Occurrence(models.Model):
     def __str__(self) -> str:
         on = f" on {self.host}" if self.host else ""
         return f"{self.schedule.name}, due {self.due_at:%Y-%m-%d %H:%M} UTC{on}"
+
+    @property
+    def reason(self) -> str:
+        """Why it was missed, or what it waits for, as a sentence."""
+        return sentence(self.reason_code, self.reason_fields, self.missed_by.username if self.missed_by else "")
 
     @property
     def is_open(self) -> bool:

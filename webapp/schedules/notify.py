@@ -55,5 +55,5 @@ def notify_switched_off(schedule: Schedule, reason: str, *, now: datetime) -> No
         subject=f"Switched off: {schedule}",
         text=f"Sweetspot switched off schedule “{schedule}”. {reason} Switch it on again on its page.",
         path=f"/schedules/{schedule.pk}/",
-        detail={"schedule": schedule.name, "owner": schedule.owner.username, "reason": reason},
+        detail={"schedule": schedule.name, "reason": reason},
     )

@@ -15,7 +15,7 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.core.people import lost_rights
-from webapp.core.services import audit
+from webapp.core.services import audit, person
 from webapp.runs.arming import disarm_run
 from webapp.runs.models import Run
 from webapp.runs.queue import lock_queue
@@ -24,6 +24,7 @@ from webapp.schedules.due import turn_off
 from webapp.schedules.locks import lock_schedules, locked_schedule
 from webapp.schedules.models import Schedule
 from webapp.schedules.notify import notify_switched_off
+from webapp.schedules.reasons import ARMER_LOST_RIGHTS, OFF_COLUMNS, OWNER_LOST_RIGHTS, Reason
 
 
 @receiver(lost_rights)
@@ -39,12 +40,12 @@ def hand_over(*, user: User, by: User, **_: Any) -> None:
         if owned:
             schedule.owner = heir
             schedule.save(update_fields=["owner"])
-            audit(by=by, action="schedule.owner", subject=str(schedule), detail=_moved(user, heir))
+            audit(by=by, action="schedule.owner", on=schedule, detail=_moved(user, heir))
         _end_arming_of(schedule, by)
         if owned:
-            _switch_off(schedule, "switched_off", f"Its owner {user.username} may no longer run it.", by)
+            _switch_off(schedule, Reason(OWNER_LOST_RIGHTS, by=user), by)
         else:
-            _switch_off(schedule, "not_armed", f"It was armed by {user.username}, who {_what_happened(user)}.", by)
+            _switch_off(schedule, Reason(ARMER_LOST_RIGHTS, {"how": _what_happened(user)}, by=user), by)
     lock_queue()
     for run in Run.objects.filter(armed_by=user, started_at=None, ended_at=None, occurrence__isnull=False):
         disarm_run(run=run, by=by)
@@ -52,27 +53,27 @@ def hand_over(*, user: User, by: User, **_: Any) -> None:
 
 def _end_arming_of(schedule: Schedule, by: User) -> None:
     if schedule.armed_until is not None:
-        audit(by=by, action="schedule.disarm", subject=str(schedule), detail={"serials": schedule.armed_serials})
+        audit(by=by, action="schedule.disarm", on=schedule, detail={"serials": schedule.armed_serials})
         _disarm(schedule)
 
 
-def _switch_off(schedule: Schedule, code: str, reason: str, by: User) -> None:
-    """Switch it off with this reason, and notify; `code` is of the occurrences that wait. Nothing if it is off."""
+def _switch_off(schedule: Schedule, reason: Reason, by: User) -> None:
+    """Switch it off with this reason, also for the occurrences that wait, and notify. Nothing if it is off."""
     if not schedule.enabled:
         return
     now = timezone.now()
-    turn_off(schedule, code, reason, now=now)
-    schedule.off_reason = reason
-    schedule.save(update_fields=["enabled", "next_due_at", "off_reason"])
-    audit(by=by, action="schedule.off", subject=str(schedule), detail={"reason": reason})
-    notify_switched_off(schedule, reason, now=now)
+    turn_off(schedule, reason, now=now)
+    schedule.off_code, schedule.off_fields, schedule.off_person = reason.code, reason.fields, reason.by
+    schedule.save(update_fields=["enabled", "next_due_at", *OFF_COLUMNS])
+    audit(by=by, action="schedule.off", on=schedule, detail={"reason": str(reason), "whose": person(reason.by or by)})
+    notify_switched_off(schedule, str(reason), now=now)
 
 
 def _what_happened(user: User) -> str:
-    """“was removed”: how this person lost their rights."""
+    """How this person lost their rights: “removed”, “disabled” or the role that they have now."""
     if user.left_at is not None:
-        return "was removed"
-    return f"is now a {user.get_role_display().lower()}" if user.is_active else "was deactivated"
+        return "removed"
+    return user.role if user.is_active else "disabled"
 
 
 @transaction.atomic
@@ -88,7 +89,7 @@ def take_over(*, schedule: Schedule, by: User) -> None:
     _disarm(locked)
     if locked.enabled and drives_to_be_armed(locked):
         switch_off_unarmed(locked)
-    audit(by=by, action="schedule.owner", subject=str(locked), detail=_moved(before, by))
+    audit(by=by, action="schedule.owner", on=locked, detail=_moved(before, by))
 
 
 def _disarm(schedule: Schedule) -> None:
@@ -106,4 +107,4 @@ def _another_admin(user: User) -> User:
 
 
 def _moved(before: User, after: User) -> dict[str, object]:
-    return {"before": before.username, "after": after.username}
+    return {"before": person(before), "after": person(after)}

@@ -9,12 +9,14 @@ from django.db.models import QuerySet
 
 from webapp.runs.actions import pause_run, resume_run
 from webapp.runs.models import Run, RunState
+from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import after_occurrence
 from webapp.schedules.for_each_logged import for_each_logged
 from webapp.schedules.locks import lock_schedules
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
-from webapp.schedules.notify import local_time, notify_late
+from webapp.schedules.notify import notify_late
+from webapp.schedules.reasons import timed
 from webapp.schedules.timing import deadline_of, window_of
 
 
@@ -67,10 +69,10 @@ def _keep_window(occurrence: Occurrence, now: datetime) -> None:
     is_open = window is None or window.span_at(now) is not None
     if not is_open and occurrence.paused_by_window_at is None:
         if run.state != RunState.PAUSED:
-            pause_run(run=run, by=None, reason=f"The window of its schedule is closed ({window}).")
+            pause_run(run=run, by=None, code=WINDOW_CLOSED, fields={"window": str(window)})
         _hold(occurrence, now)
     elif is_open and occurrence.paused_by_window_at is not None:
-        if run.state == RunState.PAUSED and run.pause_reason:
+        if run.state == RunState.PAUSED and run.pause_code:
             resume_run(run=run, by=None)
         _hold(occurrence, None)
 
@@ -89,8 +91,8 @@ def _keep_deadline(occurrence: Occurrence, now: datetime) -> None:
     occurrence.save(update_fields=["late_at"])
     notify_late(occurrence, limit)
     if schedule.at_deadline == AtDeadline.CANCEL:
-        words = f"Schedule “{schedule}” cancelled the run at its deadline, {local_time(schedule, limit)}."
-        cancel_run(run=_run(occurrence), by=None, reason=words)
+        why = timed(AT_DEADLINE, schedule, schedule=schedule.name, deadline=limit)
+        cancel_run(run=_run(occurrence), by=None, code=why.code, fields=why.fields)
 
 
 def _run(occurrence: Occurrence) -> Run:

@@ -72,7 +72,7 @@ def occurrences_list() -> QuerySet[Occurrence]:
     """Latest first, with host, run and `marked`: how many trials of the run are marked as invalid."""
     trials = Trial.objects.filter(run=OuterRef("run")).exclude(invalid_reason="").order_by()
     count = trials.values("run").annotate(count=Count("pk")).values("count")
-    return Occurrence.objects.select_related("run", "host").annotate(marked=Coalesce(Subquery(count), 0))
+    return Occurrence.objects.select_related("run", "host", "missed_by").annotate(marked=Coalesce(Subquery(count), 0))
 
 
 def last_occurrences(schedules: Iterable[Schedule]) -> dict[int, list[Occurrence]]:
@@ -111,8 +111,12 @@ def occurrences_waiting() -> QuerySet[Occurrence]:
     )
 
 
+# Codes of occurrences that a person caused to be missed.
+_BY_PEOPLE = ("skipped", "switched_off", "deleted", "owner_lost_rights", "armer_lost_rights", "changed")
+
+
 def missed_since(at: datetime) -> QuerySet[Occurrence]:
     """Due times after a moment that were missed, latest first, without those that a person skipped or switched off."""
     missed = Occurrence.objects.filter(state=OccurrenceState.MISSED, due_at__gte=at)
-    missed = missed.exclude(reason_code__in=("skipped", "switched_off", "changed"))
-    return missed.select_related("schedule__version__plan", "host")
+    missed = missed.exclude(reason_code__in=_BY_PEOPLE)
+    return missed.select_related("schedule__version__plan", "host", "missed_by")

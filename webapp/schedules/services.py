@@ -10,7 +10,6 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.schedules.arming import (
-    NOT_ARMED,
     checked_drives,
     drives_overwritten,
     drives_to_be_armed,
@@ -21,6 +20,7 @@ from webapp.schedules.arming import (
 from webapp.schedules.due import make_occurrences, make_occurrences_due, miss_all, miss_waiting, turn_off
 from webapp.schedules.locks import lock_schedules, locked_present, locked_schedule
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
+from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets, group_targets
 from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
 from webapp.schedules.timing import due_after, refuse_impossible
@@ -35,11 +35,11 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     """
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
     schedule.enabled = not checked_drives(spec.version, _targets(spec))
-    schedule.off_reason = "" if schedule.enabled else NOT_ARMED
+    schedule.off_code = "" if schedule.enabled else NOT_ARMED
     _set_next(schedule)
     schedule.save()
     schedule.targets.set(spec.targets)
-    audit(by=by, action="schedule.create", subject=str(schedule), detail=_detail(schedule, spec))
+    audit(by=by, action="schedule.create", on=schedule, detail=_detail(schedule, spec))
     return schedule
 
 
@@ -57,21 +57,20 @@ def change_schedule(*, schedule: Schedule, spec: ScheduleSpec, by: User) -> Sche
     drives = checked_drives(spec.version, _targets(spec))
     if before != (locked.version_id, locked.group_id, locked.target_order):
         end_arming(locked)
-        words = f"{by.username} changed the plan or the targets of the schedule."
-        miss_waiting(locked, "changed", words, now=timezone.now())
+        miss_waiting(locked, Reason("changed", by=by), now=timezone.now())
     _keep_off_unarmed(locked, drives)
     _set_next(locked)
     locked.save()
     locked.targets.set(spec.targets)
-    audit(by=by, action="schedule.change", subject=str(locked), detail=_detail(locked, spec))
+    audit(by=by, action="schedule.change", on=locked, detail=_detail(locked, spec))
     return locked
 
 
 def _keep_off_unarmed(schedule: Schedule, drives: Sequence[Target]) -> None:
     if unarmed(schedule, drives, timezone.now()):
-        schedule.enabled, schedule.off_reason = False, NOT_ARMED
-    elif schedule.off_reason == NOT_ARMED:
-        schedule.off_reason = ""
+        schedule.enabled, schedule.off_code = False, NOT_ARMED
+    elif schedule.off_code == NOT_ARMED:
+        schedule.off_code = ""
 
 
 def _set_next(schedule: Schedule) -> None:
@@ -88,10 +87,10 @@ def switch_on(*, schedule: Schedule, by: User) -> None:
         raise Refusal("targets_refused", "The schedule has no targets any more. Edit it and choose some.")
     refuse_impossible(locked, timezone.now())
     refuse_unarmed(locked, drives_to_be_armed(locked))
-    locked.enabled, locked.off_reason = True, ""
+    locked.enabled, locked.off_code = True, ""
     _set_next(locked)
-    locked.save(update_fields=["enabled", "off_reason", "next_due_at"])
-    audit(by=by, action="schedule.on", subject=str(locked))
+    locked.save(update_fields=["enabled", "off_code", "next_due_at"])
+    audit(by=by, action="schedule.on", on=locked)
 
 
 @transaction.atomic
@@ -100,9 +99,9 @@ def switch_off(*, schedule: Schedule, by: User) -> None:
     locked = locked_schedule(schedule)
     if not locked.enabled:
         return
-    turn_off(locked, "switched_off", f"{by.username} switched the schedule off.", now=timezone.now())
+    turn_off(locked, Reason("switched_off", by=by), now=timezone.now())
     locked.save(update_fields=["enabled", "next_due_at"])
-    audit(by=by, action="schedule.off", subject=str(locked))
+    audit(by=by, action="schedule.off", on=locked)
 
 
 @transaction.atomic
@@ -115,11 +114,11 @@ def delete_schedule(*, schedule: Schedule, by: User) -> None:
     if followers:
         words = f"Other schedules follow this one: {', '.join(followers)}. Change or delete them first."
         raise Refusal("schedule_followed", words)
-    turn_off(locked, "switched_off", f"{by.username} deleted the schedule.", now=timezone.now())
+    turn_off(locked, Reason("deleted", by=by), now=timezone.now())
     end_arming(locked)
     locked.deleted_at = timezone.now()
     locked.save()
-    audit(by=by, action="schedule.delete", subject=str(locked))
+    audit(by=by, action="schedule.delete", on=locked)
 
 
 @transaction.atomic
@@ -131,7 +130,7 @@ def restore_schedule(*, schedule: Schedule, by: User) -> None:
     checked_name(locked.name, locked)
     locked.deleted_at = None
     locked.save(update_fields=["deleted_at"])
-    audit(by=by, action="schedule.restore", subject=str(locked))
+    audit(by=by, action="schedule.restore", on=locked)
 
 
 @transaction.atomic
@@ -148,7 +147,7 @@ def make_due(*, schedule: Schedule, by: User) -> None:
         raise Refusal("not_armed", words)
     made = [one.pk for one in make_occurrences(locked, timezone.now())]
     locked.occurrences.filter(pk__in=made).update(requested_by=by)
-    audit(by=by, action="schedule.due", subject=str(locked))
+    audit(by=by, action="schedule.run_now", on=locked)
 
 
 @transaction.atomic
@@ -159,8 +158,8 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
     if locked.state != OccurrenceState.WAITING:
         words = f"The occurrence cannot be skipped: it is {locked.get_state_display().lower()}."
         raise Refusal("occurrence_not_waiting", words)
-    miss_all([locked], "skipped", f"{by.username} skipped it.", now=timezone.now())
-    audit(by=by, action="schedule.skip", subject=str(locked.schedule), detail={"due": locked.due_at.isoformat()})
+    miss_all([locked], Reason("skipped", by=by), now=timezone.now())
+    audit(by=by, action="schedule.skip", on=locked.schedule, detail={"due": locked.due_at.isoformat()})
 
 
 def overwritten_by(spec: ScheduleSpec) -> list[Target]:

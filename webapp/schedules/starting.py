@@ -31,7 +31,7 @@ from webapp.schedules.models import (
     Overlap,
     Schedule,
 )
-from webapp.schedules.notify import local_time
+from webapp.schedules.reasons import NOT_ARMED, Reason, timed
 from webapp.schedules.selectors import all_targets
 from webapp.schedules.timing import deadline_of, start_within, window_of
 
@@ -41,11 +41,11 @@ PASSING = frozenset({"host_unavailable", "target_unavailable"})
 
 
 class Missed(Exception):
-    """It will not start any more; `code` and the text say why."""
+    """It will not start any more."""
 
-    def __init__(self, code: str, reason: str) -> None:
-        super().__init__(reason)
-        self.code = code
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
 
 
 def start_waiting(*, now: datetime) -> None:
@@ -91,13 +91,13 @@ def _start_one(key: UUID, now: datetime) -> None:
         _refuse_invalid(occurrence, now)
         waits_for = _waits_for(occurrence, now)
         if not waits_for:
-            _refuse_late(occurrence, now, occurrence.reason)
+            _refuse_late(occurrence, now, _waited_for(occurrence))
             waits_for = _start(occurrence, now)
         if waits_for:
             _refuse_late(occurrence, now, waits_for)
             _note(occurrence, waits_for)
     except Missed as missed:
-        miss_all([occurrence], missed.code, str(missed), now=now)
+        miss_all([occurrence], missed.reason, now=now)
 
 
 def _locked(key: UUID) -> Occurrence | None:
@@ -109,48 +109,52 @@ def _locked(key: UUID) -> Occurrence | None:
     return found.filter(pk=key, state=OccurrenceState.WAITING).first()
 
 
-def _note(occurrence: Occurrence, waits_for: str) -> None:
-    if occurrence.reason != waits_for:
-        occurrence.reason = waits_for
-        occurrence.save(update_fields=["reason"])
+def _waited_for(occurrence: Occurrence) -> Reason | None:
+    return Reason(occurrence.reason_code, occurrence.reason_fields) if occurrence.reason_code else None
+
+
+def _note(occurrence: Occurrence, waits_for: Reason) -> None:
+    if _waited_for(occurrence) != waits_for:
+        occurrence.reason_code, occurrence.reason_fields = waits_for.code, waits_for.fields
+        occurrence.save(update_fields=["reason_code", "reason_fields"])
 
 
 def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
     """Raises Missed where the schedule no longer allows this start."""
     schedule = occurrence.schedule
     if schedule.version.plan.deleted_at:
-        raise Missed("plan_deleted", f"The plan “{schedule.version.plan.title}” was deleted.")
+        raise Missed(Reason("plan_deleted", {"plan": schedule.version.plan.title}))
     if not (schedule.owner.is_active and schedule.owner.is_operator):
-        raise Missed("owner_left", f"The owner of the schedule, {schedule.owner.username}, may no longer start runs.")
+        raise Missed(Reason("owner_left"))
     limit = deadline_of(schedule, occurrence.due_at)
     if limit and now > limit:
-        raise Missed("deadline_passed", f"Its deadline, {local_time(schedule, limit)}, passed before it could start.")
+        raise Missed(timed("deadline_passed", schedule, deadline=limit))
     earlier = _earlier_open(occurrence) if schedule.overlap == Overlap.SKIP else None
     if earlier is not None:
-        raise Missed("still_going", f"{_name(earlier)} {'had not ended' if earlier.run else 'was still waiting'}.")
+        raise Missed(_about_earlier("still_going", earlier))
 
 
-def _waits_for(occurrence: Occurrence, now: datetime) -> str:
-    """What keeps it from starting now, as a sentence; "" for nothing."""
+def _waits_for(occurrence: Occurrence, now: datetime) -> Reason | None:
+    """What keeps it from starting now; None for nothing."""
     schedule = occurrence.schedule
     if now < occurrence.due_at:
-        return f"It is due {local_time(schedule, occurrence.due_at)}."  # the clock was set back
+        return timed("not_due", schedule, due=occurrence.due_at)  # the clock was set back
     if occurrence.ready_at is None:
-        return "The run of another host of the group must end first."
+        return Reason("host_before")
     if (earlier := _earlier_open(occurrence)) is not None:
-        return f"{_name(earlier)} {'has not ended' if earlier.run else 'is still waiting'}."
+        return _about_earlier("run_before", earlier)
     window = window_of(schedule)
     if window is None or window.span_at(now):
-        return ""
+        return None
     span = window.next_span(now)
-    return f"The window opens {local_time(schedule, span.opens)}." if span else "The window does not open again."
+    return timed("window_opens", schedule, opens=span.opens) if span else Reason("window_over")
 
 
-def _refuse_late(occurrence: Occurrence, now: datetime, waited_for: str) -> None:
+def _refuse_late(occurrence: Occurrence, now: datetime, waited_for: Reason | None) -> None:
     """Raises Missed once the latest start has passed."""
     if occurrence.ready_at is not None and now > (latest := _latest_start(occurrence)):
-        when = local_time(occurrence.schedule, latest)
-        raise Missed("latest_start_passed", f"It could not start by its latest start, {when}. {waited_for}".strip())
+        why = {"waited_for": waited_for.as_fields()} if waited_for else {}
+        raise Missed(timed("latest_start_passed", occurrence.schedule, latest=latest, **why))
 
 
 def _latest_start(occurrence: Occurrence) -> datetime:
@@ -167,14 +171,14 @@ def _earlier_open(occurrence: Occurrence) -> Occurrence | None:
     return earlier.select_related("run", "schedule").first()
 
 
-def _name(occurrence: Occurrence) -> str:
-    if occurrence.run is not None:
-        return f"Run {occurrence.run.number} of this schedule"
-    return f"The occurrence due {local_time(occurrence.schedule, occurrence.due_at)}"
+def _about_earlier(code: str, earlier: Occurrence) -> Reason:
+    if earlier.run is not None:
+        return Reason(code, {"run": earlier.run.number})
+    return timed(code, earlier.schedule, due=earlier.due_at)
 
 
-def _start(occurrence: Occurrence, now: datetime) -> str:
-    """Start its run; "" where that was done, else what it waits for. Raises Missed where it is refused for good."""
+def _start(occurrence: Occurrence, now: datetime) -> Reason | None:
+    """Start its run; None where that was done, else what it waits for. Raises Missed where it is refused for good."""
     schedule, (targets, label) = occurrence.schedule, targets_of(occurrence)
     options = StartOptions(
         request_id=occurrence.pk,
@@ -192,11 +196,12 @@ def _start(occurrence: Occurrence, now: datetime) -> str:
             )  # fmt: skip
     except Refusal as refusal:
         if refusal.code in PASSING:
-            return str(refusal)
-        raise Missed(refusal.code, _why_refused(schedule, targets, refusal, now)) from refusal
-    occurrence.run, occurrence.state, occurrence.reason = run, OccurrenceState.STARTED, ""
-    occurrence.save(update_fields=["run", "state", "reason"])
-    return ""
+            return Reason(refusal.code, {"message": str(refusal)})
+        raise Missed(_why_refused(schedule, targets, refusal, now)) from refusal
+    occurrence.run, occurrence.state = run, OccurrenceState.STARTED
+    occurrence.reason_code, occurrence.reason_fields = "", {}
+    occurrence.save(update_fields=["run", "state", "reason_code", "reason_fields"])
+    return None
 
 
 def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime) -> list[str]:
@@ -208,23 +213,23 @@ def _armed_serials(schedule: Schedule, targets: Sequence[Target], now: datetime)
     return [] if unarmed(schedule, drives, now) else [target.arming_serial for target in drives]
 
 
-def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal, now: datetime) -> str:
-    if refusal.code != "not_armed":
-        return str(refusal)
+def _why_refused(schedule: Schedule, targets: Sequence[Target], refusal: Refusal, now: datetime) -> Reason:
+    if refusal.code != NOT_ARMED:
+        return Reason(refusal.code, {"message": str(refusal)})
     missing = listed(unarmed(schedule, drives_overwritten(schedule.version, targets), now))
     if schedule.armed_until and schedule.armed_until <= now:
-        return f"The arming ended {local_time(schedule, schedule.armed_until)}. The run would overwrite {missing}."
-    return f"The schedule is not armed. The run would overwrite {missing}."
+        return timed(NOT_ARMED, schedule, ended=schedule.armed_until, drives=missing)
+    return Reason(NOT_ARMED, {"drives": missing})
 
 
 def targets_of(occurrence: Occurrence) -> tuple[list[Target], str]:
     """The targets in their order, and the label of the host in its group. Raises Missed where it left the group."""
     schedule = occurrence.schedule
     if occurrence.host_id is None and schedule.group is not None:
-        raise Missed("group_empty", f"The host group “{schedule.group}” has no hosts.")
+        raise Missed(Reason("group_empty", {"group": str(schedule.group)}))
     if occurrence.host_id is None:
         return all_targets(schedule), ""
     member = GroupMember.objects.filter(group=schedule.group, host=occurrence.host_id).first()
     if member is None:
-        raise Missed("left_group", f"{occurrence.host} is no longer in the group.")
+        raise Missed(Reason("left_group", {"host": str(occurrence.host)}))
     return list(member.targets.select_related("host").order_by("slug")), member.label

@@ -15,6 +15,7 @@ from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, write_lev
 from webapp.results.reading.points import target_points
 from webapp.results.reading.query import ResultQuery
 from webapp.runs.models import Run, Trial, TrialState
+from webapp.runs.reasons import sentence
 from webapp.screens.compare.defaults import choose_for
 
 KEPT_SECONDS = 24 * 3600
@@ -50,7 +51,8 @@ def _failures(run: Run) -> str:
     count = failed.count()
     if not count:
         return ""
-    reason = failed.values_list("reason", flat=True)[0].split("\n")[0][:200]
+    code, fields = failed.values_list("reason_code", "reason_fields")[0]
+    reason = sentence(code, fields).split("\n")[0][:200]
     return f"{count} of {run.trial_count} trials failed. First reason: {reason}"
 
 

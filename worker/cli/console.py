@@ -56,8 +56,10 @@ class Console:
 
 
 def _phase(item: Phase) -> str:
-    percent = "" if item.percent is None else f" {item.percent:.0f} %"
-    return f"{time.strftime('%H:%M:%S', time.localtime(item.at))} {item.name}{percent} {item.detail}".rstrip()
+    percent = "" if item.percent is None else f"{item.percent:.0f} %"
+    stream = "" if item.stream is None else f"stream {item.stream}"
+    told = (item.name, percent, item.target, item.method or "", item.layout, stream)
+    return " ".join([time.strftime("%H:%M:%S", time.localtime(item.at)), *filter(None, told)])
 
 
 def _setting(item: SettingRecord) -> str:

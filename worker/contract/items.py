@@ -40,13 +40,28 @@ class Accepted(Message, tag="accepted", frozen=True, kw_only=True):
     worker_version: Label
 
 
+class PhaseName(StrEnum):
+    GUARD = "guard"
+    PURGE = "purge"
+    LAYOUT = "layout"
+    SETTINGS = "settings"
+    PREFILL = "prefill"
+    RUN = "run"
+
+
 class Phase(Message, tag="phase", frozen=True, kw_only=True):
-    """What the worker is doing now: guard, purge, layout, settings, prefill, run."""
+    """What the worker is doing now. Each phase fills the fields that it has; the reader makes the sentence."""
 
     at: float
-    name: Name
-    detail: Text = ""
-    percent: Annotated[float, Meta(ge=0, le=100)] | None = None
+    name: PhaseName
+    target: Text = ""  # purge: path of the drive
+    method: PurgeMethod | None = None  # purge
+    expected_s: Number | None = None  # purge: how long the drive says that it takes
+    layout: Text = ""  # layout: what is built, as in a plan
+    stream: StreamNumber | None = None  # prefill
+    files: Count | None = None  # prefill: how many files are written; 0 for a device
+    file_bytes: Count | None = None  # prefill: size of each file, or of the part of the device; None: the whole device
+    percent: Annotated[float, Meta(ge=0, le=100)] | None = None  # purge, prefill
 
 
 class SettingRecord(Message, tag="setting", frozen=True, kw_only=True):

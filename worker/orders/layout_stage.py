@@ -14,7 +14,7 @@ from pathlib import Path
 import msgspec
 
 from worker import guard, layouts
-from worker.contract.items import Item, SettingRecord, SettingRestored
+from worker.contract.items import Item, PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import LayoutWish, TrialOrder
 from worker.contract.workload import Stream, TargetKind
 from worker.journal import Journal
@@ -39,7 +39,7 @@ class LayoutStage:
         state: Path,
         journal: Journal,
         emit: Callable[[Item], None],
-        enter: Callable[[str, str], None],
+        enter: Callable[..., None],
         before_writing: Callable[[Iterable[str]], None],
     ) -> None:
         self._order = order
@@ -100,7 +100,6 @@ class LayoutStage:
             self._emit(item)
 
     def _build_new(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built:
-        words = f"building {write(wish.layout)}"
         self._before_writing(guard.recheck_drives(drives, self._armed_serials))
         return layouts.build(
             wish.layout,
@@ -110,7 +109,7 @@ class LayoutStage:
             run=self._order.run,
             state=self._state,
             journal=self._journal,
-            go_on=lambda: self._enter("layout", words),
+            go_on=lambda: self._enter(PhaseName.LAYOUT, layout=write(wish.layout)),
         )
 
     def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 from worker import engines, process, recipes
-from worker.contract.items import Phase
+from worker.contract.items import Phase, PhaseName
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Stream
 from worker.engines.complete_files import CompleteFiles
 from worker.open_target import OpenTarget
 from worker.orders.context import Emit
-from worker.orders.streams import amount
+from worker.orders.streams import prefill_fields
 
 PROGRESS_EVERY_S = 1.0
 
@@ -22,7 +22,7 @@ class Prefill:
 
     def __init__(
         self, order: TrialOrder, files: CompleteFiles, emit: Emit, cancelled: threading.Event, *,
-        enter: Callable[[str, str], None],
+        enter: Callable[..., None],
         open_scope: Callable[[str], AbstractContextManager[process.Scope]],
     ) -> None:  # fmt: skip
         self._order = order
@@ -40,7 +40,7 @@ class Prefill:
                 self._files.forget_other_content(open_target.cwd_fd, name, stream.workload.buffers)
         if recipes.render_prefill(stream) is None or self._is_complete(stream, open_target, names):
             return
-        self._enter("prefill", _detail(stream))
+        self._enter(PhaseName.PREFILL, **prefill_fields(stream))
         with self._recorded(stream, open_target, names), self._open_scope(f"{stream.number}.prefill") as scope:
             engines.prefill(
                 stream,
@@ -78,10 +78,7 @@ class Prefill:
             nonlocal emitted_at
             if time.monotonic() - emitted_at >= PROGRESS_EVERY_S:
                 emitted_at = time.monotonic()
-                self._emit(Phase(at=time.time(), name="prefill", detail=_detail(stream), percent=min(100.0, percent)))
+                fields = prefill_fields(stream)
+                self._emit(Phase(at=time.time(), name=PhaseName.PREFILL, percent=min(100.0, percent), **fields))
 
         return on_progress
-
-
-def _detail(stream: Stream) -> str:
-    return f"stream {stream.number}: writing {amount(stream)}"

@@ -3,7 +3,7 @@
 import time
 
 from worker import guard, policy
-from worker.contract.items import Finished, Outcome, Phase
+from worker.contract.items import Finished, Outcome, Phase, PhaseName
 from worker.contract.orders import PurgeOrder
 from worker.drives.purge import PurgeFailed
 from worker.drives.purge.target import purge_target
@@ -17,7 +17,7 @@ def carry_out(order: PurgeOrder, context: OrderContext) -> Finished:
     try:
         armed = guard.serials_in_time(order.arming, now=context.server_now(), destroys=True)
         allowed = policy.load(host.policy, SETTING_NAMES)
-        context.emit(Phase(at=time.time(), name="guard"))
+        context.emit(Phase(at=time.time(), name=PhaseName.GUARD))
         purge_target(
             order.target, order.method, allowed, armed, drives=host.drives, emit=context.emit, stopped=control.stopped
         )

@@ -1,5 +1,7 @@
 """Group a trial's streams by target, and find the stream with the highest demands."""
 
+from typing import Any
+
 from worker import recipes
 from worker.contract.workload import Stream
 
@@ -20,8 +22,7 @@ def strictest(streams: list[Stream]) -> Stream:
     )
 
 
-def amount(stream: Stream) -> str:
-    """What a prefill writes, in words."""
-    size = stream.workload.size_bytes
-    what = f"{stream.workload.files} file(s)" if recipes.render(stream).files else "the device"
-    return f"{what} of {size} bytes" if size else what
+def prefill_fields(stream: Stream) -> dict[str, Any]:
+    """What a prefill writes, as fields of contract.items.Phase."""
+    files = stream.workload.files if recipes.render(stream).files else 0
+    return {"stream": stream.number, "files": files, "file_bytes": stream.workload.size_bytes}

@@ -14,9 +14,10 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
 
 from worker import engines, guard, inventory, layouts, policy, process, recipes
-from worker.contract.items import Finished, KernelLog, Observed, Outcome, Phase, Sample, StreamResult
+from worker.contract.items import Finished, KernelLog, Observed, Outcome, Phase, PhaseName, Sample, StreamResult
 from worker.contract.orders import TrialOrder
 from worker.contract.workload import Stream
 from worker.drives.purge import PurgeFailed
@@ -80,7 +81,7 @@ class Trial:
         return finished(reason.outcome, reason.code, reason.message)
 
     def _steps(self, held: ExitStack) -> None:
-        self._enter("guard")
+        self._enter(PhaseName.GUARD)
         allowed = policy.load(self._host.policy, SETTING_NAMES)
         armed = guard.serials_in_time(self._order.arming, now=self._context.server_now(), destroys=self._destroys())
         host = self._host
@@ -96,7 +97,7 @@ class Trial:
         writes = any(stream.workload.writes or recipes.render_prefill(stream) for stream in self._streams)
         if writes:
             self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
-        self._enter("settings")
+        self._enter(PhaseName.SETTINGS)
         self._apply_settings(allowed, open_targets)
         if writes:  # only now: restored settings of an earlier trial may have disabled the counters
             self._wear.begin(
@@ -112,13 +113,14 @@ class Trial:
         if self._order.drop_caches:
             caches.drop_caches()
         self._observe(open_targets, states)
-        self._enter("run")
+        self._enter(PhaseName.RUN)
         self._run_streams(open_targets)
 
-    def _enter(self, phase: str, detail: str = "") -> None:
+    def _enter(self, name: PhaseName, **fields: Any) -> None:
+        """Start a phase; `fields` are those of the contract."""
         if self._control.stopped.is_set():
             raise _Stopped
-        self._emit(Phase(at=time.time(), name=phase, detail=detail))
+        self._emit(Phase(at=time.time(), name=name, **fields))
 
     def _build_layout(self, layout_stage: LayoutStage, allowed: policy.Policy) -> None:
         self._built = layout_stage.build(allowed)
@@ -137,7 +139,7 @@ class Trial:
             layout_stage.clear()
         targets = wish.drives if wish else [stream.target for stream in self._order.streams]
         for target in dict.fromkeys(targets):
-            self._enter("purge", f"{self._order.purge} of {target.path}")
+            self._enter(PhaseName.PURGE, target=target.path, method=self._order.purge)
             purge_target(
                 target, self._order.purge, allowed, armed,
                 drives=self._host.drives, emit=self._emit, stopped=self._control.stopped,

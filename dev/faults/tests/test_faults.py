@@ -52,7 +52,7 @@ def test_it_cuts_networks_for_up_to_a_minute() -> None:
 def ended_run(db: None) -> Run:
     """A run with one trial that failed for a reason."""
     run = a_run(a_drive(), trials=1, state="done", ended_at=timezone.now())
-    run.trials.update(state="failed", reason_code="fio_error", reason="fio failed")
+    run.trials.update(state="failed", reason_code="fio_error", reason_fields={"message": "fio failed"})
     return run
 
 

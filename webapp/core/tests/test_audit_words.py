@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import webapp
-from webapp.core.audit_words import AREAS, WORDS, area_of, in_words
+from webapp.core.audit_words import AREAS, SENTENCES, area_of, choice, sentence_parts
 
 ROOT = Path(webapp.__file__).parent
 
@@ -28,14 +28,19 @@ def recorded() -> set[str]:
 
 
 def test_it_finds_the_actions_of_the_code() -> None:
-    assert {"run.start", "plan.save", "host.enrol", "user.deactivate", "token.revoke"} <= recorded()
+    assert {"run.start", "plan.save", "host.enrol", "user.disable", "token.revoke"} <= recorded()
 
 
-def test_it_has_words_for_every_action() -> None:
-    assert recorded() - set(WORDS) == set(), "Say in webapp/core/audit_words.py what these do."
-    assert {action.partition(".")[0] for action in WORDS} <= set(AREAS)
+def test_it_has_a_sentence_with_a_place_for_the_object_for_every_action() -> None:
+    assert recorded() - set(SENTENCES) == set(), "Add the sentences of these actions to webapp/core/audit_words.py."
+    assert all(sentence.count("{object}") == 1 for sentence in SENTENCES.values())
+    assert {action.partition(".")[0] for action in SENTENCES} <= set(AREAS)
 
 
-def test_it_shows_an_action_that_it_does_not_know_as_it_is() -> None:
-    assert in_words("moon.land") == "moon.land"
+def test_it_shows_an_unknown_action_by_its_code() -> None:
+    assert sentence_parts("moon.land") == ("moon.land ", "")
     assert area_of("moon.land") == "Moon"
+
+
+def test_it_offers_an_action_without_its_object() -> None:
+    assert choice("run.move") == "Moved … in the queue"

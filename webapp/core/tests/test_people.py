@@ -33,8 +33,8 @@ def test_it_invites_somebody_who_cannot_log_in_before_setting_a_password(admin: 
     made = people.invite_user(username="  olga ", role=Role.OPERATOR, by=admin)
     assert (made.username, made.role, made.has_usable_password()) == ("olga", "operator", False)
     entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action, entry.subject, entry.detail) == (
-        "anna", "user.create", "olga", {"role": "operator"}
+    assert (entry.actor_name, entry.action, entry.object_id, entry.detail) == (
+        "anna", "user.create", str(made.pk), {"role": "operator"}
     )  # fmt: skip
 
 
@@ -90,6 +90,7 @@ def test_it_asks_those_who_change_themselves(admin: User) -> None:
 def test_it_keeps_one_of_two_admins_who_demote_each_other_at_once() -> None:
     for turn in range(5):
         one, two = a_user(f"one{turn}", Role.ADMIN), a_user(f"two{turn}", Role.ADMIN)
+        AuditEntry.objects.all().delete()
         User.objects.exclude(pk__in=(one.pk, two.pk)).delete()
         outcomes = at_once(
             partial(people.change_role, user=two, role=Role.VIEWER, by=one),
@@ -129,7 +130,7 @@ def test_who_leaves_is_let_in_nowhere_and_keeps_their_name(admin: User) -> None:
     olga.refresh_from_db()
     assert (olga.username, olga.is_active, olga.has_usable_password()) == ("olga", False, False)
     assert not ApiToken.objects.filter(revoked_at=None).exists()
-    assert [entry.detail for entry in AuditEntry.objects.filter(action="user.leave")] == [{"tokens_revoked": 1}]
+    assert [entry.detail for entry in AuditEntry.objects.filter(action="user.remove")] == [{"tokens_revoked": 1}]
     assert (list(people_list()), list(people_list(left=True))) == ([admin], [olga])
     assert refused(lambda: people.invite_user(username="Olga", role=Role.VIEWER, by=admin)) == "username_taken"
 
@@ -162,12 +163,11 @@ def test_a_name_is_taken_away_wherever_it_was_written_and_nowhere_else(admin: Us
     name = people.anonymise_user(user=olga, by=admin)
     assert people.anonymise_user(user=User.objects.get(pk=olga.pk), by=admin) == name == f"former-person-{olga.pk}"
     assert AuditEntry.objects.count() == before + 1
-    assert not AuditEntry.objects.filter(actor="olga").exists()
-    assert not AuditEntry.objects.filter(subject="olga").exists()
-    assert set(AuditEntry.objects.filter(action="token.create").values_list("actor", "subject")) == {
-        (name, name), ("olga.b", "olga.b"),
+    created = AuditEntry.objects.filter(action="token.create")
+    assert {(entry.actor_name, entry.object_id) for entry in created} == {
+        (name, str(olga.pk)), ("olga.b", str(other.pk)),
     }  # fmt: skip
-    reasons = {*Move.objects.values_list("reason", flat=True), *Trial.objects.values_list("reason", flat=True)}
+    reasons = {row.reason for row in (*Move.objects.all(), *Trial.objects.all())}
     assert {f"{name} paused the run.", f"Skipped by {name}: olga said so", "Skipped by olga.b."} <= reasons
     assert not any(text.startswith(("olga ", "Skipped by olga:")) for text in reasons)
     assert refused(lambda: people.reactivate_user(user=olga, by=admin)) == "anonymous"
@@ -189,4 +189,7 @@ def test_it_revokes_a_token_once(admin: User) -> None:
     create_api_token(user=olga, name="nightly")
     token = ApiToken.objects.select_related("user").get()
     assert [people.revoke_api_token(token=token, by=admin) for _ in range(2)] == [True, False]
-    assert AuditEntry.objects.filter(action="token.revoke", actor="anna", subject="olga").count() == 1
+    assert (
+        AuditEntry.objects.filter(action="token.revoke", actor=admin, object_type="user", object_id=olga.pk).count()
+        == 1
+    )

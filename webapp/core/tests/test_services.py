@@ -4,6 +4,7 @@ from io import StringIO
 
 import pytest
 from django.core.management import call_command
+from django.db.models import ProtectedError
 from django.test import override_settings
 
 from webapp.core import checks
@@ -12,6 +13,7 @@ from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import audit, create_api_token, create_user
 from webapp.core.tests.factories import a_user
 from webapp.core.tokens import hash_token
+from webapp.runs.models import Run
 
 PASSWORD = "clammy-orbit-ferret"
 
@@ -27,12 +29,31 @@ def test_it_keeps_only_the_hash_of_a_token() -> None:
 
 @pytest.mark.django_db
 def test_it_records_the_system_as_an_actor_too() -> None:
-    assert audit(by=None, action="x", subject="s" * 300).actor == "system"
     user = a_user("olga")
-    entry = audit(by=user, action="x", subject="s", detail={"a": 1})
-    user.delete()
-    entry.refresh_from_db()
-    assert (entry.user, entry.actor) == (None, "olga")
+    entry = audit(by=None, action="user.create", on=user)
+    assert (entry.actor, entry.actor_name) == (None, "system")
+
+
+@pytest.mark.django_db
+def test_it_keeps_who_acted() -> None:
+    user = a_user("olga")
+    entry = audit(by=user, action="run.start", on=Run(number=7), label="s" * 300, detail={"a": 1})
+    assert (entry.actor_name, entry.object_type, len(entry.label)) == ("olga", "run", 200)
+    with pytest.raises(ProtectedError):
+        user.delete()
+
+
+@pytest.mark.django_db
+def test_it_keeps_no_name_of_a_person_who_is_the_object() -> None:
+    user = a_user("olga")
+    entry = audit(by=None, action="user.create", on=user)
+    assert (entry.object_type, entry.object_id, entry.label) == ("user", str(user.pk), "")
+
+
+@pytest.mark.django_db
+def test_it_refuses_an_object_that_the_action_cannot_be_about() -> None:
+    with pytest.raises(TypeError, match=r"run\.start is not an action on a user"):
+        audit(by=None, action="run.start", on=a_user())
 
 
 @pytest.mark.django_db

@@ -35,12 +35,12 @@ def test_it_is_terabytes_or_drive_writes_a_day_over_the_warranty() -> None:
     assert found.rating
     assert (found.rated_bytes, found.rating.source) == (1825 * TB, "the shop")
     assert found.rating.basis == "1 drive writes a day × 1.00 TB × 5 years"
-    entries = AuditEntry.objects.filter(action="host.endurance_rated").order_by("pk")
-    assert next((entry.subject, entry.actor) for entry in entries) == (str(drive), by.username)
+    entries = AuditEntry.objects.filter(action="host.endurance_set").order_by("pk")
+    assert next((entry.label, entry.actor_name) for entry in entries) == (str(drive), by.username)
     assert forget_endurance(target=drive, by=by)
     assert of(drive).rated_bytes is None
     assert not forget_endurance(target=drive, by=by)
-    assert AuditEntry.objects.filter(action="host.endurance_forgotten").count() == 1
+    assert AuditEntry.objects.filter(action="host.endurance_delete").count() == 1
 
 
 def test_what_is_left_is_the_lesser_of_what_bytes_and_percent_say() -> None:

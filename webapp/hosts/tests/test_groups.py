@@ -155,7 +155,7 @@ def test_it_is_not_deleted_while_a_schedule_uses_it(by: User, hosts: list[Host])
     delete_group(group=group, by=by)
     assert not HostGroup.objects.exists()
     assert not GroupMember.objects.exists()
-    assert AuditEntry.objects.filter(action="group.delete", subject="both").count() == 1
+    assert AuditEntry.objects.filter(action="group.delete", label="both").count() == 1
     delete_group(group=group, by=by)
     assert AuditEntry.objects.filter(action="group.delete").count() == 1
 

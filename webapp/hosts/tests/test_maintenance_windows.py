@@ -109,4 +109,4 @@ def test_it_is_deleted_once(host: Host) -> None:
     assert delete_window(window=window, by=None)
     assert not delete_window(window=window, by=None)
     (entry,) = AuditEntry.objects.filter(action="host.window_delete")
-    assert (entry.subject, entry.detail["window"]) == ("storage1", "22:00 to 06:00, every day (Europe/Berlin)")
+    assert (entry.label, entry.detail["window"]) == ("storage1", "22:00 to 06:00, every day (Europe/Berlin)")

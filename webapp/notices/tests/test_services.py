@@ -101,6 +101,6 @@ def test_it_sends_again_what_failed_and_nothing_that_was_sent() -> None:
     notice.refresh_from_db()
     assert (notice.state, notice.tries) == ("pending", 0)
     assert notice.give_up_at > timezone.now()
-    assert AuditEntry.objects.filter(action="notice.send_again", user=notice.subscription.user).count() == 1
+    assert AuditEntry.objects.filter(action="notice.send_again", actor=notice.subscription.user).count() == 1
     Notice.objects.filter(pk=notice.pk).update(state="sent")
     assert not send_again(notice=notice)

@@ -55,10 +55,10 @@ def test_it_makes_a_webhook_with_a_secret_that_only_the_server_can_read(user: Us
         assert secret not in "".join(cursor.fetchone())
     made.refresh_from_db()
     assert unsealed(made.secret) == secret
-    (entry,) = AuditEntry.objects.filter(action="notice.subscribe", user=user)
+    (entry,) = AuditEntry.objects.filter(action="notice.subscribe", actor=user)
     assert entry.detail["receiver"] == "1.1.1.1"
     for hidden in (secret, "hidden"):
-        assert hidden not in f"{entry.subject} {entry.detail}"
+        assert hidden not in f"{entry.label} {entry.detail}"
 
 
 def test_a_secret_of_another_secret_key_is_said_to_be_lost(settings: Any) -> None:

@@ -37,7 +37,7 @@ def test_it_makes_a_plan_with_a_first_version(operator: User) -> None:
     version = version_of("test")
     assert (plan.slug, plan.title, version.number, version.created_by) == ("test", "Test", 1, operator)
     assert read(version.document) == document(part())
-    assert AuditEntry.objects.filter(action="plan.create", subject="test", user=operator).count() == 1
+    assert AuditEntry.objects.filter(action="plan.create", label="test", actor=operator).count() == 1
 
 
 def test_it_numbers_slugs_made_from_titles_and_refuses_a_taken_one(operator: User) -> None:

@@ -47,9 +47,7 @@ def _accepted(changes: Changes, _: Accepted) -> None:
 
 
 def _phase(changes: Changes, item: Phase) -> None:
-    percent = "" if item.percent is None else f" {item.percent:.0f} %"
-    detail = f": {item.detail}" if item.detail else ""
-    changes.change_attempt(phase=f"{item.name}{percent}{detail}"[:300])
+    changes.change_attempt(phase=msgspec.to_builtins(item))
 
 
 def _setting(changes: Changes, item: SettingRecord) -> None:

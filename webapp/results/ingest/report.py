@@ -36,6 +36,7 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.ending import end_attempt
 from webapp.runs.leases import parse_id, renewed, revive
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, AttemptState
+from webapp.runs.reasons import told
 from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply
 
 log = logging.getLogger(__name__)
@@ -141,6 +142,6 @@ def _refuse(host: Host, attempt_id: UUID, name: str, batch: AnyBatch, words: str
         return _unknown(name, [batch])
     attempt = locked.attempt
     if attempt.state in ACTIVE_ATTEMPT_STATES:
-        end_attempt(attempt, AttemptState.FAILED, code="bad_item", message=f"The worker reported: {words}")
+        end_attempt(attempt, AttemptState.FAILED, code="bad_item", fields=told(f"The worker reported: {words}"))
         transaction.on_commit(lambda: dispatch_host(attempt.host_id))
     return reply_about(locked, name=name, refusal=Refusal(code="bad_item", message=words, seq=batch.seq))

@@ -9,6 +9,7 @@ from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Configuration, KernelLine, Result, StreamRun
 from webapp.runs.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState
+from webapp.runs.reasons import told
 
 
 def write(changes: Changes) -> None:
@@ -27,7 +28,7 @@ def write(changes: Changes) -> None:
     columns = {name: getattr(changes.attempt, name) for name in sorted(changes.attempt_columns)}
     Attempt.objects.filter(pk=changes.attempt.pk).update(**columns)
     if end := changes.finished:
-        end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, message=end.message)
+        end_attempt(changes.attempt, AttemptState(end.outcome.value), code=end.code, fields=told(end.message))
 
 
 def _write_streams(changes: Changes) -> None:

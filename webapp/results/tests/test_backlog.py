@@ -63,7 +63,7 @@ def test_it_keeps_the_same_of_a_trial_at_once_as_of_one_bit_by_bit(attempt: Atte
 def _kept(attempt: Attempt) -> list[object]:
     attempt.refresh_from_db()
     streams = StreamRun.objects.filter(attempt=attempt).defer("attempt")
-    moves = Move.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "reason")
+    moves = Move.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "fields")
     return [
         (attempt.state, attempt.confirmed_seq, attempt.phase, None in (attempt.accepted_at, attempt.started_at)),
         [

@@ -27,6 +27,7 @@ from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.dispatch import dispatch_host, request_inventory
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
+from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
 from webapp.runs.tests.test_dispatch import at_once
 from worker.contract.base import encode
@@ -38,6 +39,7 @@ from worker.contract.items import (
     KernelLog,
     Observed,
     Phase,
+    PhaseName,
     ReadingMoment,
     Sensor,
     SensorKind,
@@ -79,12 +81,13 @@ def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
     setting = SettingRecord(at=AT, name="scheduler", device="sda", before="none", asked="none", observed="none")
     say(attempt.host, attempt, (1, (ACCEPTED, setting, observed, STARTED)), (2, (sample(0), sample(1))))
     assert state(attempt) == ("running", "running")
-    say(attempt.host, attempt, (3, (Phase(at=AT, name="run", percent=50.4), RESULT, DONE)))
+    say(attempt.host, attempt, (3, (Phase(at=AT, name=PhaseName.RUN, percent=50.4), RESULT, DONE)))
     assert state(attempt) == ("done", "done")
     stream, result = StreamRun.objects.get(), Result.objects.get()
     assert stream.configuration == Configuration.objects.get()
     assert (stream.fio_version, stream.exit_code, bytes(stream.directions)) == ("fio-3.33", 0, b"")
-    assert attempt.phase == "run 50 %"
+    assert attempt.phase["name"] == "run"
+    assert phase_sentence(attempt) == "measuring, 50 %"
     assert SettingChange.objects.get().asked == "none"
     assert unpack(result.latency) == BINS
     assert (result.p50_ns, result.p999_ns) == (79_360, 80_384)
@@ -178,7 +181,7 @@ def test_it_goes_on_with_the_next_trial_after_a_failure(attempt: Attempt) -> Non
         ((*BEGUN, msgspec.structs.replace(sample(), interval_ms=2**40)), "out of range"),
         ((*BEGUN, sample(0), NO_HISTOGRAM, sample(2)), "histogram"),
         ((*BEGUN, msgspec.structs.replace(RESULT, directions=(NO_RESULT,)), DONE), "histogram"),
-        ((ACCEPTED, Phase(at=AT, name="a\x00b")), "NUL"),
+        ((ACCEPTED, Phase(at=AT, name=PhaseName.PURGE, target="a\x00b")), "NUL"),
         ((*BEGUN, failed(code="")), "without saying why"),
     ],
 )

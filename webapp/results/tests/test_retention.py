@@ -125,7 +125,7 @@ def test_it_deletes_a_run_whole_and_no_other(run: Run) -> None:
         assert not table.objects.exists()
     assert PlanVersion.objects.count() == 2
     entry = AuditEntry.objects.get(action="run.delete")
-    assert (entry.actor, entry.subject, entry.detail) == ("ann", "run 1", {"trials": 1, "results": 1})
+    assert (entry.actor_name, entry.label, entry.detail) == ("ann", "run 1", {"trials": 1, "results": 1})
 
 
 def test_it_refuses_to_delete_a_run_that_is_not_over(run: Run) -> None:

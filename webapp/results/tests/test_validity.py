@@ -48,7 +48,7 @@ def test_it_leaves_a_marked_trial_out_and_says_how_many_and_why(lab: Lab) -> Non
     assert "1 invalid result is left out." in compare(read_query([("x", "iodepth")])).notes
     assert compare(read_query([("x", "iodepth"), ("invalid", "1")])).results == 3
     entry = AuditEntry.objects.get()
-    assert (entry.actor, entry.action, entry.detail) == ("olga", "trial.invalid", {"reason": "A backup ran."})
+    assert (entry.actor_name, entry.action, entry.detail) == ("olga", "trial.invalid", {"reason": "A backup ran."})
 
 
 def test_marking_twice_is_marking_once_and_another_reason_replaces_the_first(lab: Lab) -> None:
@@ -63,7 +63,7 @@ def test_it_takes_the_mark_back_and_twice_is_once(lab: Lab) -> None:
     for _ in range(2):
         trust_trial(trial=trial(lab, 0), by=None)
     assert seen() == [1.0, 2.0, 3.0]
-    assert AuditEntry.objects.filter(action="trial.trusted", detail={"reason": "hot"}).count() == 1
+    assert AuditEntry.objects.filter(action="trial.valid", detail={"reason": "hot"}).count() == 1
 
 
 def test_a_run_is_marked_whole_and_a_trial_of_it_keeps_its_own_mark(lab: Lab) -> None:

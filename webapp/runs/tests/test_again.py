@@ -77,7 +77,7 @@ def test_notes_are_added_and_taken_away_and_the_log_keeps_them(run: Run) -> None
     for _ in range(2):
         delete_note(run=run, note_id=on_trial.pk, by=olga)
     entry = AuditEntry.objects.get(action="note.delete")
-    assert (entry.subject, entry.detail) == ("run 1 trial 1", {"text": "fan failed\nat noon"})
+    assert (entry.label, entry.detail) == ("run 1 trial 1", {"text": "fan failed\nat noon"})
 
 
 def test_a_note_is_neither_empty_nor_a_book(run: Run) -> None:

@@ -15,7 +15,7 @@ from webapp.runs.dispatch import dispatch_host
 from webapp.runs.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand, stop_purge
 from webapp.runs.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
-from worker.contract.items import Finished, Outcome, Phase, SettingRecord, SettingRestored
+from worker.contract.items import Finished, Outcome, Phase, PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import InventoryOrder, PurgeOrder, SettingDeed, SettingOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.tests.examples import AT, PURGED
@@ -48,7 +48,7 @@ def test_it_is_sent_signed_armed_and_written_down() -> None:
     assert 3000 < order.arming.until - order.issued_at <= 3601
     assert list(TargetLock.objects.values_list("lock_key", flat=True)) == target.lock_keys
     entry = AuditEntry.objects.get(action="host.purge")
-    assert (entry.actor, entry.subject) == ("olga", str(target))
+    assert (entry.actor_name, entry.label) == ("olga", str(target))
     assert entry.detail["serial"] == target.serial
     say(target.host, action.attempt, (1, (ACCEPTED, PURGED, DONE)))
     attempt = Attempt.objects.get()
@@ -64,10 +64,10 @@ def test_a_discard_is_stopped_through_the_answer_to_the_next_report() -> None:
     olga = a_user("olga")
     for _ in range(2):
         stop_purge(action=action, by=olga)
-    phase = Phase(at=AT, name="purge", percent=4.0)
+    phase = Phase(at=AT, name=PhaseName.PURGE, percent=4.0)
     assert say(target.host, action.attempt, (2, (phase,))).cancel
     entry = AuditEntry.objects.get(action="host.purge_stop")
-    assert (entry.actor, entry.subject) == ("olga", str(target))
+    assert (entry.actor_name, entry.label) == ("olga", str(target))
     end = Finished(at=AT, outcome=Outcome.CANCELLED, code="cancelled", message="It is partly purged.")
     assert not say(target.host, action.attempt, (3, (end,))).cancel
     attempt = Attempt.objects.get()
@@ -91,7 +91,7 @@ def test_an_idle_host_takes_its_inventory_when_asked() -> None:
     host = a_host()
     inventory_now(host=host, by=a_user("olga"))
     assert [type(order) for order in queued_orders(host)] == [InventoryOrder]
-    assert AuditEntry.objects.get(action="host.inventory").actor == "olga"
+    assert AuditEntry.objects.get(action="host.inventory").actor_name == "olga"
     with pytest.raises(Refusal, match="at work"):
         inventory_now(host=host, by=None)
     assert AuditEntry.objects.filter(action="host.inventory").count() == 1
@@ -203,7 +203,7 @@ def test_a_setting_is_set_by_hand_and_put_back() -> None:
     say(target.host, back.attempt, (1, (ACCEPTED, BACK, DONE)))
     assert set_by_hand(target) == []
     said = list(AuditEntry.objects.order_by("id").values_list("action", flat=True))
-    assert said == ["host.setting_set", "host.setting_put_back"]
+    assert said == ["host.setting_set", "host.setting_restore"]
 
 
 def test_a_setting_that_the_kernel_changed_to_something_else_is_still_to_be_put_back() -> None:

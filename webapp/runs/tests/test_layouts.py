@@ -104,7 +104,7 @@ def test_a_lost_close_keeps_the_drives(rack: tuple[Target, list[Target]]) -> Non
         end_attempt(attempt, AttemptState.DONE)
     close = dispatch_host(pool.host_id)
     assert close
-    end_attempt(close, AttemptState.LOST, code="lease_expired", message="not heard")
+    end_attempt(close, AttemptState.LOST, code="lease_expired", fields={"accepted": True})
     assert TargetLock.objects.filter(attempt__run=run).count() == 3
 
 
@@ -114,7 +114,7 @@ def fail_close(pool: Target, drives: list[Target]) -> Run:
     for state in (AttemptState.DONE, AttemptState.DONE, AttemptState.FAILED):
         attempt = dispatch_host(pool.host_id)
         assert attempt
-        end_attempt(attempt, state, code="settings_not_restored", message="left: in use")
+        end_attempt(attempt, state, code="settings_not_restored", fields={"message": "left: in use"})
     run.refresh_from_db()
     assert (run.state, run.reason_code) == ("failed", "settings_not_restored")
     long_ago = timezone.now() - timedelta(seconds=OLDEST_LOOK_SECONDS + 1)

@@ -117,7 +117,7 @@ def test_it_starts_an_armed_run_that_is_never_repeated() -> None:
     assert run.armed_until
     assert run.armed_by == run.created_by
     armed = AuditEntry.objects.get(action="run.arm")
-    assert (armed.subject, armed.actor) == (str(run), run.created_by.username if run.created_by else "")
+    assert (armed.label, armed.actor_name) == (str(run), run.created_by.username if run.created_by else "")
     assert armed.detail["drives"] == [f"{target}: {target.serial}"]
     entry = AuditEntry.objects.get(action="run.start")
     assert entry.detail["armed"] == [target.serial]

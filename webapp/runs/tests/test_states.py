@@ -38,9 +38,10 @@ def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState)
         assert Run.objects.get().state == before
         assert not Move.objects.exists()
         return
-    move_run(run, after, code="why", reason="because")
+    move_run(run, after, code="why", fields={"message": "because"})
     assert Run.objects.get().state == after
-    assert Move.objects.values_list("before", "after", "code", "reason").get() == (before, after, "why", "because")
+    assert Move.objects.values_list("before", "after", "code").get() == (before, after, "why")
+    assert Move.objects.get().reason == "because"
 
 
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(TrialState, TrialState)))

@@ -48,7 +48,7 @@ def test_it_stops_after_so_many_failures_in_a_row_and_puts_settings_back() -> No
     assert (run.state, run.reason_code) == (RunState.FAILED, "stopped_by_failures")
     assert "2 of 6 were not started" in run.reason
     assert "2 trials in a row failed" in run.trials.get(index=5).reason
-    assert AuditEntry.objects.get(action="run.stop").detail == {"host": host.slug, "trials": 2}
+    assert AuditEntry.objects.get(action="run.stop_host").detail == {"host": host.slug, "trials": 2}
 
 
 def test_it_goes_on_to_the_end_where_the_plan_says_so() -> None:

@@ -36,7 +36,7 @@ def test_a_schedule_that_overwrites_drives_is_off_until_it_is_armed(at_noon: Clo
         arm_schedule(schedule=schedule, serials=["another"], until=NOON + timedelta(days=1), by=person)
     armed(schedule, drive, person)
     entry = AuditEntry.objects.get(action="schedule.arm")
-    assert (entry.subject, entry.actor) == ("fill", "olga")
+    assert (entry.label, entry.actor_name) == ("fill", "olga")
     assert entry.detail["until"] == "2026-04-09T12:00:00+00:00"
     assert drive.serial in entry.detail["drives"][0]
 

@@ -46,7 +46,7 @@ def test_those_that_cannot_start_do_not_keep_others_from_starting(at_noon: Clock
     assert Run.objects.get().occurrence.schedule.name == "free"
     for _ in range(3):
         at_noon.after(seconds=5)
-    assert not Occurrence.objects.filter(state="waiting", reason="").exists()  # each was tried
+    assert not Occurrence.objects.filter(state="waiting", reason_code="").exists()  # each was tried
 
 
 @pytest.mark.usefixtures("three_a_tick")

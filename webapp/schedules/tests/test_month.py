@@ -20,6 +20,7 @@ from webapp.core.tests.factories import a_host, a_target, a_user, a_version
 from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window, next_span, span_at
 from webapp.hosts.models import MaintenanceWindow, Target
 from webapp.runs.models import RunState
+from webapp.runs.reasons import sentence
 from webapp.schedules.models import (
     OPEN_OCCURRENCE_STATES,
     AtDeadline,
@@ -94,7 +95,7 @@ class Month:
         for one in self._going():
             assert one.run is not None  # `_going` looks for open runs
             if one.run.cancel_requested_at:
-                finish(one.run, RunState.CANCELLED, one.run.cancel_reason)
+                finish(one.run, RunState.CANCELLED, sentence(one.run.cancel_code, one.run.cancel_fields))
             elif self._left(one) <= timedelta(0):
                 failed = one.due_at == FAILED_ON and one.schedule.name.startswith("chain 1")
                 finish(one.run, RunState.FAILED if failed else RunState.DONE, "The drive was full." if failed else "")

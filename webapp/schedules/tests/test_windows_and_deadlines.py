@@ -11,6 +11,7 @@ from webapp.hosts.models import Target
 from webapp.runs.actions import pause_run, resume_run
 from webapp.runs.dispatch import dispatch_host
 from webapp.runs.models import Attempt, Run, RunState
+from webapp.runs.reasons import sentence
 from webapp.runs.services import cancel_run
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
 from webapp.schedules.services import change_schedule
@@ -130,7 +131,9 @@ def test_a_run_past_its_deadline_is_late_and_cancelled_if_told_to(at_noon: Clock
     at_noon.after(hours=4, seconds=1)
     run = run_of(latest())
     assert run.cancel_requested_at == at_noon.now
-    assert "cancelled the run at its deadline, 2026-03-12 02:00 (Europe/Berlin)" in run.cancel_reason
+    assert "cancelled the run at its deadline, 2026-03-12 02:00 (Europe/Berlin)" in sentence(
+        run.cancel_code, run.cancel_fields
+    )
 
 
 def test_a_cancelled_run_ends_its_occurrence(at_noon: Clock, target: Target) -> None:

@@ -20,15 +20,15 @@ DEEDS_SHOWN = 30
 _DEEDS = {
     "host.enrol": "Enrolled",
     "host.rename": "Renamed",
-    "host.maintenance": "Maintenance began",
+    "host.maintenance_start": "Maintenance started",
     "host.maintenance_end": "Maintenance ended",
     "host.window_add": "Maintenance window added",
     "host.window_delete": "Maintenance window deleted",
-    "host.rotate_token": "New token asked for",
-    "host.token_renewed": "New token in use",
+    "host.rotate_token": "New token requested",
+    "host.token_replace": "New token in use",
     "host.revoke": "Token revoked",
-    "host.archive": "Removed",
-    "host.bring_back": "Brought back",
+    "host.remove": "Removed",
+    "host.restore": "Restored",
 }
 
 
@@ -98,10 +98,10 @@ def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
     """What people did with the host and how it changed, newest first. Snapshots come newest first."""
     events = [_changed(after, before) for after, before in itertools.pairwise(snapshots)]
     if snapshots and len(snapshots) <= SNAPSHOTS_SHOWN:
-        events.append(Event(snapshots[-1].taken_at, "First look at the host"))
-    names = [host.slug, *host.former_names.values_list("slug", flat=True)]
-    deeds = AuditEntry.objects.filter(action__in=_DEEDS, subject__in=names).order_by("-at")[:DEEDS_SHOWN]
-    events += [Event(deed.at, _DEEDS[deed.action], deed.actor, _detail(deed)) for deed in deeds]
+        events.append(Event(snapshots[-1].taken_at, "First inventory"))
+    of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_DEEDS)
+    deeds = of_host.select_related("actor").order_by("-at")[:DEEDS_SHOWN]
+    events += [Event(deed.at, _DEEDS[deed.action], deed.actor_name, _detail(deed)) for deed in deeds]
     return sorted(events, key=lambda event: event.at, reverse=True)
 
 

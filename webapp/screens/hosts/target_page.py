@@ -13,6 +13,7 @@ from webapp.hosts.models import Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
 from webapp.runs.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
 from webapp.runs.models import Attempt, HostAction
+from webapp.runs.phases import phase_sentence
 from webapp.screens.access import operator_action, page, person
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.find import host_or_404
@@ -77,7 +78,7 @@ def _rows(target: Target) -> list[PurgeRow]:
 
 def _said(attempt: Attempt) -> str:
     """What is going on, or why it did not go well."""
-    return attempt.outcome if attempt.ended_at else attempt.phase or "the order is on its way"
+    return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "waiting for the host"
 
 
 def _verified(attempt: Attempt) -> str:

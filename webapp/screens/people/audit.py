@@ -1,6 +1,6 @@
-"""Who did what, when, on what."""
+"""The audit log: who did what to which object, when."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -9,22 +9,22 @@ from django import forms
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse
 
-from webapp.core.audit_words import WORDS, area_of, in_words
-from webapp.core.models import AuditEntry
-from webapp.core.selectors import AuditFilter, actors, audit_entries
-from webapp.screens.access import operator_page
+from webapp.core.audit_words import SENTENCES, area_of, choice, sentence_parts
+from webapp.core.models import PERSON, AuditEntry, User
+from webapp.core.selectors import AuditFilter, actors, audit_entries, person_names
+from webapp.screens.access import operator_page, person
+from webapp.screens.people.audit_links import links_of
 
 PER_PAGE = 100
 
 
 class AuditForm(forms.Form):
-    """Everything that can be looked for; what cannot be read is said at its field and left out."""
+    """The filters. A value that cannot be read gets an error message at its field and is ignored."""
 
     person = forms.ChoiceField(label="Person", required=False)
-    action = forms.ChoiceField(label="Did", required=False)
-    subject = forms.CharField(label="To what", max_length=200, required=False)
+    action = forms.ChoiceField(label="Action", required=False)
+    subject = forms.CharField(label="Object", max_length=200, required=False)
     since = forms.DateField(label="From day (UTC)", required=False)
     until = forms.DateField(label="To day (UTC)", required=False)
 
@@ -32,7 +32,7 @@ class AuditForm(forms.Form):
         super().__init__(data)
         fields = self.fields
         _choices(fields["person"], [("", "Everybody"), *((name, name) for name in actors())])
-        _choices(fields["action"], [("", "Anything"), *_actions()])
+        _choices(fields["action"], [("", "Any action"), *_actions()])
         for name, field in fields.items():
             kind = "form-select" if isinstance(field.widget, forms.Select) else "form-control"
             field.widget.attrs["class"] = f"{kind} {kind}-sm"
@@ -52,23 +52,21 @@ def _choices(field: forms.Field, choices: list[Any]) -> None:
 
 def _actions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
     """By area: all of it, then each action."""
-    for area, group in groupby(WORDS, key=area_of):
+    for area, group in groupby(SENTENCES, key=area_of):
         actions = list(group)
-        everything = (f"{actions[0].partition('.')[0]}.", f"{area}: anything")
-        yield area, [everything, *((action, _choice(action)) for action in actions)]
-
-
-def _choice(action: str) -> str:
-    return in_words(action).removesuffix(" of").removesuffix(" for").capitalize()
+        everything = (f"{actions[0].partition('.')[0]}.", f"{area}: any action")
+        yield area, [everything, *((action, choice(action)) for action in actions)]
 
 
 @dataclass(frozen=True)
 class Line:
-    """An entry as it is shown; `address` is where its subject has a page, "" where it has none."""
+    """An entry as it is shown: who, the sentence around the object's name, and the details."""
 
     entry: AuditEntry
-    did: str
-    address: str
+    before: str
+    name: str
+    address: str  # "": the object has no page, or none any more
+    after: str
     details: list[tuple[str, str]]
 
 
@@ -80,38 +78,46 @@ def audit_page(request: HttpRequest) -> HttpResponse:
     context = {
         "form": form,
         "pages": shown,
-        "lines": [_line(entry) for entry in shown],
+        "lines": list(_lines(list(shown), person(request))),
         "filtered": wanted != AuditFilter(),
     }
     return render(request, "screens/audit.html", context)
 
 
-def _line(entry: AuditEntry) -> Line:
-    return Line(entry, in_words(entry.action), _address(entry), list(_details(entry.detail)))
+def _lines(entries: Sequence[AuditEntry], viewer: User) -> Iterator[Line]:
+    links, names = links_of(entries, viewer), person_names({key for entry in entries for key in _people(entry)})
+    for entry in entries:
+        before, after = sentence_parts(entry.action)
+        address = links.get((entry.object_type, entry.object_id), "")
+        yield Line(entry, before, _name(entry, names), address, after, list(_details(entry.detail, names)))
 
 
-def _address(entry: AuditEntry) -> str:
-    """Of plans, hosts and runs, by what their entries call them."""
-    area, subject = entry.action.partition(".")[0], entry.subject
-    number = subject.removeprefix("run ")
-    if area == "run" and number.isdecimal():
-        return reverse("run", args=[int(number)])
-    if area in ("plan", "host") and subject != "any" and subject.replace("-", "").replace("_", "").isalnum():
-        return reverse(area, args=[subject]) if subject.isascii() else ""
-    return ""
+def _people(entry: AuditEntry) -> Iterator[int]:
+    """Ids of the people whom an entry is about or mentions in its details."""
+    if entry.object_type == "user":
+        yield int(entry.object_id)
+    yield from (value[PERSON] for value in entry.detail.values() if isinstance(value, dict) and PERSON in value)
 
 
-def _details(detail: dict[str, object]) -> Iterator[tuple[str, str]]:
+def _name(entry: AuditEntry, names: Mapping[int, str]) -> str:
+    if entry.object_type == "user":
+        return names.get(int(entry.object_id), f"person {entry.object_id}")
+    return entry.label
+
+
+def _details(detail: dict[str, Any], names: Mapping[int, str]) -> Iterator[tuple[str, str]]:
     for name, value in detail.items():
         if value not in (None, "", [], {}):
-            yield name.replace("_", " "), _plain(value)
+            yield name.replace("_", " "), _plain(value, names)
 
 
-def _plain(value: object) -> str:
+def _plain(value: Any, names: Mapping[int, str]) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(_plain(one) for one in value)
+        return ", ".join(_plain(one, names) for one in value)
+    if isinstance(value, dict) and PERSON in value:
+        return names.get(value[PERSON], f"person {value[PERSON]}")
     if isinstance(value, dict):
-        return ", ".join(f"{key}: {_plain(one)}" for key, one in value.items())
+        return ", ".join(f"{key}: {_plain(one, names)}" for key, one in value.items())
     return str(value)

@@ -10,6 +10,7 @@ from webapp.hosts.models import Host
 from webapp.hosts.selectors import host_named, hosts_called
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run, RunState
+from webapp.runs.reasons import codes_saying
 from webapp.schedules.models import Schedule
 from webapp.screens.choices import Choice, Group, options_of
 
@@ -43,7 +44,12 @@ def _of_schedule(runs: QuerySet[Run], schedule: str) -> QuerySet[Run]:
 
 def _mentions(text: str) -> Q:
     noted = Note.objects.filter(run=OuterRef("pk"), text__icontains=text)
-    mentions = Q(note__icontains=text) | Q(reason__icontains=text) | Q(invalid_reason__icontains=text)
+    mentions = (
+        Q(note__icontains=text)
+        | Q(reason_code__in=codes_saying(text))
+        | Q(reason_fields__icontains=text)
+        | Q(invalid_reason__icontains=text)
+    )
     return mentions | Q(Exists(noted))
 
 

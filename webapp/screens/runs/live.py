@@ -22,6 +22,7 @@ from webapp.results.models import Result, Sample
 from webapp.results.reading.rows import read_rows
 from webapp.results.selectors import kernel_lines_of
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run, RunState, Trial, TrialState
+from webapp.runs.reasons import sentence
 from webapp.runs.selectors import progress
 from webapp.screens import points
 from webapp.screens.hosts.presence import phase_words
@@ -246,16 +247,21 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             )
         )  # fmt: skip
     said, labels = kernel_lines_of(these), dict(TrialState.choices)
-    columns = ("pk", "index", "state", "reason", "invalid_reason", "run__invalid_reason")
+    columns = (
+        "pk", "index", "state", "invalid_reason", "run__invalid_reason", "reason_code", "reason_fields",
+        "skipped_by__username",
+    )  # fmt: skip
     return tuple(
         LiveCell(
             trial=number_of(index),
             state=state,
             state_label=labels[state],
-            reason=reason,
+            reason=sentence(code, fields, skipped_by or ""),
             invalid=why or run_why,
             kernel_lines=said.get(pk, 0),
             values=tuple(values.get(number_of(index), ())),
         )
-        for pk, index, state, reason, why, run_why in trials.values_list(*columns)
+        for pk, index, state, why, run_why, code, fields, skipped_by in trials.values_list(
+            *columns, "skipped_by__username"
+        )
     )

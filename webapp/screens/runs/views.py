@@ -60,10 +60,14 @@ def _run(number: int) -> Run:
 def run_page(request: HttpRequest, number: int) -> HttpResponse:
     run = _run(number)
     payload = live_run(run, with_samples=False)
-    trials = list(run.trials.defer("workload", "settings").prefetch_related("host", "target__host").order_by("index"))
+    trials = list(
+        run.trials.defer("workload", "settings")
+        .prefetch_related("host", "target__host", "skipped_by")
+        .order_by("index")
+    )
     grid = build_grid(run, trials, payload.cells)
-    moves = Move.objects.filter(run=run).select_related("trial").order_by("-at", "-id")
-    moves = moves.only("at", "before", "after", "code", "reason", "trial__index")
+    moves = Move.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
+    moves = moves.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
     context = {
         "run": run,
         "live": payload,

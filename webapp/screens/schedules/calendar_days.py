@@ -98,7 +98,7 @@ def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
     end = (first + timedelta(days=31)).replace(day=1)
     found = Occurrence.objects.filter(state=OccurrenceState.MISSED)
     found = found.filter(due_at__gte=_midnight(first, zone), due_at__lt=_midnight(end, zone))
-    return found.select_related("schedule", "host").order_by("-due_at", "position")
+    return found.select_related("schedule", "host", "missed_by").order_by("-due_at", "position")
 
 
 def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LISTED_A_DAY) -> bool:

@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
 from webapp.hosts.models import Target
-from webapp.schedules.arming import NOT_ARMED
 from webapp.schedules.models import GroupOrder, Schedule, ScheduleState, Trigger
+from webapp.schedules.reasons import NOT_ARMED
 from webapp.schedules.selectors import (
     all_targets,
     is_finished,
@@ -86,7 +86,7 @@ def _filtered(found: QuerySet[Schedule], show: str, request: HttpRequest) -> Que
 
 def _row(schedule: Schedule, last: list[Happened]) -> Row:
     why_off = "" if schedule.enabled or schedule.deleted_at else schedule.off_reason
-    if why_off == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
+    if why_off and schedule.off_code == NOT_ARMED and schedule.armed_until and schedule.armed_until > timezone.now():
         why_off = "Armed, and not switched on yet."
     return Row(
         schedule, on_in_words(schedule), when_in_words(schedule), window_in_words(schedule), last,

@@ -152,7 +152,7 @@ def start_trial(trial: Trial, at: datetime | None = None) -> Attempt:
     at = at or timezone.now()
     attempt = Attempt.objects.create(
         kind="trial", run=trial.run, trial=trial, host=trial.host, state="running", started_at=at,
-        lease_until=at + timedelta(minutes=15), phase="run",
+        lease_until=at + timedelta(minutes=15), phase={"type": "phase", "at": 0.0, "name": "run"},
     )  # fmt: skip
     Attempt.objects.filter(pk=attempt.pk).update(created_at=at)
     _move(trial, attempt, "running", at)
@@ -161,8 +161,8 @@ def start_trial(trial: Trial, at: datetime | None = None) -> Attempt:
 
 def _move(trial: Trial, attempt: Attempt | None, state: str, at: datetime, code: str = "", reason: str = "") -> None:
     before, trial.state = trial.state, state
-    trial.reason_code, trial.reason = code, reason
-    trial.save(update_fields=["state", "reason_code", "reason"])
+    trial.reason_code, trial.reason_fields = code, {"message": reason}
+    trial.save(update_fields=["state", "reason_code", "reason_fields"])
     move = Move.objects.create(
         run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, reason=reason
     )
@@ -254,7 +254,9 @@ def _result(trial: Trial, stream: StreamRun, at: datetime, seconds: int, noise: 
 def fail_trial(trial: Trial, code: str = "engine_missing", reason: str = "fio 3.33 on storage1 has no psync.") -> None:
     now = timezone.now()
     attempt = start_trial(trial, now)
-    Attempt.objects.filter(pk=attempt.pk).update(state="failed", ended_at=now, outcome_code=code, outcome=reason)
+    Attempt.objects.filter(pk=attempt.pk).update(
+        state="failed", ended_at=now, outcome_code=code, outcome_fields={"message": reason}
+    )
     _move(trial, attempt, "failed", now, code, reason)
     Trial.objects.filter(pk=trial.pk).update(ended_at=now)
 

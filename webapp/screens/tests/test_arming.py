@@ -54,7 +54,7 @@ def test_an_armed_run_says_who_and_how_long_and_can_be_disarmed(operator: Client
     page = shown(operator)
     assert "by olga to overwrite storage1/nvme0" in page
     assert "data-until" in page
-    said = list(AuditEntry.objects.order_by("id").values_list("action", "actor"))
+    said = list(AuditEntry.objects.order_by("id").values_list("action", "actor__username"))
     assert said == [("run.disarm", "olga"), ("run.arm", "olga")]
 
 

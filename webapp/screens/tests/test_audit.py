@@ -2,22 +2,33 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from uuid import uuid4
 
 import pytest
 from django.test import Client
 from django.urls import reverse
 
+from webapp.core.audit_words import OBJECT_TYPES
 from webapp.core.models import AuditEntry, User
-from webapp.core.services import audit
+from webapp.core.services import audit, person
+from webapp.core.tests.factories import a_run, a_target, a_user
+from webapp.plans.models import Plan
+from webapp.runs.models import Run
+from webapp.schedules.tests.factories import a_schedule
+from webapp.screens.people.audit_links import RULES
 
 
 @pytest.fixture
 def entries(operator: Client) -> None:
     olga = User.objects.get(username="olga")
-    audit(by=olga, action="run.start", subject="run 7", detail={"plan": "first-look", "targets": ["storage1/nvme0"]})
-    audit(by=None, action="run.settings_not_restored", subject="run 8", detail={"hosts": {"storage1": "silent"}})
-    audit(by=olga, action="plan.save", subject="read-ahead", detail={"version": 3})
-    AuditEntry.objects.filter(subject="run 8").update(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
+    run, gone = a_run(a_target()), Run(number=8)
+    Run.objects.update(number=7)
+    run.number = 7
+    audit(by=olga, action="run.start", on=run, detail={"plan": "first-look", "targets": ["storage1/nvme0"]})
+    audit(by=None, action="run.settings_not_restored", on=gone, detail={"hosts": {"storage1": "silent"}})
+    plan = Plan.objects.create(slug="read-ahead", title="Read ahead")
+    audit(by=olga, action="plan.save", on=plan, label=plan.slug, detail={"version": 3})
+    AuditEntry.objects.filter(label="run 8").update(at=datetime(2026, 1, 31, 23, 59, tzinfo=UTC))
 
 
 def text(client: Client, query: str = "") -> str:
@@ -30,6 +41,8 @@ def test_it_says_who_did_what_to_what(operator: Client, entries: None) -> None:
     page = text(operator)
     assert "olga" in page
     assert "saved a new version of the plan" in page
+    assert "run 8" in page
+    assert "/runs/8/" not in page
     assert '<a href="/plans/read-ahead/">read-ahead</a>' in page
     assert '<a href="/runs/7/">run 7</a>' in page
     assert "storage1: silent" in page
@@ -60,21 +73,43 @@ def test_it_says_at_the_field_what_it_cannot_read(operator: Client, entries: Non
 
 
 def test_it_says_what_to_do_where_nothing_fits(operator: Client, entries: None) -> None:
-    assert "Nothing was done that fits" in text(operator, "?subject=moon")
+    assert "No entry matches the filters" in text(operator, "?subject=moon")
 
 
 def test_it_escapes_what_people_wrote(operator: Client) -> None:
-    audit(by=None, action="plan.save", subject="<b>x</b>", detail={"note": "<script>alert(1)</script>"})
+    audit(
+        by=None, action="plan.save", on=Plan(title="x"), label="<b>x</b>", detail={"note": "<script>alert(1)</script>"}
+    )
     assert "<script>alert" not in text(operator)
     assert "&lt;b&gt;" in text(operator)
 
 
 def test_it_takes_a_fixed_number_of_queries_and_pages(operator: Client, queries_of: Callable[[str], int]) -> None:
-    audit(by=None, action="plan.save", subject="first")
+    audit(by=None, action="plan.save", on=Plan(title="x"), label="first")
     before = queries_of(reverse("audit"))
     AuditEntry.objects.bulk_create(
-        AuditEntry(actor="system", action="plan.save", subject=f"p{number}") for number in range(250)
+        AuditEntry(action="plan.save", object_type="plan", object_id=str(uuid4()), label=f"p{number}")
+        for number in range(250)
     )
     assert queries_of(reverse("audit")) == before
     assert "101–200 of 251" in text(operator, "?action=plan.save&page=2")
     assert "?action=plan.save&amp;page=3" in text(operator, "?action=plan.save&page=2")
+
+
+def test_every_type_of_object_has_a_rule_for_its_link() -> None:
+    recorded = frozenset().union(*OBJECT_TYPES.values())
+    assert recorded == set(RULES), "Add a rule to webapp/screens/people/audit_links.py."
+
+
+def test_it_links_people_for_admins_only(operator: Client, admin: Client) -> None:
+    piet = a_user("piet")
+    audit(by=None, action="user.create", on=piet)
+    assert "added piet" in text(operator)
+    assert f'added <a href="/people/{piet.pk}/">piet</a>' in text(admin)
+
+
+def test_it_names_people_in_details_as_they_are_called_now(operator: Client) -> None:
+    schedule, piet = a_schedule(), a_user("piet")
+    audit(by=None, action="schedule.owner", on=schedule, detail={"before": person(piet)})
+    User.objects.filter(pk=piet.pk).update(username="piet.b")
+    assert "piet.b" in text(operator)

@@ -144,7 +144,7 @@ def test_it_tells_the_history_of_a_host(operator: Client) -> None:
     HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
     rename_host(host=host, slug="rack4", by=None)
     page = operator.get("/hosts/rack4/").content.decode()
-    for words in ("First look at the host", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
+    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
         assert words in page
 
 

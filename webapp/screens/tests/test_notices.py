@@ -113,7 +113,7 @@ def test_it_changes_pauses_resumes_tests_and_deletes(viewer: Client, me: User) -
     viewer.post(reverse("renew_notice_secret", args=[made.pk]))
     viewer.post(reverse("delete_notice", args=[made.pk]))
     assert not Subscription.objects.exists()
-    assert AuditEntry.objects.filter(user=me, action__startswith="notice.").count() == 6
+    assert AuditEntry.objects.filter(actor=me, action__startswith="notice.").count() == 6
 
 
 def test_it_keeps_a_deleted_plan_when_a_subscription_is_changed(viewer: Client, me: User) -> None:

@@ -57,7 +57,7 @@ def test_it_names_what_cancelling_stops(operator: Client, run: Run) -> None:
 
 def test_it_skips_the_running_trial_and_all_planned_ones_of_a_point(operator: Client, run: Run) -> None:
     assert "being stopped" in said(operator, "/runs/1/skip/", trial="2", reason="too <slow>")
-    assert run.trials.get(index=1).skip_reason == "Skipped by olga: too <slow>"
+    assert run.trials.get(index=1).skip_sentence == "Skipped by olga: too <slow>"
     assert "Skipped by olga: too &lt;slow&gt;" in operator.get("/runs/1/trials/2/").content.decode()
     text = said(operator, "/runs/1/skip/", point="3", trial="3", back="3")
     assert "2 trials will not start" in text

@@ -155,7 +155,7 @@ def test_trials_are_skipped_and_noted_by_their_number(operator: Client) -> None:
     operator.post("/runs/1/skip/", {"trial": "11"})
     operator.post("/runs/1/notes/", {"text": "hot", "back": "12"})
     assert [note.trial and note.trial.index for note in run.notes.all()] == [11, 11]
-    told = [(entry.action, entry.subject, entry.detail.get("trials")) for entry in AuditEntry.objects.order_by("id")]
+    told = [(entry.action, entry.label, entry.detail.get("trials")) for entry in AuditEntry.objects.order_by("id")]
     assert told == [
         ("run.skip", "run 1", [12]), ("note.add", "run 1 trial 12", None), ("run.skip", "run 1", [11]),
         ("note.add", "run 1 trial 12", None),

@@ -51,7 +51,7 @@ def test_it_changes_ones_own_and_writes_down_who_did(operator: Client, saved: Sa
     saved.refresh_from_db()
     assert (saved.title, saved.note, saved.query) == ("Both", "", QUERY)
     assert [entry.action for entry in AuditEntry.objects.filter(action__startswith="comparison")] == [
-        "comparison.change", "comparison.save",
+        "comparison.change", "comparison.create",
     ]  # fmt: skip
 
 

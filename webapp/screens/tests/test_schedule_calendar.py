@@ -13,6 +13,7 @@ from webapp.core.models import User
 from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
+from webapp.runs.reasons import WINDOW_CLOSED
 from webapp.runs.services import cancel_run
 from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.services import make_due
@@ -258,8 +259,11 @@ def test_the_page_of_a_run_says_which_schedule_started_it(operator: Client, nigh
 
 def test_the_page_of_a_run_that_its_window_paused_says_so(operator: Client, nightly: Schedule) -> None:
     run = factories.make_run(nightly.version, list(nightly.targets.all()))
+    window = {"window": "22:00 to 06:00, every day (UTC)"}
     words = "The window of its schedule is closed (22:00 to 06:00, every day (UTC))."
-    Run.objects.filter(pk=run.pk).update(state="paused", paused_at=timezone.now(), pause_reason=words)
+    Run.objects.filter(pk=run.pk).update(
+        state="paused", paused_at=timezone.now(), pause_code=WINDOW_CLOSED, pause_fields=window
+    )
     assert words in page_of(operator, f"/runs/{run.number}/")
 
 

@@ -57,7 +57,12 @@ def ended(schedule: Schedule, days_ago: int, *, position: int = 0, label: str = 
 def missed(schedule: Schedule, hours_ago: float, reason: str = "storage1 was away.") -> Occurrence:
     due = timezone.now() - timedelta(hours=hours_ago)
     return Occurrence.objects.create(
-        schedule=schedule, due_at=due, state="missed", reason_code="latest_start_passed", reason=reason, finished_at=due
+        schedule=schedule,
+        due_at=due,
+        state="missed",
+        reason_code="host_unavailable",
+        reason_fields={"message": reason},
+        finished_at=due,
     )
 
 

@@ -38,6 +38,7 @@ from worker.contract.items import (
     Observed,
     Outcome,
     Phase,
+    PhaseName,
     Purged,
     ReadingMoment,
     Sample,
@@ -222,7 +223,7 @@ HEALTH = DriveHealth(
 )
 ITEMS = (
     Accepted(at=AT, worker_version="0.1.0"),
-    Phase(at=AT, name="prefill", detail="writing 1 file of 268435456 bytes", percent=41.5),
+    Phase(at=AT, name=PhaseName.PREFILL, stream=0, files=1, file_bytes=268435456, percent=41.5),
     SettingRecord(at=AT, name="scheduler", device="nvme0n1", before="mq-deadline", asked="none", observed="none"),
     SettingRestored(
         at=AT, name="scheduler", device="nvme0n1", value="mq-deadline", observed="mq-deadline", restored=True

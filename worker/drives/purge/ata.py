@@ -10,7 +10,7 @@ import time
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -85,7 +85,7 @@ def read_security(printed: str) -> Security:
     )
 
 
-def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
     found = read_security(answer("hdparm", "-I", drive.path).out)
     enhanced = method is _M.ATA_ENHANCED_ERASE
     takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
@@ -96,7 +96,7 @@ def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> S
 
     def tick(_: str) -> None:
         passed = time.monotonic() - began
-        say(f"the drive erases itself, which it says takes {takes_s / 60:g} min", _estimated(passed, takes_s))
+        progress(_estimated(passed, takes_s), takes_s or None)
 
     try:
         printed = to_the_end(*erase, tick=tick, limit_s=LIMIT_S)

@@ -8,9 +8,9 @@ import msgspec
 from worker.contract.purge import PurgeMethod, PurgeOffer
 from worker.guard import HeldDrive
 
-__all__ = ["Family", "HeldDrive", "PurgeFailed", "Say", "Sent", "Stopped"]
+__all__ = ["Family", "HeldDrive", "Progress", "PurgeFailed", "Sent", "Stopped"]
 
-Say = Callable[[str, float | None], None]  # words, percent where it is known
+Progress = Callable[[float | None, float | None], None]  # percent, expected seconds; None where not known
 Stopped = Callable[[], bool]
 
 
@@ -34,7 +34,7 @@ class Family(Protocol):
     def offers(self, name: str) -> tuple[PurgeOffer, ...]:
         """Methods for this kind of drive, each with its problem, if any; () for other kinds."""
 
-    def send(self, drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:
+    def send(self, drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:
         """Purge the drive and wait for the end. Raises PurgeFailed."""
 
     def promises_zeros(self, name: str, method: PurgeMethod) -> bool | None:

@@ -8,7 +8,7 @@ import fcntl
 import struct
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
 from worker.inventory import sysfs
 
 BLKDISCARD = 0x1277
@@ -24,7 +24,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return (PurgeOffer(method=PurgeMethod.DISCARD, problem=problem),)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
     granule = max(sysfs.number(drive.name, "queue/discard_granularity") or 0, 2**20)
     step = max(_SMALLEST_STEP, drive.size_bytes // STEPS // granule * granule)
     for start in range(0, drive.size_bytes, step):
@@ -34,7 +34,7 @@ def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> S
                 f"The discard of {drive.path} was broken off at {start} of {drive.size_bytes} bytes: it is partly "
                 "purged, and what it holds is unknown until it is purged or filled as a whole.",
             )
-        say(f"discarding {drive.path}", 100 * start / drive.size_bytes)
+        progress(100 * start / drive.size_bytes, None)
         _discard(drive, start, min(step, drive.size_bytes - start))
     return Sent((f"BLKDISCARD {drive.path} 0 {drive.size_bytes}",), "")
 

@@ -12,7 +12,7 @@ import time
 import msgspec
 
 from worker.contract.purge import PurgeMethod, PurgeOffer
-from worker.drives.purge.base import HeldDrive, PurgeFailed, Say, Sent, Stopped
+from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Stopped
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
@@ -80,18 +80,18 @@ def other_namespaces(name: str) -> tuple[str, ...]:
     return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, say: Say, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
-    return _format(drive, method, say) if method in _SECURE_ERASE else _sanitize(drive, method, say)
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+    return _format(drive, method, progress) if method in _SECURE_ERASE else _sanitize(drive, method, progress)
 
 
-def _format(drive: HeldDrive, method: PurgeMethod, say: Say) -> Sent:
+def _format(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
     command = ("nvme", "format", drive.path, f"--ses={_SECURE_ERASE[method]}", "--force")
-    say(" ".join(command), None)
-    printed = to_the_end(*command, tick=lambda _: say(" ".join(command), None), limit_s=LIMIT_S)
+    progress(None, None)
+    printed = to_the_end(*command, tick=lambda _: progress(None, None), limit_s=LIMIT_S)
     return Sent((" ".join(command),), printed)
 
 
-def _sanitize(drive: HeldDrive, method: PurgeMethod, say: Say) -> Sent:
+def _sanitize(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent:
     controller = controller_path(drive.name)
     command = ("nvme", "sanitize", controller, f"--sanact={_ACTION[method]}")
     answer(*command)
@@ -104,7 +104,7 @@ def _sanitize(drive: HeldDrive, method: PurgeMethod, say: Say) -> Sent:
             return Sent((" ".join(command),), printed)
         if status != _GOING_ON:
             raise PurgeFailed("purge_failed", f"The drive says that the sanitize operation failed (status {status}).")
-        say(" ".join(command), percent)
+        progress(percent, None)
     raise PurgeFailed("purge_timeout", f"{drive.path} is still at it after {LIMIT_S / 3600:g} hours.")
 
 

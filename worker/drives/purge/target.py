@@ -5,11 +5,13 @@ import threading
 import time
 from collections.abc import Callable
 
+import msgspec
+
 from worker import guard
-from worker.contract.items import Phase, Purged
+from worker.contract.items import Phase, PhaseName, Purged
 from worker.contract.purge import PurgeMethod
 from worker.contract.workload import TargetRef
-from worker.drives.purge import Say, purge
+from worker.drives.purge import Progress, purge
 from worker.drives.records import Drives
 from worker.policy import Policy
 
@@ -26,17 +28,18 @@ def purge_target(
     with guard.hold_drive(target, allowed, armed) as drive:
         drives.begin_writing(drive.name)
         log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)
-        emit(purge(drive, method, _progress(emit), stopped.is_set))
+        emit(purge(drive, method, _progress(target, method, emit), stopped.is_set))
     drives.purged(drive.name)
 
 
-def _progress(emit: Callable[[Phase | Purged], None]) -> Say:
+def _progress(target: TargetRef, method: PurgeMethod, emit: Callable[[Phase | Purged], None]) -> Progress:
     emitted_at = -PROGRESS_EVERY_S
+    phase = Phase(at=0.0, name=PhaseName.PURGE, target=target.path, method=method)
 
-    def say(words: str, percent: float | None) -> None:
+    def progress(percent: float | None, expected_s: float | None) -> None:
         nonlocal emitted_at
         if time.monotonic() - emitted_at >= PROGRESS_EVERY_S:
             emitted_at = time.monotonic()
-            emit(Phase(at=time.time(), name="purge", detail=words, percent=percent))
+            emit(msgspec.structs.replace(phase, at=time.time(), percent=percent, expected_s=expected_s))
 
-    return say
+    return progress

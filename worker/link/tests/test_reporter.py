@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from worker.contract.items import Accepted, Finished, Outcome, Phase, Sample
+from worker.contract.items import Accepted, Finished, Outcome, Phase, PhaseName, Sample
 from worker.contract.tests.examples import SAMPLE
 from worker.control import Control
 from worker.link.client import Client
@@ -192,7 +192,7 @@ def test_it_keeps_what_it_cannot_flush(peer: Peer, spool: Spool) -> None:
 
 def test_it_finds_the_one_batch_for_which_a_report_is_refused(peer: Peer, spool: Spool) -> None:
     for attempt in ("a", "b", "c"):
-        spool.append(attempt, [b'{"type":"phase","at":1.0,"name":"of-%b"}' % attempt.encode()])
+        spool.append(attempt, [b'{"type":"phase","at":1.0,"name":"guard","target":"of-%b"}' % attempt.encode()])
     peer.bad_words = (b"of-b",)
     reporter = Reporter(spool, Client(peer.url, TOKEN))
     reporter.start()
@@ -273,4 +273,4 @@ def test_it_keeps_what_is_said_last_even_from_the_reserve(peer: Peer, tmp_path: 
 
 def test_it_refuses_an_item_that_breaks_the_contract_where_it_is_made(reporter: Reporter) -> None:
     with pytest.raises(msgspec.ValidationError):
-        reporter.emit("a", Phase(at=1.0, name="run", percent=101.0))
+        reporter.emit("a", Phase(at=1.0, name=PhaseName.RUN, percent=101.0))

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from worker.contract.base import MAX_REPORT_BYTES, decode
-from worker.contract.items import Phase
+from worker.contract.items import Phase, PhaseName
 from worker.contract.reports import Report
 from worker.link.encoding import encode_item, encode_report
 from worker.link.spool import KEEP_S, Spool, SpoolFull
 
-ITEM = encode_item(Phase(at=1.0, name="guard"))
+ITEM = encode_item(Phase(at=1.0, name=PhaseName.GUARD))
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ from typing import Any
 
 from django.dispatch import receiver
 
-from webapp.core.people import renamed
+from webapp.core.models import User
+from webapp.core.people import anonymised
 from webapp.notices.models import Subscription
 
 
-@receiver(renamed)
-def delete_subscriptions(*, after: str, **_: Any) -> None:
+@receiver(anonymised)
+def delete_subscriptions(*, user: User, **_: Any) -> None:
     """A webhook's address can name its owner, and nothing is sent to a person who left."""
-    Subscription.objects.filter(user__username=after).delete()
+    Subscription.objects.filter(user=user).delete()

@@ -1,0 +1,95 @@
+"""Why a run, a trial or an attempt changed its state: a code and fields are stored, the sentence is made when shown.
+
+The field `message` is text that the worker reported, and is shown as it is. A person is never in the fields: the row
+refers to the person, and `by` is the name that the person has now.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+Fields = Mapping[str, Any]  # plain JSON
+
+WINDOW_CLOSED = "window_closed"
+AT_DEADLINE = "cancelled_at_deadline"
+
+
+def sentence(code: str, fields: Fields, by: str = "") -> str:
+    """The reason for people; "" where none is known. `by` is the person who acted, "" where it was the server."""
+    if "message" in fields:
+        words = str(fields["message"])
+    else:
+        words = _SENTENCES[code]({**fields, "by": by}) if code in _SENTENCES else ""
+    if fields.get("not_retried"):
+        words += " The trial overwrites its target, so it is not retried automatically: start a new run."
+    return words
+
+
+def told(message: str) -> Fields:
+    """The fields of what the worker reported."""
+    return {"message": message} if message else {}
+
+
+def codes_saying(text: str) -> list[str]:
+    """Codes whose sentence contains a text whatever their fields are. For searches."""
+    return [code for code, words in _PLAIN.items() if text.lower() in words.lower()]
+
+
+def local_time(moment: str, zone: str) -> str:
+    """“2026-03-29 03:00 (Europe/Berlin)” of a moment in ISO 8601."""
+    return f"{datetime.fromisoformat(moment).astimezone(ZoneInfo(zone)):%Y-%m-%d %H:%M} ({zone})"
+
+
+def _skipped(fields: Fields) -> str:
+    if fields.get("all"):
+        return "All trials of the run were skipped."
+    why = fields.get("why", "")
+    return f"Skipped by {fields['by'] or 'the system'}" + (f": {why}" if why else ".")
+
+
+def _lease_expired(fields: Fields) -> str:
+    accepted = "The order was accepted" if fields.get("accepted") else "The order was not accepted"
+    return f"{accepted}, and the worker sent no report before the lease ended."
+
+
+def _stopped(fields: Fields) -> str:
+    failures, host = fields["failures"], fields["host"]
+    what = "1 trial" if failures == 1 else f"{failures} trials in a row"
+    return f"Not started: {what} failed on {host}, which is the stop limit of the plan."
+
+
+def _stopped_by_failures(fields: Fields) -> str:
+    return f"Too many trials in a row failed: {fields['unstarted']} of {fields['trials']} were not started."
+
+
+def _settings_not_restored(fields: Fields) -> str:
+    hosts = (f"{one['host']}: {sentence(one['code'], one['fields'])}" for one in fields["hosts"])
+    return f"Settings were not restored. {'; '.join(hosts)}"
+
+
+def _at_deadline(fields: Fields) -> str:
+    end = local_time(fields["deadline"], fields["time_zone"])
+    return f"Schedule “{fields['schedule']}” cancelled the run at its deadline, {end}."
+
+
+_PLAIN: Mapping[str, str] = {
+    "cancelled": "A person cancelled the run.",
+    "run_cancelled": "The run was cancelled.",
+    "run_cancelled_before": "The run was cancelled before this trial started.",
+    "no_trial_done": "No trial of the run was completed. Each failed trial has its own reason.",
+    "host_revoked": "The host was revoked.",
+    "revived": "The lost attempt reported again.",
+}
+_SENTENCES: Mapping[str, Callable[[Fields], str]] = {
+    **{code: lambda _, words=words: words for code, words in _PLAIN.items()},  # type: ignore[misc]
+    "paused": lambda fields: f"{fields['by'] or 'The system'} paused the run.",
+    "resumed": lambda fields: f"{fields['by'] or 'The system'} resumed the run.",
+    "skipped": _skipped,
+    "lease_expired": _lease_expired,
+    "stopped": _stopped,
+    "stopped_by_failures": _stopped_by_failures,
+    "settings_not_restored": _settings_not_restored,
+    AT_DEADLINE: _at_deadline,
+    WINDOW_CLOSED: lambda fields: f"The window of its schedule is closed ({fields['window']}).",
+}
