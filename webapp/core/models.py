@@ -103,7 +103,7 @@ class AuditEntry(models.Model):
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     action = models.CharField(max_length=60)  # a key of core.audit_words.SENTENCES, e.g. run.start
     object_type = models.CharField(max_length=40)  # name of a model, e.g. run
-    object_id = models.CharField(max_length=40)  # its primary key as text
+    object_id = models.CharField(max_length=64)  # its primary key as text
     label = models.CharField(max_length=200)  # what the object was called then; "" of a person
     detail = models.JSONField(default=dict)
 

@@ -29,7 +29,7 @@ def _purge(phase: Phase) -> str:
 
 
 def _prefill(phase: Phase) -> str:
-    size = "" if phase.file_bytes is None else f" of {formatting.size(phase.file_bytes)}"
+    size = "" if phase.file_bytes is None else f" of {formatting.bytes_binary(phase.file_bytes)}"
     what = f"{phase.files} {'file' if phase.files == 1 else 'files'}" if phase.files else "the device"
     return f"writing {what}{size} before stream {phase.stream}"
 

@@ -140,7 +140,7 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField(auto_now_add=True)),
                 ("action", models.CharField(max_length=60)),
                 ("object_type", models.CharField(max_length=40)),
-                ("object_id", models.CharField(max_length=40)),
+                ("object_id", models.CharField(max_length=64)),
                 ("label", models.CharField(max_length=200)),
                 ("detail", models.JSONField(default=dict)),
                 (

@@ -70,7 +70,7 @@ def test_it_never_repeats_a_destructive_trial_by_itself() -> None:
     expire_leases()
     trial = Run.objects.get().trials.get()
     assert (trial.state, trial.reason_code) == (TrialState.FAILED, "lease_expired")
-    assert "not tried again" in trial.reason
+    assert "not retried" in trial.reason
 
 
 def test_it_cancels_a_lost_trial_of_a_cancelled_run() -> None:

@@ -3,7 +3,7 @@
 from django.db import connection
 
 from webapp.core import people
-from webapp.core.models import Role
+from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.core.tests.factories import a_run, a_target, a_user
 from webapp.notices.tests.factories import a_subscription
@@ -65,6 +65,6 @@ def act(name: str) -> None:
 def test_a_name_is_in_no_text_of_the_database_after_its_person_was_anonymised(db: None) -> None:
     act(NAME)
     assert places_of(NAME) == [("core_user", "username")]
-    user = people.User.objects.get(username=NAME)
-    people.anonymise_user(user=user, by=people.User.objects.get(username="ada"))
+    user = User.objects.get(username=NAME)
+    people.anonymise_user(user=user, by=User.objects.get(username="ada"))
     assert places_of(NAME) == []

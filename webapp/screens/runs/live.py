@@ -261,7 +261,5 @@ def live_cells(trials: QuerySet[Trial]) -> tuple[LiveCell, ...]:
             kernel_lines=said.get(pk, 0),
             values=tuple(values.get(number_of(index), ())),
         )
-        for pk, index, state, why, run_why, code, fields, skipped_by in trials.values_list(
-            *columns, "skipped_by__username"
-        )
+        for pk, index, state, why, run_why, code, fields, skipped_by in trials.values_list(*columns)
     )

@@ -17,6 +17,7 @@ from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Move, Run, RunState, SettingChange, Trial
+from webapp.runs.reasons import told
 from worker.contract.inventory import BlockDevice, Cpu, Holder, Inventory, Kernel
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
 
@@ -161,10 +162,10 @@ def start_trial(trial: Trial, at: datetime | None = None) -> Attempt:
 
 def _move(trial: Trial, attempt: Attempt | None, state: str, at: datetime, code: str = "", reason: str = "") -> None:
     before, trial.state = trial.state, state
-    trial.reason_code, trial.reason_fields = code, {"message": reason}
+    trial.reason_code, trial.reason_fields = code, told(reason)
     trial.save(update_fields=["state", "reason_code", "reason_fields"])
     move = Move.objects.create(
-        run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, reason=reason
+        run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, fields=told(reason)
     )
     Move.objects.filter(pk=move.pk).update(at=at)
 
@@ -255,7 +256,7 @@ def fail_trial(trial: Trial, code: str = "engine_missing", reason: str = "fio 3.
     now = timezone.now()
     attempt = start_trial(trial, now)
     Attempt.objects.filter(pk=attempt.pk).update(
-        state="failed", ended_at=now, outcome_code=code, outcome_fields={"message": reason}
+        state="failed", ended_at=now, outcome_code=code, outcome_fields=told(reason)
     )
     _move(trial, attempt, "failed", now, code, reason)
     Trial.objects.filter(pk=trial.pk).update(ended_at=now)
