@@ -78,10 +78,10 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
 
 def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:
     target = factories.make_target(factories.make_host())
-    run = factories.make_run(factories.make_version(), [target], repeats=1, state="failed", reason="None was done.")
+    run = factories.make_run(factories.make_version(), [target], repeats=1, state="failed", reason_code="no_trial_done")
     factories.fail_trial(run.trials.get(index=0))
     page = operator.get("/").content.decode()
-    assert "None was done." in page
+    assert "No trial of the run was completed." in page
     assert "1 of 12 trials failed. First reason: fio 3.33 on storage1 has no psync." in page
 
 
