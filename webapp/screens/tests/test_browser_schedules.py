@@ -120,7 +120,12 @@ def test_the_list_is_read_without_sideways_scrolling(page: Page, target: Target,
     words = "It could not start by its latest start, 2026-11-18 23:00 (Europe/Berlin). storage1 is away."
     now = timezone.now()
     Occurrence.objects.create(
-        schedule=schedule, due_at=now, state="missed", reason_code="latest_start_passed", reason=words, finished_at=now
+        schedule=schedule,
+        due_at=now,
+        state="missed",
+        reason_code="host_unavailable",
+        reason_fields={"message": words},
+        finished_at=now,
     )
     page.goto("/schedules/")
     expect(page.locator("[data-zone='America/New_York']").first).to_be_visible()

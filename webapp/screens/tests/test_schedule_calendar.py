@@ -13,9 +13,10 @@ from webapp.core.models import User
 from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
-from webapp.runs.reasons import WINDOW_CLOSED
+from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
 from webapp.runs.services import cancel_run
 from webapp.schedules.models import Occurrence, Schedule
+from webapp.schedules.reasons import timed
 from webapp.schedules.services import make_due
 from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.screens.schedules import calendar_days, calendar_view
@@ -303,7 +304,7 @@ def test_the_list_of_runs_marks_and_finds_those_of_a_schedule(
 def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Schedule) -> None:
     assert "scheduled run" not in page_of(operator, "/queue/")
     make_due(schedule=nightly, by=nightly.owner)
-    Occurrence.objects.update(reason="storage1 is away.")
+    Occurrence.objects.update(reason_code="host_unavailable", reason_fields={"message": "storage1 is away."})
     page = page_of(operator, "/queue/")
     waiting = page[page.index('<div id="queue">') :]
     assert "1 scheduled run is waiting" in waiting
@@ -314,10 +315,11 @@ def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Sch
 
 def test_the_page_of_a_cancelled_run_says_why_without_a_code(operator: Client, nightly: Schedule, olga: User) -> None:
     run = factories.make_run(nightly.version, list(nightly.targets.all()))
-    cancel_run(run=run, by=None, reason="Schedule “nightly” cancelled the run at its deadline.")
+    why = timed(AT_DEADLINE, nightly, schedule=nightly.name, deadline=timezone.now())
+    cancel_run(run=run, by=None, code=why.code, fields=why.fields)
     page = page_of(operator, f"/runs/{run.number}/")
-    assert "cancelled the run at its deadline." in page
-    assert "<code>cancelled</code>" not in page
+    assert "cancelled the run at its deadline, " in page
+    assert "<code>cancelled" not in page
 
 
 def test_the_page_of_a_plan_has_one_way_to_schedule_it(operator: Client, nightly: Schedule) -> None:
