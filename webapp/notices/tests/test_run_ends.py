@@ -65,7 +65,9 @@ def test_it_says_how_a_run_ended() -> None:
 )
 def test_it_tells_failed_from_ended(state: RunState, event: Event, words: str) -> None:
     a_subscription()
-    run = an_ended_run(state, ["done"], reason_fields={"message": "Settings were not put back."}, reason_code="settings_not_restored")
+    run = an_ended_run(
+        state, ["done"], reason_fields={"message": "Settings were not put back."}, reason_code="settings_not_restored"
+    )
     notice = told_of(run)
     assert (notice.event, notice.subject) == (event, f"Run {run.number} of A plan {words}")
     assert "Reason: Settings were not put back." in notice.text
