@@ -82,7 +82,7 @@ def _take_up_to_bad_batch(
         if not batches:
             raise
         if len(batches) == 1:
-            return _refuse(host, attempt_id, name, batches[0], str(error).strip()[:1500])
+            return _refuse(host, attempt_id, name, batches[0], _words(error).strip()[:1500])
     half = len(batches) // 2
     reply = _take_up_to_bad_batch(host, attempt_id, name, batches[:half], active)
     return reply if reply.refusal else _take_up_to_bad_batch(host, attempt_id, name, batches[half:], active)
@@ -122,6 +122,11 @@ def _changes(locked: LockedAttempt, batches: Sequence[AnyBatch]) -> Changes:
         changes.change_attempt(clock_offset_ms=offset)
     changes.change_attempt(lease_until=renewed(attempt.lease_until))
     return changes
+
+
+def _words(error: Exception) -> str:
+    """PostgreSQL describes a NUL in JSON by its escape sequence only."""
+    return "Text cannot contain a NUL (0x00) character." if "\\u0000" in str(error) else str(error)
 
 
 def _unknown(name: str, batches: Sequence[AnyBatch]) -> AttemptReply:

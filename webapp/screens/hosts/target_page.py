@@ -78,7 +78,7 @@ def _rows(target: Target) -> list[PurgeRow]:
 
 def _said(attempt: Attempt) -> str:
     """What is going on, or why it did not go well."""
-    return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "waiting for the host"
+    return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "the order is on its way"
 
 
 def _verified(attempt: Attempt) -> str:
