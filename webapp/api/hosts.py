@@ -1,23 +1,20 @@
 """Hosts and their targets, and what may be done with a host."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Router, Schema
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged, administrator, operator
+from webapp.api.common.authentication import administrator, operator
+from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
-from webapp.hosts.models import EnrolmentToken, Host, Target, WorkerLogLine
-from webapp.hosts.names import checked_name
-from webapp.hosts.selectors import enrolment_called, known_host, log_lines, open_enrolments
-from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
+from webapp.hosts.models import Host, Target
+from webapp.hosts.selectors import known_host
 from webapp.hosts.tokens import request_rotation
 
 router = Router(tags=["hosts"])
@@ -97,9 +94,6 @@ def targets(request: HttpRequest, host: str = "", kind: str = "", present: bool 
     return _targets().filter(**{name: value for name, value in wanted.items() if value != ""})
 
 
-# ---- what may be done
-
-
 class NewName(Input):
     slug: str
 
@@ -177,77 +171,3 @@ def bring_back_host(request: HttpRequest, slug: str) -> Host:
     by, found = administrator(request), known_host(slug)
     bring_back(host=found, by=by)
     return _fresh(found)
-
-
-# ---- the worker's log
-
-
-class LogLineOut(Schema):
-    """`attempt` is the order that the line is about."""
-
-    id: int
-    at: datetime
-    level: str
-    attempt: UUID | None
-    text: str
-
-
-@router.get("/hosts/{slug}/log", response=list[LogLineOut])
-@paginate(Paged)
-def worker_log(
-    request: HttpRequest, slug: str, level: str = "", attempt: UUID | None = None
-) -> QuerySet[WorkerLogLine]:
-    """What the worker wrote to its log, newest first; `level` means this one and worse."""
-    return log_lines(known_host(slug), level=level, attempt=attempt)
-
-
-# ---- one-time tokens
-
-
-class NewEnrolment(Input):
-    """`slug`: the new host's name, "" for its own; `again`: a known host that is enrolled anew."""
-
-    slug: str = ""
-    again: str = ""
-
-
-class EnrolmentMade(Schema):
-    token: str  # shown this once
-
-
-class EnrolmentOut(Schema):
-    reference: str
-    host_slug: str
-    again: str
-    created_at: datetime
-    expires_at: datetime
-
-    @staticmethod
-    def resolve_again(token: EnrolmentToken) -> str:
-        return token.host.slug if token.host else ""
-
-
-@router.get("/enrolments", response=list[EnrolmentOut])
-@paginate(Paged)
-def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
-    """One-time tokens that are still good."""
-    administrator(request)
-    return open_enrolments()
-
-
-@router.post("/enrolments", response=EnrolmentMade)
-def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
-    by = administrator(request)
-    again = known_host(body.again) if body.again else None
-    slug = checked_name(body.slug) if body.slug and again is None else ""
-    return EnrolmentMade(token=issue_enrolment_token(by=by, slug=slug, host=again))
-
-
-@router.delete("/enrolments/{reference}", response={204: None})
-def withdraw_enrolment(request: HttpRequest, reference: str) -> Status[None]:
-    """The token opens nothing from now on."""
-    by, found = administrator(request), enrolment_called(reference)
-    if found is None:
-        raise Refusal("enrolment_unknown", f"There is no one-time token {reference}.")
-    withdraw_enrolment_token(invitation=found, by=by)
-    return Status(204, None)

@@ -5,7 +5,8 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
-from webapp.core.api import Input, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
 from webapp.hosts.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.selectors import known_target
 
@@ -51,7 +52,7 @@ def _out(found: Endurance) -> dict[str, object]:
 
 
 @router.get("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
-def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]:  # noqa: ARG001
+def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]:
     found = known_target(slug, target)
     return _out(endurance_of([found])[found.pk])
 

@@ -1,10 +1,7 @@
 """Schedules: what runs when, and what became of each due time."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime, time
 from typing import Literal
-from uuid import UUID
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -12,18 +9,18 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.api.runs import run_with
 from webapp.core.errors import Refusal
-from webapp.hosts.models import HostGroup
-from webapp.hosts.selectors import known_targets
+from webapp.hosts.selectors import known_group, known_targets
 from webapp.plans.selectors import version_of
-from webapp.runs.models import Priority, Run
+from webapp.runs.models import Priority
 from webapp.schedules import arming, owners, services
 from webapp.schedules.models import (
     AtDeadline,
     Condition,
     GroupOrder,
-    Occurrence,
     Overlap,
     Schedule,
     Trigger,
@@ -34,7 +31,6 @@ from webapp.schedules.timing import outlook, trigger_in_words, window_of
 
 router = Router(tags=["schedules"])
 PriorityName = Literal["low", "normal", "high"]
-StateName = Literal["waiting", "started", "ended", "missed"]
 ScheduleStateName = Literal["on", "finished", "off", "deleted"]
 
 
@@ -176,33 +172,6 @@ class ScheduleOut(Schema):
         return {"by": by, "until": schedule.armed_until, "serials": schedule.armed_serials}
 
 
-class OccurrenceOut(Schema):
-    """One due time, on one host where the schedule has a group. `reason`: why missed, or what it waits for."""
-
-    id: UUID
-    schedule: int
-    due_at: datetime
-    host: str | None
-    state: str
-    reason_code: str
-    reason: str
-    run: int | None
-    late_at: datetime | None
-    finished_at: datetime | None
-
-    @staticmethod
-    def resolve_schedule(occurrence: Occurrence) -> int:
-        return occurrence.schedule_id
-
-    @staticmethod
-    def resolve_host(occurrence: Occurrence) -> str | None:
-        return occurrence.host.slug if occurrence.host else None
-
-    @staticmethod
-    def resolve_run(occurrence: Occurrence) -> int | None:
-        return occurrence.run.number if occurrence.run else None
-
-
 class OutlookOut(Schema):
     """The trigger in words, the next five due times, and the serials of drives that would be overwritten."""
 
@@ -231,14 +200,14 @@ def _spec(payload: ScheduleIn) -> ScheduleSpec:
         name=payload.name,
         version=version_of(payload.plan, payload.version),
         targets=known_targets(payload.targets),
-        group=_group(payload.group) if payload.group else None,
+        group=known_group(payload.group) if payload.group else None,
         group_order=payload.group_order,
         trigger=payload.trigger,
         once_at=_aware(payload.once_at) if payload.once_at else None,
         cron=payload.cron,
         time_zone=payload.time_zone,
         after_schedule=schedule_with(payload.after_schedule) if payload.after_schedule is not None else None,
-        after_run=_run(payload.after_run) if payload.after_run is not None else None,
+        after_run=run_with(payload.after_run) if payload.after_run is not None else None,
         condition=payload.condition,
         window=Window(tuple(window.days), window.opens, window.closes) if window else None,
         start_within_s=payload.start_within_s,
@@ -254,20 +223,6 @@ def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
         raise Refusal("time_refused", "Times need an offset, as in 2026-03-10T22:00:00+01:00.")
     return at
-
-
-def _group(slug: str) -> HostGroup:
-    found = HostGroup.objects.filter(slug=slug).first()
-    if found is None:
-        raise Refusal("group_unknown", f"There is no host group {slug}.")
-    return found
-
-
-def _run(number: int) -> Run:
-    found = Run.objects.filter(number=number).first()
-    if found is None:
-        raise Refusal("run_unknown", f"There is no run {number}.")
-    return found
 
 
 @router.get("/schedules", response=list[ScheduleOut])
@@ -370,27 +325,3 @@ def run_now(request: HttpRequest, key: int) -> Status[Schedule]:
     """Due now, besides its own times. Its start follows within seconds."""
     services.make_due(schedule=schedule_with(key), by=operator(request))
     return Status(202, schedule_with(key))
-
-
-@router.get("/schedules/{key}/occurrences", response=list[OccurrenceOut])
-@paginate(Paged)
-def occurrences(
-    request: HttpRequest, key: int, state: StateName | None = None,
-    since: datetime | None = None, before: datetime | None = None,
-) -> QuerySet[Occurrence]:  # fmt: skip
-    """Due times that have come, latest first."""
-    found = schedule_with(key).occurrences.select_related("host", "run")
-    found = found.filter(state=state) if state else found
-    found = found.filter(due_at__gte=since) if since else found
-    return found.filter(due_at__lt=before) if before else found
-
-
-@router.post("/schedules/{key}/occurrences/{occurrence}/skip", response=OccurrenceOut)
-def skip(request: HttpRequest, key: int, occurrence: UUID) -> Occurrence:
-    """Do not start one that waits."""
-    person = operator(request)
-    found = schedule_with(key).occurrences.filter(pk=occurrence).first()
-    if found is None:
-        raise Refusal("occurrence_unknown", f"Schedule {key} has no such occurrence.")
-    services.skip_occurrence(occurrence=found, by=person)
-    return schedule_with(key).occurrences.select_related("host", "run").get(pk=occurrence)

@@ -1,7 +1,5 @@
 """Runs: started, watched, cancelled."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime
 from typing import Any, Literal
 from uuid import UUID
@@ -11,7 +9,8 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import hosts_called, known_targets
 from webapp.plans.selectors import version_of

@@ -7,8 +7,9 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.api.common.authentication import administrator
+from webapp.api.common.schemas import Input, Paged
 from webapp.core import people
-from webapp.core.api import Input, Paged, administrator
 from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.core.selectors import people_list

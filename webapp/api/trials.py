@@ -1,20 +1,16 @@
-"""Results, and trials down to their samples and the job that fio got."""
+"""Trials in detail: attempts, settings, samples and the job that fio got."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
-from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
 from django.http import HttpRequest
-from ninja import Field, Query, Router, Schema
+from ninja import Field, Router, Schema
 
-from webapp.core.api import Input, Paged, operator
+from webapp.api.results import ResultOut
+from webapp.api.runs import TrialOut
 from webapp.core.errors import Refusal
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
-from webapp.results.reading.filter import read_filter
-from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.reading.trial_streams import StreamFigures, trial_streams
 from webapp.results.selectors import (
@@ -25,78 +21,10 @@ from webapp.results.selectors import (
     series,
     trial_with,
 )
-from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
-from webapp.runs.api import RunOut, TrialOut, run_with
-from webapp.runs.models import Attempt, Run, SettingChange, Trial
+from webapp.runs.models import Attempt, SettingChange, Trial
 
 router = Router(tags=["results"])
-MOST_SAMPLES = 10_000
-PAGING = ("limit", "offset")
-FILTERS: list[dict[str, object]] = [
-    {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
-    for name, text in (
-        ("run", "number of a run, several as 17,18 or 17..25; may be repeated, as all of these"),
-        ("host", "slug of a host"),
-        ("target", "host/target; results of several targets at once are found by the first of them"),
-        ("model", "model of a drive"),
-        ("serial", "serial of a drive"),
-        ("configuration", "beginning of the digest of a configuration that was observed, at least 6 characters"),
-        ("repeat", "number of a repeat, or 2..5"),
-        ("plan", "slug of a plan"),
-        ("label", "label of a host in its group; `no label` for results without one"),
-        ("direction", "read, write or trim"),
-        ("invalid", "1 to include results that are not to be trusted"),
-        (
-            "factor.<name>",
-            "levels of any factor, e.g. factor.block_size=4096, factor.iodepth=1..64 *2 or factor.scheduler=not set",
-        ),
-    )
-]
-
-
-class ResultOut(Schema):
-    """One direction of a finished trial. A percentile is null where there are too few I/Os for it."""
-
-    trial: UUID
-    run: int
-    plan: str
-    target: str
-    label: str  # of the host in its group; "" where it was not run for a group
-    repeat: int
-    direction: str
-    point: dict[str, Any]
-    point_key: str
-    measured_at: datetime
-    ios: int
-    bytes: int
-    runtime_ms: int
-    iops: float
-    bytes_per_s: float
-    latency_kind: str
-    latency_min_ns: float
-    latency_mean_ns: float
-    latency_max_ns: float
-    latency_stddev_ns: float
-    p50_ns: int | None
-    p95_ns: int | None
-    p99_ns: int | None
-    p999_ns: int | None
-    invalid: bool
-    why_invalid: str
-    kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile
-
-    @staticmethod
-    def resolve_trial(result: ResultRow) -> str:
-        return result.trial_id
-
-    @staticmethod
-    def resolve_target(result: ResultRow) -> str:
-        return result.target_name
-
-
-class ResultsOut(Schema):
-    items: list[ResultOut]
-    count: int
+MAX_SAMPLES = 10_000
 
 
 class AttemptOut(Schema):
@@ -240,23 +168,8 @@ class JobOut(Schema):
     stderr: str
 
 
-@router.get("/results", response=ResultsOut, openapi_extra={"parameters": FILTERS})
-def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]:
-    """Valid results, newest first."""
-    found = ResultQuery.of(read_filter(asked_pairs(request))).results
-    return {
-        "items": read_rows(found[page.offset : page.offset + page.limit], with_facts=False),
-        "count": found.order_by().count(),
-    }
-
-
 def _results(trial: Trial) -> list[ResultRow]:
     return read_rows(Result.objects.filter(trial=trial).order_by("direction"), with_facts=False)
-
-
-def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:
-    """The pairs of the address, without those that page."""
-    return [(key, value) for key, values in request.GET.lists() for value in values if key not in PAGING]
 
 
 @router.get("/trials/{trial_id}", response=TrialDetail)
@@ -264,48 +177,12 @@ def trial(request: HttpRequest, trial_id: UUID) -> Trial:
     return trial_with(str(trial_id))
 
 
-class ReasonIn(Input):
-    reason: str = Field(max_length=LONGEST_REASON)
-
-
-@router.post("/trials/{trial_id}/invalid", response=TrialOut)
-def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
-    """Leave the trial's results out of comparisons, saying why. Safe to repeat; another reason replaces the first."""
-    found = trial_with(str(trial_id))
-    mark_trial(trial=found, reason=payload.reason, by=operator(request))
-    return found
-
-
-@router.delete("/trials/{trial_id}/invalid", response=TrialOut)
-def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
-    """Take the mark back. Safe to repeat."""
-    found = trial_with(str(trial_id))
-    trust_trial(trial=found, by=operator(request))
-    return found
-
-
-@router.post("/runs/{number}/invalid", response=RunOut)
-def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
-    """Leave all results of an ended run out of comparisons, saying why."""
-    found = run_with(number)
-    mark_run(run=found, reason=payload.reason, by=operator(request))
-    return found
-
-
-@router.delete("/runs/{number}/invalid", response=RunOut)
-def valid_run(request: HttpRequest, number: int) -> Run:
-    """Take the run's mark back; trials that were marked on their own stay so."""
-    found = run_with(number)
-    trust_run(run=found, by=operator(request))
-    return found
-
-
 @router.get("/trials/{trial_id}/samples", response=SeriesOut)
 def samples(
     request: HttpRequest,
     trial_id: UUID,
     after: Annotated[int, Field(ge=-1)] = -1,
-    limit: Annotated[int, Field(ge=1, le=MOST_SAMPLES)] = 3600,
+    limit: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 3600,
 ) -> dict[str, object]:
     """The seconds of the newest try, in whole: a second's directions and streams are never torn apart."""
     attempt = current_attempt(trial_with(str(trial_id)))

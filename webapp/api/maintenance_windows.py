@@ -1,7 +1,5 @@
 """Maintenance windows of a host: read, added, deleted."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime, time
 
 from django.http import HttpRequest
@@ -9,7 +7,8 @@ from django.utils import timezone
 from ninja import Field, Router, Schema, Status
 from pydantic import AwareDatetime
 
-from webapp.core.api import Input, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.core.windows import Span
 from webapp.hosts.maintenance_windows import (

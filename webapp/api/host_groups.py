@@ -1,7 +1,5 @@
 """Host groups: read and written."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime
 
 from django.db.models import QuerySet
@@ -9,7 +7,8 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
 from webapp.hosts.groups import MemberSpec, change_group, create_group, delete_group
 from webapp.hosts.models import GroupMember, HostGroup
 from webapp.hosts.selectors import host_groups, known_group, trouble_of

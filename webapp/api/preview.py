@@ -1,7 +1,5 @@
 """What a run of a plan would do, before it is started: trials, time as learned from earlier runs, job texts."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from typing import Annotated, Any
 
 import msgspec

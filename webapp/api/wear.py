@@ -1,12 +1,10 @@
 """What a run wrote to its drives, and what that cost them."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from django.http import HttpRequest
 from ninja import Router, Schema
 
+from webapp.api.runs import run_with
 from webapp.results.wear import Counted, DriveWear, wear_of
-from webapp.runs.api import run_with
 
 router = Router(tags=["results"])
 

@@ -7,7 +7,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.api import Input, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.host_actions import (
@@ -113,7 +114,7 @@ class SettingOut(ActionOut):
 
 
 @router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
-def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
+def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
     """Latest first."""
     return (
         HostAction.objects.filter(target=known_target(slug, target)).exclude(purge="").select_related("attempt", "by")
@@ -142,7 +143,7 @@ def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Sta
 
 
 @router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
-def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:  # noqa: ARG001 - the framework gives it
+def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
     """What was read, set and put back by hand, latest first."""
     actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")

@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged
+from webapp.api.common.schemas import Input, Paged
 from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.notices import subscribing

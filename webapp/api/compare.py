@@ -3,11 +3,11 @@
 from django.http import HttpRequest, HttpResponse
 from ninja import Router
 
+from webapp.api.common.schemas import json_of, schema_of
+from webapp.api.result_filters import FILTERS, asked_pairs
 from webapp.compare.comparison import Comparison
 from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
-from webapp.core.api import json_of, schema_of
-from webapp.results.api import FILTERS, asked_pairs
 
 router = Router(tags=["compare"])
 

@@ -1,7 +1,5 @@
 """Plans: read and written."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime
 from typing import Any
 
@@ -10,7 +8,8 @@ from django.http import HttpRequest, HttpResponse
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
-from webapp.core.api import Input, Paged, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
 from webapp.plans.differences import Difference, differences
 from webapp.plans.document import PlanDocument, read
 from webapp.plans.jobfile import read_job_file, write_job_file

@@ -1,7 +1,5 @@
 """Saved comparisons: the question with its title and note. Asked by sending `query` to /compare."""
 
-# ruff: noqa: ARG001 - the framework gives every view its request
-
 from datetime import datetime
 from typing import Literal
 
@@ -10,6 +8,8 @@ from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 from ninja.pagination import paginate
 
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
 from webapp.compare.models import SavedComparison
 from webapp.compare.services import (
     MOST_NOTE,
@@ -21,7 +21,6 @@ from webapp.compare.services import (
     restore_comparison,
     save_comparison,
 )
-from webapp.core.api import Input, Paged, operator
 from webapp.core.errors import Refusal
 
 router = Router(tags=["compare"])

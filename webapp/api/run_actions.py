@@ -7,11 +7,12 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from ninja import Field, Router, Schema, Status
 
-from webapp.core.api import Input, operator
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
+from webapp.api.runs import RunDetail, RunOut, run_with
 from webapp.core.errors import Refusal
 from webapp.runs.actions import LONGEST_REASON, arm_run, pause_run, resume_run, skip_trials
 from webapp.runs.again import run_again
-from webapp.runs.api import RunDetail, RunOut, run_with
 from webapp.runs.arming import disarm_run
 from webapp.runs.models import Note, Run, Trial
 from webapp.runs.notes import LONGEST_NOTE, add_note, delete_note
@@ -118,7 +119,7 @@ def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
 
 
 @router.get("/queue", response=list[RunOut])
-def queue(request: HttpRequest) -> QuerySet[Run]:  # noqa: ARG001 - the framework gives every view its request
+def queue(request: HttpRequest) -> QuerySet[Run]:
     """Open runs in the order in which hosts take them up."""
     return runs_list().filter(queue_place__isnull=False).order_by("queue_place")
 
@@ -134,7 +135,7 @@ def place(request: HttpRequest, number: int, payload: PlaceIn) -> Run:
 
 
 @router.get("/runs/{number}/notes", response=list[NoteOut])
-def notes(request: HttpRequest, number: int) -> QuerySet[Note]:  # noqa: ARG001 - the framework gives every view its request
+def notes(request: HttpRequest, number: int) -> QuerySet[Note]:
     """Of the run and its trials, oldest first."""
     return run_with(number).notes.select_related("trial", "by")
 
