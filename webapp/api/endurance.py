@@ -7,7 +7,7 @@ from ninja import Router, Schema, Status
 
 from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input
-from webapp.hosts.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
+from webapp.hosts.inventory.endurance import WARRANTY_YEARS, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.selectors import known_target
 
 router = Router(tags=["hosts"])

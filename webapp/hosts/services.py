@@ -13,8 +13,8 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
+from webapp.hosts.inventory.lock_groups import lock_keys
 from webapp.hosts.keys import public_keys
-from webapp.hosts.lock_groups import lock_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode

@@ -67,7 +67,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
 
 
 def request_inventory(host_id: UUID) -> Attempt | None:
-    """Ask an idle host to look at its hardware again; None where it is busy."""
+    """Ask an idle host for an inventory; None if it is busy."""
     try:
         with transaction.atomic():
             take_turn(host_id)

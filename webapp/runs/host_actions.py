@@ -102,13 +102,13 @@ def setting_by_hand(
 
 @transaction.atomic
 def inventory_now(*, host: Host, by: User | None) -> None:
-    """Have an idle host look at its hardware again; what it finds comes with its next greeting.
+    """Ask an idle host for an inventory, which comes with its next registration.
 
     Raises Refusal host_unavailable, host_busy.
     """
     refuse_host(host, also_in_maintenance=True)
     if request_inventory(host.pk) is None:
-        raise Refusal("host_busy", f"{host} is at work. It looks at its hardware before every run anyway.")
+        raise Refusal("host_busy", f"{host} is at work. It takes an inventory before every run anyway.")
     audit(by=by, action="host.inventory", subject=str(host))
 
 

@@ -14,7 +14,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
-from webapp.hosts.lock_groups import in_virtual_drives
+from webapp.hosts.inventory.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.at_once import FurtherTarget
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
@@ -23,7 +23,7 @@ from worker.contract.inventory import Inventory
 
 # Of a run whose closing failed on a host.
 LEFT = Q(attempt__kind=AttemptKind.CLOSE_RUN, attempt__state=AttemptState.FAILED)
-# A greeting takes less from the look at the hardware to its arrival, else it is given up.
+# A registration takes less from its inventory to its arrival, else the worker gives it up.
 OLDEST_LOOK_SECONDS = 120
 
 

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
-from webapp.hosts.bounds import bounds_of
+from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.facts import without_device_names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.hosts import ceilings
+from webapp.hosts.inventory import ceilings
 from worker.contract.inventory import (
     BlockDevice,
     Cpu,

@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from webapp.core.tests.factories import a_drive, a_host, a_target
-from webapp.hosts.lock_groups import in_virtual_drives, lock_keys, sharing
+from webapp.hosts.inventory.lock_groups import in_virtual_drives, lock_keys, sharing
 from webapp.hosts.models import Host
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget

@@ -3,9 +3,8 @@
 from collections.abc import Collection
 from uuid import UUID
 
-import msgspec
-
-from webapp.hosts.models import HostSnapshot, Target
+from webapp.hosts.inventory.reading import newest_inventories
+from webapp.hosts.models import Target
 from worker.contract.inventory import BlockDevice, Inventory
 
 NOT_KNOWN = "not known: its host has not told"
@@ -14,17 +13,8 @@ NOTHING = "nothing that the host recognises"
 
 def contents(targets: Collection[Target]) -> dict[UUID, str]:
     """By target. One query, however many targets and hosts there are."""
-    newest = HostSnapshot.objects.filter(host__in={target.host_id for target in targets})
-    newest = newest.order_by("host_id", "-taken_at").distinct("host_id").select_related("snapshot")
-    facts = {row.host_id: _read(row) for row in newest} if targets else {}
-    return {target.pk: content(target, facts.get(target.host_id)) for target in targets}
-
-
-def _read(row: HostSnapshot) -> Inventory | None:
-    try:
-        return msgspec.convert(row.snapshot.facts, Inventory)
-    except msgspec.ValidationError:
-        return None
+    inventories = newest_inventories({target.host_id for target in targets})
+    return {target.pk: content(target, inventories.get(target.host_id)) for target in targets}
 
 
 def content(target: Target, inventory: Inventory | None) -> str:

@@ -6,13 +6,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import product
 
-import msgspec
 from django.db.models import Q
 
-from webapp.hosts.ceilings import Ceiling, Chain, Interval, chain_of
-from webapp.hosts.models import HostSnapshot, Target
+from webapp.hosts.inventory.ceilings import Ceiling, Chain, Interval, chain_of
+from webapp.hosts.inventory.reading import inventory_at
+from webapp.hosts.models import Target
 from webapp.hosts.names import parted
-from worker.contract.inventory import Inventory
 
 MOST = 6  # lines that a chart can bear
 
@@ -38,7 +37,7 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
     for name, at in moments.items():
         host, slugs = parted(name)
         for targets in product(*(known.get((host, slug), ()) for slug in slugs)):
-            inventory = _inventory_at(targets[0], at)
+            inventory = inventory_at(targets[0].host_id, at)
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []
     ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
@@ -69,16 +68,6 @@ def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
     for target in Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ():
         found.setdefault((target.host.slug, target.slug), []).append(target)
     return found
-
-
-def _inventory_at(target: Target, at: datetime) -> Inventory | None:
-    """The last look at the host before the moment; the first one after it where there is none."""
-    looks = HostSnapshot.objects.filter(host=target.host_id).select_related("snapshot")
-    look = looks.filter(taken_at__lte=at).first() or looks.last()
-    try:
-        return msgspec.convert(look.snapshot.facts, Inventory) if look else None
-    except msgspec.ValidationError:
-        return None
 
 
 def bound_of(target: str, chain: Chain) -> Bound | None:

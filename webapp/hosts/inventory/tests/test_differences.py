@@ -1,10 +1,10 @@
-"""Two looks at a host, fact by fact."""
+"""Every difference between two inventories, as typed differences and as rows of a table."""
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webapp.hosts.differences import FactChange, fact_changes
+from webapp.hosts.inventory.wording import TableRow, table
 from worker.contract.inventory import Inventory
 from worker.contract.tests.examples import INVENTORY
 
@@ -17,32 +17,32 @@ def with_drives(*drives: object) -> Inventory:
 
 
 def test_it_says_nothing_of_what_stayed() -> None:
-    assert fact_changes(INVENTORY, INVENTORY) == []
+    assert table(INVENTORY, INVENTORY) == []
 
 
 def test_it_names_where_what_from_and_to() -> None:
     kernel = replace(INVENTORY.kernel, release="6.12.1")
     after = replace(INVENTORY, kernel=kernel, block_devices=(replace(DRIVE, firmware="NEW", read_only=True),))
     drive = f"Block device {DRIVE.name} ({DRIVE.model}, {DRIVE.serial})"
-    assert fact_changes(INVENTORY, after) == [
-        FactChange("Host", "kernel, release", INVENTORY.kernel.release, "6.12.1"),
-        FactChange(drive, "firmware", DRIVE.firmware, "NEW"),
-        FactChange(drive, "read only", "no", "yes"),
+    assert table(INVENTORY, after) == [
+        TableRow("Host", "kernel, release", INVENTORY.kernel.release, "6.12.1"),
+        TableRow(drive, "firmware", DRIVE.firmware, "NEW"),
+        TableRow(drive, "read only", "no", "yes"),
     ]
 
 
 def test_a_drive_that_moved_is_the_same_and_one_that_was_exchanged_is_not() -> None:
-    moved = fact_changes(INVENTORY, with_drives(replace(DRIVE, name="nvme1n1")))
+    moved = table(INVENTORY, with_drives(replace(DRIVE, name="nvme1n1")))
     assert [(one.what, one.before, one.after) for one in moved] == [("name", DRIVE.name, "nvme1n1")]
     other = replace(DRIVE, stable_id="eui.2", serial="OTHER")
-    assert [(one.before, one.after) for one in fact_changes(INVENTORY, with_drives(other))] == [
-        ("there", "gone"), ("not there", "there"),
+    assert [(one.before, one.after) for one in table(INVENTORY, with_drives(other))] == [
+        ("", "removed"), ("", "added"),
     ]  # fmt: skip
 
 
 def test_things_that_are_alike_are_told_apart_by_their_order() -> None:
-    assert fact_changes(with_drives(DRIVE, DRIVE), with_drives(DRIVE, DRIVE)) == []
-    assert len(fact_changes(with_drives(DRIVE, DRIVE), with_drives(DRIVE))) == 1
+    assert table(with_drives(DRIVE, DRIVE), with_drives(DRIVE, DRIVE)) == []
+    assert len(table(with_drives(DRIVE, DRIVE), with_drives(DRIVE))) == 1
 
 
 @given(st.sampled_from([field.name for field in msgspec.structs.fields(type(DRIVE))]))
@@ -56,7 +56,7 @@ def test_no_fact_of_a_drive_is_left_out(name: str) -> None:
         pair = [msgspec.convert(one, Inventory) for one in (before, after)]
     except msgspec.ValidationError:
         return  # a fact whose values are not guessed here
-    assert fact_changes(*pair)
+    assert table(*pair)
 
 
 def _other(value: object) -> object:

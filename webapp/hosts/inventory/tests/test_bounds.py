@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from webapp.hosts.bounds import MOST, Bound, bound_of, bounds_of
-from webapp.hosts.ceilings import Chain, chain_of
+from webapp.hosts.inventory.bounds import MOST, Bound, bound_of, bounds_of
+from webapp.hosts.inventory.ceilings import Chain, chain_of
+from webapp.hosts.inventory.tests.test_ceilings import GT, disk, function, inventory, link
 from webapp.hosts.models import Host, HostSnapshot, Snapshot, Target
-from webapp.hosts.tests.test_ceilings import GT, disk, function, inventory, link
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import Inventory
 
@@ -65,7 +65,7 @@ def test_nothing_is_said_where_nothing_is_known() -> None:
 
 
 def host_with(slug: str, *lanes: tuple[int, timedelta]) -> Host:
-    """Each look at the host shows its drive with so many lanes."""
+    """Each inventory of the host has its drive with that many lanes."""
     host = Host.objects.create(slug=slug, token_hash=slug)
     for count, ago in lanes:
         facts = inventory([disk("nvme0n1", "nvme")], [function("nvme", at=link(8 * GT, count))])

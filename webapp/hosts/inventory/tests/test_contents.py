@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from webapp.hosts.contents import NOT_KNOWN, NOTHING, content, contents
+from webapp.hosts.inventory.contents import NOT_KNOWN, NOTHING, content, contents
 from webapp.hosts.models import Target
 from webapp.screens.tests import factories
 from worker.contract.inventory import Holder
