@@ -13,7 +13,6 @@ from dev.lab.machine import Machine
 from dev.lab.server import Server
 from dev.lab.storage_host import BAYS, StorageHost, serials
 from dev.stack.network import await_condition
-from webapp.hosts.inventory.wording import table
 from webapp.hosts.installer import install_line
 from webapp.hosts.inventory.wording import table
 from webapp.hosts.keys import signing_key
@@ -21,7 +20,7 @@ from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
-from webapp.runs.host_actions import inventory_now, purge_drive
+from webapp.runs.actions.host_actions import inventory_now, purge_drive
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     OPEN_RUN_STATES,

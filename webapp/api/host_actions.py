@@ -11,7 +11,7 @@ from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_host, known_target
-from webapp.runs.host_actions import (
+from webapp.runs.actions.host_actions import (
     LONGEST_REASON,
     LONGEST_VALUE,
     inventory_now,

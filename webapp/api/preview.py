@@ -13,7 +13,7 @@ from webapp.plans.layouts import LayoutPlan
 from webapp.plans.preview import StreamJob, jobs_of, preview
 from webapp.plans.selectors import version_of
 from webapp.results.speeds import expected_writes
-from webapp.runs.experience import experience_of
+from webapp.runs.forecast.experience import experience_of
 
 router = Router(tags=["plans"])
 MOST_PREVIEWED = 100

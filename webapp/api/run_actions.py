@@ -11,12 +11,13 @@ from webapp.api.common.authentication import operator
 from webapp.api.common.schemas import Input
 from webapp.api.runs import RunDetail, RunOut, run_with
 from webapp.core.errors import Refusal
-from webapp.runs.actions import LONGEST_REASON, arm_run, pause_run, resume_run, skip_trials
-from webapp.runs.again import run_again
-from webapp.runs.arming import disarm_run
+from webapp.runs.actions.arm import arm_run, disarm_run
+from webapp.runs.actions.move_in_queue import move_in_queue
+from webapp.runs.actions.notes import LONGEST_NOTE, add_note, delete_note
+from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.run_again import run_again
+from webapp.runs.actions.skip import LONGEST_REASON, skip_trials
 from webapp.runs.models import Note, Run, Trial
-from webapp.runs.notes import LONGEST_NOTE, add_note, delete_note
-from webapp.runs.queue import place_run
 from webapp.runs.selectors import runs_list
 
 router = Router(tags=["runs"])
@@ -130,7 +131,7 @@ def place(request: HttpRequest, number: int, payload: PlaceIn) -> Run:
     person = operator(request)
     before = None if payload.before is None else run_with(payload.before)
     after = None if payload.after is None else run_with(payload.after)
-    place_run(run=run_with(number), before=before, after=after, by=person)
+    move_in_queue(run=run_with(number), before=before, after=after, by=person)
     return run_with(number)
 
 

@@ -12,6 +12,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_re
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from webapp.runs.forecast.pace import Pace, Work, paces, work_of
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
@@ -25,7 +26,6 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.pace import Pace, Work, paces, work_of
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from django.db.models import Exists, OuterRef
 from webapp.celery import app
 from webapp.core import heartbeats
 from webapp.hosts.models import HostState
-from webapp.runs.dispatch import dispatch_host, idle_hosts
-from webapp.runs.ending import give_up_revoked, settle_run, sweep_cancelled
-from webapp.runs.leases import expire_leases, publish_again
+from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
+from webapp.runs.dispatch.ending import give_up_revoked, settle_run, sweep_cancelled
+from webapp.runs.dispatch.leases import expire_leases, publish_again
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
 
 log = logging.getLogger(__name__)

@@ -14,7 +14,8 @@ from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
 from webapp.core.selectors import people_list
 from webapp.core.services import create_api_token
 from webapp.core.tests.factories import a_run, a_target, a_user
-from webapp.runs.actions import pause_run, skip_trials
+from webapp.runs.actions.pause import pause_run
+from webapp.runs.actions.skip import skip_trials
 from webapp.runs.models import Move, Trial
 
 

@@ -1,6 +1,6 @@
 """Which targets are never used by two at once: those that share a drive, on whichever host they are seen.
 
-One trial may use several of them at once, where its plan wants exactly that (`runs.at_once`).
+One trial may use several of them at once, where its plan wants exactly that (`Trial.all_targets`).
 
 Each target has the keys of all drives that it lies on: partitions have their disk's, arrays and volumes those of
 every member, a directory those of its file system, a controller's virtual drive those of the physical drives behind it.

@@ -11,7 +11,7 @@ from webapp.core.tests.factories import a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, sample, say
 from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, Move, TargetLock
 from webapp.runs.tasks import dispatch_all
 from worker.contract.items import Item

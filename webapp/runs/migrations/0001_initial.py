@@ -7,9 +7,6 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import webapp.runs.at_once
-import webapp.runs.numbered
-
 
 class Migration(migrations.Migration):
     initial = True
@@ -303,7 +300,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["run", "index"],
             },
-            bases=(webapp.runs.numbered.Numbered, webapp.runs.at_once.UsesTargets, models.Model),
         ),
         migrations.CreateModel(
             name="Note",

@@ -17,11 +17,11 @@ from webapp.core.tests.worker import queued_envelopes, run_to_the_end
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Move, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
-from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

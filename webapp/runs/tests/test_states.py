@@ -6,7 +6,7 @@ import pytest
 from django.db import transaction
 
 from webapp.core.tests.factories import a_run, a_target
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
 from webapp.runs.states import (
     ATTEMPT_MOVES,

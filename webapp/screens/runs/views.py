@@ -13,9 +13,9 @@ from django.shortcuts import get_object_or_404, render
 from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
 from webapp.runs.arming import arming_state, overwritten
+from webapp.runs.dispatch.stop_rule import STOPPED
 from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
 from webapp.runs.selectors import runs_list
-from webapp.runs.stop_rule import STOPPED
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.differences import since_run_before

@@ -6,9 +6,9 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState, Target
+from webapp.runs.dispatch.host_queues import queues
+from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.models import Run, RunState, TargetLock
-from webapp.runs.queue import queued_runs
-from webapp.runs.waiting import queues
 from webapp.screens.tests import factories
 
 

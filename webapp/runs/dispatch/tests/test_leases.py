@@ -9,8 +9,8 @@ from webapp.core.tests.factories import a_drive, a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, STARTED, run_to_the_end, say
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host, Target
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.leases import expire_leases, revive_unfinished
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import expire_leases, revive_unfinished
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick

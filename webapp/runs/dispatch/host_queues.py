@@ -16,8 +16,10 @@ from django.utils import timezone
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
 from webapp.hosts.models import Host, HostState
 from webapp.plans.estimate import OVERHEAD_S
-from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, waits_for_arming
-from webapp.runs.locks import keys_of, wanting
+from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS, waits_for_arming
+from webapp.runs.dispatch.locks import keys_of, wanting
+from webapp.runs.dispatch.queue import queued_runs
+from webapp.runs.forecast.pace import Pace, paces, work_of
 from webapp.runs.models import (
     ACTIVE_TRIAL_STATES,
     ENDED_TRIAL_STATES,
@@ -30,8 +32,6 @@ from webapp.runs.models import (
     TargetLock,
     Trial,
 )
-from webapp.runs.pace import Pace, paces, work_of
-from webapp.runs.queue import queued_runs
 
 Place = tuple[UUID, UUID]  # run, host
 

@@ -12,9 +12,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.plans.expand import PlannedTrial
+from webapp.runs.dispatch.stop_rule import STOPPED
 from webapp.runs.models import Run, TrialState
 from webapp.runs.services import StartOptions, start_run
-from webapp.runs.stop_rule import STOPPED
 
 Key = tuple[str, str, str, int]
 

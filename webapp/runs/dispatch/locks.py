@@ -16,8 +16,7 @@ from django.utils import timezone
 
 from webapp.hosts.inventory.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Run, TargetLock, Trial
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, HostAction, Run, TargetLock, Trial
 from webapp.runs.states import Later
 from worker.contract.inventory import Inventory
 

@@ -7,11 +7,11 @@ import pytest
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_drive, a_target, a_user, a_version
-from webapp.runs.again import run_again
+from webapp.runs.actions.notes import add_note, delete_note
+from webapp.runs.actions.run_again import run_again
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Note, Run, TrialState
-from webapp.runs.notes import add_note, delete_note
 from webapp.runs.services import StartRefused, start_run
-from webapp.runs.tests.test_dispatch import at_once
 from webapp.runs.tests.test_services import a_document
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

@@ -11,9 +11,8 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Span
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.experience import experience_of
-from webapp.runs.models import Attempt, Run, RunState, SettingChange
+from webapp.runs.forecast.experience import experience_of
+from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
 from worker.contract.workload import FioWorkload, Pattern
 
 pytestmark = pytest.mark.django_db

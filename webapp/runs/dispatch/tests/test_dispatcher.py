@@ -19,11 +19,11 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_drive, a_host, a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
 from webapp.hosts.models import Host, HostState
-from webapp.runs import orders
-from webapp.runs.actions import arm_run
-from webapp.runs.arming import arming_of, disarm_run
-from webapp.runs.dispatch import HEARD_WITHIN_SECONDS, dispatch_host, request_inventory
-from webapp.runs.leases import publish_again
+from webapp.runs.actions.arm import arm_run, disarm_run
+from webapp.runs.arming import arming_of
+from webapp.runs.dispatch import orders
+from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS, dispatch_host, request_inventory
+from webapp.runs.dispatch.leases import publish_again
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     Attempt,
@@ -175,7 +175,7 @@ def test_it_gives_nothing_to_a_host_that_is_not_there(changes: dict[str, object]
 
 
 def test_it_lets_one_of_two_dispatchers_win(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "webapp.runs.dispatch")
+    caplog.set_level("DEBUG", "webapp.runs.dispatch.dispatcher")
     target = a_target()
     a_run(target, trials=3)
     for _ in range(5):

@@ -16,8 +16,10 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
-from webapp.runs.ending import end_attempt
-from webapp.runs.locks import keys_for, take_locks
+from webapp.runs.dispatch.ending import end_attempt
+from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.locks import keys_for, take_locks
+from webapp.runs.dispatch.orders import publish, to_publish_again, waiting_orders
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -26,9 +28,7 @@ from webapp.runs.models import (
     AttemptState,
     TrialState,
 )
-from webapp.runs.orders import publish, to_publish_again, waiting_orders
 from webapp.runs.states import move_attempt, revive_trial
-from webapp.runs.turns import take_turn
 
 log = logging.getLogger(__name__)
 

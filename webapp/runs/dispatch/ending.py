@@ -7,7 +7,8 @@ from django.db import transaction
 
 from webapp.core.services import audit
 from webapp.hosts.models import HostState
-from webapp.runs.locks import drop_all, drop_locks
+from webapp.runs.dispatch.locks import drop_all, drop_locks
+from webapp.runs.dispatch.stop_rule import STOPPED
 from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
@@ -19,7 +20,6 @@ from webapp.runs.models import (
     TrialState,
 )
 from webapp.runs.states import ENDED_RUN_STATES, Later, cancel_planned_trials, move_attempt, move_run, move_trial
-from webapp.runs.stop_rule import STOPPED
 
 # The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})

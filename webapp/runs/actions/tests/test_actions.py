@@ -11,13 +11,15 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_drive, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, CANCELLED, DONE, STARTED, failed, run_to_the_end, say
 from webapp.hosts.models import Target
-from webapp.runs.actions import arm_run, pause_run, resume_run, skip_trials
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.leases import expire_leases, publish_again
+from webapp.runs.actions.arm import arm_run
+from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.skip import skip_trials
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import expire_leases, publish_again
+from webapp.runs.dispatch.tests.test_dispatcher import at_once, make_overdue
 from webapp.runs.models import Attempt, AttemptKind, Move, Run, RunState, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
-from webapp.runs.tests.test_dispatch import at_once, make_overdue
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

@@ -25,8 +25,7 @@ from django.db.models import OuterRef, Subquery
 
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Experience, Span
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, SettingChange
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Run, SettingChange
 from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 

@@ -7,9 +7,9 @@ import pytest
 from django.utils import timezone
 
 from webapp.core.tests.factories import a_host, a_run, a_target
+from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.models import Attempt, Move, Run, RunState, TrialState
 from webapp.runs.selectors import progress
-from webapp.runs.waiting import queues
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()

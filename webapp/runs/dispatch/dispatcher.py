@@ -24,8 +24,11 @@ from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
-from webapp.runs.ending import settle_run
-from webapp.runs.locks import free, keys_of, take_locks
+from webapp.runs.dispatch.ending import settle_run
+from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.locks import free, keys_of, take_locks
+from webapp.runs.dispatch.orders import publish
+from webapp.runs.dispatch.stop_rule import stop_failing
 from webapp.runs.logs import about_attempt
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
@@ -39,10 +42,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.orders import publish
 from webapp.runs.states import StaleMove, move_run, move_trial
-from webapp.runs.stop_rule import stop_failing
-from webapp.runs.turns import take_turn
 
 log = logging.getLogger(__name__)
 
@@ -64,6 +64,12 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
     except (IntegrityError, StaleMove) as error:
         log.debug("host %s: somebody else was first: %s", host_id, error)
         return None
+
+
+def dispatch_after_commit(run: Run) -> None:
+    """Give each host of the run its next order, once this transaction is committed."""
+    for host_id in run.trials.order_by().values_list("host_id", flat=True).distinct():
+        transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
 
 
 def request_inventory(host_id: UUID) -> Attempt | None:

@@ -17,11 +17,11 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.hosts.models import Host, Target
 from webapp.runs.arming import refuse_untyped
-from webapp.runs.dispatch import create_attempt, publish_safely, request_inventory
-from webapp.runs.locks import take_locks
+from webapp.runs.dispatch.dispatcher import create_attempt, publish_safely, request_inventory
+from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.locks import take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.readiness import refuse_host, refuse_target
-from webapp.runs.turns import take_turn
 from worker.contract.orders import SettingDeed
 from worker.contract.purge import STOPPABLE, PurgeMethod
 

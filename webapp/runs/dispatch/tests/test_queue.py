@@ -8,11 +8,12 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_run, a_target, a_version
 from webapp.core.tests.worker import ACCEPTED, DONE, run_to_the_end, say
 from webapp.hosts.models import Target
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.actions.move_in_queue import move_in_queue
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.queue import queued_runs
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState
-from webapp.runs.queue import place_run, queued_runs
 from webapp.runs.services import start_run
-from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -49,8 +50,8 @@ def finish_all(target: Target) -> list[int]:
 
 def test_hosts_take_runs_in_the_order_of_the_queue(target: Target) -> None:
     first, second, third = queue(target)
-    place_run(run=third, before=first, by=None)
-    place_run(run=second, after=first, by=None)
+    move_in_queue(run=third, before=first, by=None)
+    move_in_queue(run=second, after=first, by=None)
     assert numbers() == [3, 1, 2]
     assert finish_all(target) == [3, 1, 2]
     assert set(Run.objects.values_list("queue_place", flat=True)) == {None}
@@ -60,15 +61,15 @@ def test_a_run_that_has_begun_on_a_host_goes_on_there(target: Target) -> None:
     first = a_run(target, trials=2, queue_place=1)
     second = a_run(target, trials=1, queue_place=2)
     dispatch_host(target.host_id)
-    place_run(run=second, before=first, by=None)
+    move_in_queue(run=second, before=first, by=None)
     assert finish_all(target) == [1, 1, 2]
 
 
 def test_moving_twice_is_moving_once(target: Target) -> None:
     first, _, third = queue(target)
     for _ in range(2):
-        place_run(run=third, before=first, by=None)
-    place_run(run=third, before=third, by=None)
+        move_in_queue(run=third, before=first, by=None)
+    move_in_queue(run=third, before=third, by=None)
     assert numbers() == [3, 1, 2]
     assert AuditEntry.objects.count() == 1
 
@@ -77,9 +78,9 @@ def test_a_run_that_has_ended_is_not_in_the_queue(target: Target) -> None:
     first, second, _ = queue(target)
     Run.objects.filter(pk=first.pk).update(state=RunState.DONE, queue_place=None)
     with pytest.raises(Refusal, match="Run 1 is not in the queue"):
-        place_run(run=second, before=first, by=None)
+        move_in_queue(run=second, before=first, by=None)
     with pytest.raises(Refusal, match="Say which run"):
-        place_run(run=second, by=None)
+        move_in_queue(run=second, by=None)
     assert numbers() == [2, 3]
 
 
@@ -93,9 +94,9 @@ def test_people_who_move_and_start_at_once_leave_an_order_without_twins(target: 
     first, second, third = queue(target)
     version = a_version()
     found = at_once(
-        lambda: place_run(run=third, before=first, by=None),
-        lambda: place_run(run=second, before=first, by=None),
-        lambda: place_run(run=first, after=third, by=None),
+        lambda: move_in_queue(run=third, before=first, by=None),
+        lambda: move_in_queue(run=second, before=first, by=None),
+        lambda: move_in_queue(run=first, after=third, by=None),
         *(lambda: start_run(version=version, targets=[target], by=None).number for _ in range(2)),
     )
     assert not [each for each in found if isinstance(each, Exception)]

@@ -13,7 +13,7 @@ from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
 from webapp.celery import app
-from webapp.core.services import SYSTEM
+from webapp.core.services import actor_name
 from webapp.hosts.keys import signing_key
 from webapp.hosts.selectors import drives_of
 from webapp.plans.fitness import HOST_WIDE
@@ -123,12 +123,13 @@ def _setting_order(action: HostAction, head: dict[str, object]) -> SettingOrder:
 
 
 def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
-    by = action.by.username if action.by else SYSTEM
     assert action.armed_until is not None
     return PurgeOrder(
         target=reference_of(action.target),
         method=PurgeMethod(action.purge),
-        arming=Arming(serials=(action.target.arming_serial,), by=by, until=action.armed_until.timestamp()),
+        arming=Arming(
+            serials=(action.target.arming_serial,), by=actor_name(action.by), until=action.armed_until.timestamp()
+        ),
         **head,  # type: ignore[arg-type]
     )
 

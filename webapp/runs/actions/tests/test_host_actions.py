@@ -11,9 +11,9 @@ from webapp.core.models import AuditEntry
 from webapp.core.tests.factories import a_drive, a_host, a_run, a_user
 from webapp.core.tests.worker import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
 from webapp.hosts.models import HostState, Target
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand, stop_purge
-from webapp.runs.leases import expire_leases
+from webapp.runs.actions.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand, stop_purge
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
 from worker.contract.items import Finished, Outcome, Phase, SettingRecord, SettingRestored
 from worker.contract.orders import InventoryOrder, PurgeOrder, SettingDeed, SettingOrder

@@ -8,7 +8,7 @@ from webapp.core.tests.factories import DOCUMENT, a_host, a_run, a_target, a_ver
 from webapp.core.tests.worker import ACCEPTED, DONE, failed, run_to_the_end, say
 from webapp.hosts.models import Host
 from webapp.plans.models import PlanVersion
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TrialState
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
