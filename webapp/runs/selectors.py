@@ -20,9 +20,9 @@ from webapp.runs.models import (
     Attempt,
     AttemptKind,
     AttemptState,
-    Move,
     Run,
     RunState,
+    Transition,
     Trial,
     TrialState,
 )
@@ -114,9 +114,9 @@ def _began(run: Run) -> datetime:
 
 def _paused_s(run: Run) -> float:
     """In all pauses since it began, the present one too."""
-    moves = Move.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
+    pauses = Transition.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
     total, since = 0.0, None
-    for at, after in [*moves.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
+    for at, after in [*pauses.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
         if since is not None:
             total += max(0.0, (at - since).total_seconds())
         since = max(at, _began(run)) if after == RunState.PAUSED else None

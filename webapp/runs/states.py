@@ -1,4 +1,4 @@
-"""The moves that runs, trials and attempts may make, and the one function for each that makes them.
+"""The transitions between states of runs, trials and attempts, and the one function for each that makes them.
 
 Run      queued ──► running ──► closing ──► done | failed | cancelled
             │          ├── done | failed | cancelled   (no order was ever sent, so nothing is to be put back)
@@ -29,10 +29,10 @@ from webapp.runs.models import (
     ENDED_TRIAL_STATES,
     Attempt,
     AttemptState,
-    Move,
     Run,
     RunState,
     TargetLock,
+    Transition,
     Trial,
     TrialState,
 )
@@ -41,7 +41,7 @@ R, T, A = RunState, TrialState, AttemptState
 
 ENDED_RUN_STATES = (R.DONE, R.FAILED, R.CANCELLED)
 
-RUN_MOVES: Mapping[RunState, frozenset[RunState]] = {
+RUN_TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
     R.QUEUED: frozenset({R.RUNNING, R.PAUSED, *ENDED_RUN_STATES}),
     R.RUNNING: frozenset({R.PAUSED, R.CLOSING, *ENDED_RUN_STATES}),
     # back to what it was before: queued if it never began
@@ -51,7 +51,7 @@ RUN_MOVES: Mapping[RunState, frozenset[RunState]] = {
     R.FAILED: frozenset(),
     R.CANCELLED: frozenset(),
 }
-TRIAL_MOVES: Mapping[TrialState, frozenset[TrialState]] = {
+TRIAL_TRANSITIONS: Mapping[TrialState, frozenset[TrialState]] = {
     T.PLANNED: frozenset({T.DISPATCHED, T.CANCELLED}),
     T.DISPATCHED: frozenset({T.ACCEPTED, T.RUNNING, T.DONE, T.FAILED, T.CANCELLED, T.LOST}),
     T.ACCEPTED: frozenset({T.RUNNING, T.DONE, T.FAILED, T.CANCELLED, T.LOST}),
@@ -66,7 +66,7 @@ TRIAL_REVIVALS: Mapping[TrialState, frozenset[TrialState]] = {
     T.PLANNED: frozenset({T.DISPATCHED, T.ACCEPTED, T.RUNNING}),
     T.FAILED: frozenset({T.DISPATCHED, T.ACCEPTED, T.RUNNING}),
 }
-ATTEMPT_MOVES: Mapping[AttemptState, frozenset[AttemptState]] = {
+ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
     A.DISPATCHED: frozenset({A.ACCEPTED, A.RUNNING, A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
     A.ACCEPTED: frozenset({A.RUNNING, A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
     A.RUNNING: frozenset({A.DONE, A.FAILED, A.CANCELLED, A.LOST}),
@@ -77,12 +77,12 @@ ATTEMPT_MOVES: Mapping[AttemptState, frozenset[AttemptState]] = {
 }
 
 
-class IllegalMove(Exception):
-    """A move that no table allows: our bug."""
+class IllegalTransition(Exception):
+    """A transition that no table allows: our bug."""
 
 
-class StaleMove(Exception):
-    """Somebody else moved it first: the row is no longer in the state it was read in."""
+class StaleTransition(Exception):
+    """Another transaction was first: the row is no longer in the state it was read in."""
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Later:
     """
 
     _rows: dict[Attempt | Trial, tuple[str, set[str]]] = field(default_factory=dict)  # state before, changed columns
-    _history: list[Move] = field(default_factory=list)
+    _history: list[Transition] = field(default_factory=list)
     _released: list[Attempt] = field(default_factory=list)
 
     def change(self, row: Attempt | Trial, **changes: object) -> None:
@@ -103,7 +103,7 @@ class Later:
         names.update(changes)
         _set(row, changes)
 
-    def note(self, move: Move) -> None:
+    def note(self, move: Transition) -> None:
         self._history.append(move)
 
     def release(self, attempt: Attempt) -> None:
@@ -111,23 +111,23 @@ class Later:
         self._released.append(attempt)
 
     def write(self) -> None:
-        """Inside a transaction. Raises StaleMove where another was first, and then it must end."""
+        """Write everything, inside a transaction. Raises StaleTransition; then the transaction must end."""
         for row, (before, names) in self._rows.items():
             same = type(row)._default_manager.filter(pk=row.pk, state=before)
             if same.update(**{name: getattr(row, name) for name in sorted(names)}) != 1:
                 raise _stale([row], before)
         if self._history:
-            Move.objects.bulk_create(self._history)
+            Transition.objects.bulk_create(self._history)
         if self._released:
             TargetLock.objects.filter(attempt__in=self._released).delete()
         self._rows, self._history, self._released = {}, [], []
 
 
 def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
-    """Move a run and write its history. Raises IllegalMove, or StaleMove where another was first."""
+    """Change the state of a run and write its history. Raises IllegalTransition or StaleTransition."""
     before = RunState(run.state)
-    if to not in RUN_MOVES[before]:
-        raise IllegalMove(f"{run} may not go from {before} to {to}.")
+    if to not in RUN_TRANSITIONS[before]:
+        raise IllegalTransition(f"{run} may not go from {before} to {to}.")
     now = timezone.now()
     changes: dict[str, object] = {"state": to}
     if to is R.RUNNING:
@@ -142,7 +142,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
     _set(run, changes)
     if changed != 1:
         raise _stale([run], before)
-    Move.objects.create(run=run, before=before, after=to, code=code, reason=reason)
+    Transition.objects.create(run=run, before=before, after=to, code=code, reason=reason)
 
 
 def move_trial(
@@ -155,21 +155,18 @@ def move_trial(
     attempts_left: int | None = None,
     later: Later | None = None,
 ) -> None:
-    """Move a trial and write its history, or leave that for later.
-
-    Raises IllegalMove, or StaleMove where another was first.
-    """
-    if to not in TRIAL_MOVES[TrialState(trial.state)]:
-        raise IllegalMove(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
+    """Change the state of a trial and write its history. Raises IllegalTransition or StaleTransition."""
+    if to not in TRIAL_TRANSITIONS[TrialState(trial.state)]:
+        raise IllegalTransition(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
     also = {} if attempts_left is None else {"attempts_left": attempts_left}
     _move_trial(trial, to, attempt, code, reason, also, later)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
-    """A lost attempt was heard again: its trial goes on where it was."""
+    """Take a trial up again where it was, because its lost attempt reported again."""
     before = TrialState(trial.state)
     if to not in TRIAL_REVIVALS.get(before, ()) or (before is T.FAILED and trial.reason_code != "lease_expired"):
-        raise IllegalMove(f"Trial {trial.pk} may not be revived from {before} to {to}.")
+        raise IllegalTransition(f"Trial {trial.pk} may not be revived from {before} to {to}.")
     _move_trial(trial, to, attempt, "revived", "The lost attempt reported again.")
 
 
@@ -189,7 +186,7 @@ def _move_trial(
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
     writing.change(trial, **changes)
     writing.note(
-        Move(
+        Transition(
             run_id=trial.run_id,
             trial_id=trial.pk,
             attempt_id=attempt.pk if attempt else None,
@@ -204,28 +201,29 @@ def _move_trial(
 
 
 def cancel_planned_trials(run: Run) -> int:
-    """Cancel everything of a run that was not sent yet, in two statements however many they are."""
+    """Cancel all trials of a run that were not sent yet. Two statements."""
     planned = list(run.trials.select_for_update(no_key=True).filter(state=T.PLANNED).order_by("index"))
     cancel_these(run, planned, code="cancelled", reason="The run was cancelled before this trial began.")
     return len(planned)
 
 
 def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) -> None:
-    """Cancel planned trials that the caller has locked."""
+    """Cancel these planned trials, which the caller has locked."""
     Trial.objects.filter(pk__in=[trial.pk for trial in planned], state=T.PLANNED).update(
         state=T.CANCELLED, ended_at=timezone.now(), reason_code=code, reason=reason
     )
-    Move.objects.bulk_create(
-        Move(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code=code, reason=reason) for trial in planned
+    Transition.objects.bulk_create(
+        Transition(run=run, trial=trial, before=T.PLANNED, after=T.CANCELLED, code=code, reason=reason)
+        for trial in planned
     )
 
 
 def move_attempt(
     attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", later: Later | None = None
 ) -> None:
-    """Move an attempt and set the time that belongs to the move, now or later. Its trial's moves are its history."""
-    if to not in ATTEMPT_MOVES[AttemptState(attempt.state)]:
-        raise IllegalMove(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
+    """Change the state of an attempt and set the time of that. Its history is that of its trial."""
+    if to not in ATTEMPT_TRANSITIONS[AttemptState(attempt.state)]:
+        raise IllegalTransition(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
     writing = later or Later()
     writing.change(attempt, state=to, outcome_code=code, outcome=outcome, **_attempt_times(attempt, to, timezone.now()))
     if later is None:
@@ -243,9 +241,9 @@ def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[st
     return times
 
 
-def _stale(rows: Sequence[Run | Trial | Attempt], before: str) -> StaleMove:
+def _stale(rows: Sequence[Run | Trial | Attempt], before: str) -> StaleTransition:
     others = f" or one of {len(rows) - 1} others" if len(rows) > 1 else ""
-    return StaleMove(f"{rows[0]}{others} was not {before} any more when it was to become {rows[0].state}.")
+    return StaleTransition(f"{rows[0]}{others} was not {before} any more when it was to become {rows[0].state}.")
 
 
 def _set(row: object, changes: Mapping[str, object]) -> None:

@@ -42,7 +42,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.states import StaleMove, move_run, move_trial
+from webapp.runs.states import StaleTransition, move_run, move_trial
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
             if attempt is not None:
                 transaction.on_commit(lambda: publish_safely(attempt))
             return attempt
-    except (IntegrityError, StaleMove) as error:
+    except (IntegrityError, StaleTransition) as error:
         log.debug("host %s: somebody else was first: %s", host_id, error)
         return None
 

@@ -332,7 +332,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Move",
+            name="Transition",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("at", models.DateTimeField(auto_now_add=True)),
@@ -343,17 +343,25 @@ class Migration(migrations.Migration):
                 (
                     "attempt",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.attempt"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="transitions",
+                        to="runs.attempt",
                     ),
                 ),
                 (
                     "run",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.run"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="transitions", to="runs.run"
+                    ),
                 ),
                 (
                     "trial",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.trial"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="transitions",
+                        to="runs.trial",
                     ),
                 ),
             ],

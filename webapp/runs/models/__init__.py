@@ -12,7 +12,7 @@ from webapp.runs.models.choices import (
     RunState,
     TrialState,
 )
-from webapp.runs.models.history import Move, Note
+from webapp.runs.models.history import Note, Transition
 from webapp.runs.models.run import Run
 from webapp.runs.models.trial import FurtherTarget, Trial
 
@@ -26,13 +26,13 @@ __all__ = [
     "AttemptState",
     "FurtherTarget",
     "HostAction",
-    "Move",
     "Note",
     "Priority",
     "Run",
     "RunState",
     "SettingChange",
     "TargetLock",
+    "Transition",
     "Trial",
     "TrialState",
 ]

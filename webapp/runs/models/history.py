@@ -8,12 +8,12 @@ from webapp.runs.models.run import Run
 from webapp.runs.models.trial import Trial
 
 
-class Move(models.Model):
+class Transition(models.Model):
     """A change of state of a run or trial: the history."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="moves")
-    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="moves", null=True)
-    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="moves", null=True)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="transitions")
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="transitions", null=True)
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="transitions", null=True)
     at = models.DateTimeField(auto_now_add=True)
     before = models.CharField(max_length=10)
     after = models.CharField(max_length=10)

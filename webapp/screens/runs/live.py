@@ -174,7 +174,7 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
 def _moves_until(run: Run) -> datetime:
     """The last move, or the current half minute: the same for all readers, so that they have the same cursor."""
     half_minute = datetime.fromtimestamp(int(timezone.now().timestamp()) // 30 * 30, UTC)
-    last: datetime | None = run.moves.order_by("-at").values_list("at", flat=True).first()
+    last: datetime | None = run.transitions.order_by("-at").values_list("at", flat=True).first()
     return max(half_minute, last) if last else half_minute
 
 

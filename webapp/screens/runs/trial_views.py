@@ -127,7 +127,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "streams": streams.defer("fio_json").order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
-        "moves": trial.moves.order_by("at", "id"),
+        "transitions": trial.transitions.order_by("at", "id"),
         **_seconds(trial),
         "telemetry": summary(trial),
         "kernel_lines": [line for line in lines if not line.elsewhere],

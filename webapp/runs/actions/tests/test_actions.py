@@ -17,7 +17,7 @@ from webapp.runs.actions.skip import skip_trials
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases, publish_again
 from webapp.runs.dispatch.tests.test_dispatcher import at_once, make_overdue
-from webapp.runs.models import Attempt, AttemptKind, Move, Run, RunState, Trial, TrialState
+from webapp.runs.models import Attempt, AttemptKind, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
 from worker.contract.workload import Pattern
@@ -59,7 +59,7 @@ def test_a_paused_run_ends_what_is_under_way_and_sends_nothing_more(target: Targ
     assert active() is None
     run.refresh_from_db()
     assert (run.state, run.paused_by.username if run.paused_by else "") == (RunState.PAUSED, "olga")
-    assert "olga paused" in Move.objects.get(after="paused").reason
+    assert "olga paused" in Transition.objects.get(after="paused").reason
 
 
 def test_it_goes_on_where_it_was(target: Target) -> None:
@@ -97,7 +97,7 @@ def test_two_people_at_once_pause_it_once_and_no_trial_slips_through(target: Tar
     run.refresh_from_db()
     assert run.state == RunState.PAUSED
     assert AuditEntry.objects.filter(action="run.pause").count() == 1
-    sent_before = Move.objects.filter(after="dispatched").count()
+    sent_before = Transition.objects.filter(after="dispatched").count()
     assert sent_before in (0, 1)
     assert dispatch_host(target.host_id) is None
 
@@ -226,7 +226,7 @@ def test_it_skips_planned_trials_and_twice_is_once(target: Target) -> None:
         skip_trials(run=run, numbers=[3, 4], reason="no use", by=None)
     assert states(run) == ["dispatched", "planned", "cancelled", "cancelled"]
     assert AuditEntry.objects.get().detail == {"trials": [3, 4], "reason": "no use"}
-    assert Move.objects.filter(code="skipped").count() == 2
+    assert Transition.objects.filter(code="skipped").count() == 2
 
 
 def test_a_trial_that_has_ended_cannot_be_skipped(target: Target) -> None:

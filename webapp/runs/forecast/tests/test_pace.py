@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.runs.dispatch.host_queues import queues
-from webapp.runs.models import Attempt, Move, Run, RunState, TrialState
+from webapp.runs.models import Attempt, Run, RunState, Transition, TrialState
 from webapp.runs.selectors import progress
 
 pytestmark = pytest.mark.django_db
@@ -70,15 +70,15 @@ def test_the_slowest_host_counts() -> None:
 def test_pauses_are_no_time_that_it_ran() -> None:
     run = a_run(a_target(), trials=1)
     assert progress(run).paused_s == 0
-    moves = (
+    transitions = (
         ("queued", "running", 100),
         ("running", "paused", 90),
         ("paused", "running", 60),
         ("running", "paused", 10),
     )
-    for before, after, ago in moves:
-        move = Move.objects.create(run=run, before=before, after=after)
-        Move.objects.filter(pk=move.pk).update(at=NOW - timedelta(seconds=ago))
+    for before, after, ago in transitions:
+        move = Transition.objects.create(run=run, before=before, after=after)
+        Transition.objects.filter(pk=move.pk).update(at=NOW - timedelta(seconds=ago))
     Run.objects.update(state=RunState.PAUSED, started_at=NOW - timedelta(seconds=100), ended_at=NOW)
     run.refresh_from_db()
     found = progress(run)
