@@ -86,11 +86,10 @@ class StaleTransition(Exception):
 
 
 @dataclass
-class Later:
-    """Moves of attempts and trials that are written together, with their history and the locks of what has ended.
+class UnitOfWork:
+    """Transitions of attempts and trials that are written together, with their history and the locks of ended attempts.
 
-    For who has locked the attempts and makes several moves in one transaction. Each row is changed only if it is still
-    in the state that it had before the first of its moves.
+    The caller has locked the attempts. A row is changed only if it is still in the state before its first transition.
     """
 
     _rows: dict[Attempt | Trial, tuple[str, set[str]]] = field(default_factory=dict)  # state before, changed columns
@@ -98,16 +97,16 @@ class Later:
     _released: list[Attempt] = field(default_factory=list)
 
     def change(self, row: Attempt | Trial, **changes: object) -> None:
-        """New values of columns, its state among them or not; the row in memory has them at once."""
+        """Set columns, with or without the state; the row in memory has the values at once."""
         _, names = self._rows.setdefault(row, (row.state, set()))
         names.update(changes)
         _set(row, changes)
 
-    def note(self, move: Transition) -> None:
-        self._history.append(move)
+    def record(self, transition: Transition) -> None:
+        self._history.append(transition)
 
     def release(self, attempt: Attempt) -> None:
-        """It holds nothing any more."""
+        """Delete the locks of the attempt."""
         self._released.append(attempt)
 
     def write(self) -> None:
@@ -153,13 +152,13 @@ def move_trial(
     code: str = "",
     reason: str = "",
     attempts_left: int | None = None,
-    later: Later | None = None,
+    unit: UnitOfWork | None = None,
 ) -> None:
     """Change the state of a trial and write its history. Raises IllegalTransition or StaleTransition."""
     if to not in TRIAL_TRANSITIONS[TrialState(trial.state)]:
         raise IllegalTransition(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
     also = {} if attempts_left is None else {"attempts_left": attempts_left}
-    _move_trial(trial, to, attempt, code, reason, also, later)
+    _move_trial(trial, to, attempt, code, reason, also, unit)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
@@ -177,15 +176,15 @@ def _move_trial(
     code: str,
     reason: str,
     also: Mapping[str, int] | None = None,
-    later: Later | None = None,
+    unit: UnitOfWork | None = None,
 ) -> None:
-    before, writing = TrialState(trial.state), later or Later()
+    before, writing = TrialState(trial.state), unit or UnitOfWork()
     changes: dict[str, object] = {"state": to, **(also or {})}
     changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
     explains = to in (T.FAILED, T.LOST, T.CANCELLED)
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
     writing.change(trial, **changes)
-    writing.note(
+    writing.record(
         Transition(
             run_id=trial.run_id,
             trial_id=trial.pk,
@@ -196,7 +195,7 @@ def _move_trial(
             reason=reason,
         )
     )
-    if later is None:
+    if unit is None:
         writing.write()
 
 
@@ -219,14 +218,14 @@ def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) 
 
 
 def move_attempt(
-    attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", later: Later | None = None
+    attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", unit: UnitOfWork | None = None
 ) -> None:
     """Change the state of an attempt and set the time of that. Its history is that of its trial."""
     if to not in ATTEMPT_TRANSITIONS[AttemptState(attempt.state)]:
         raise IllegalTransition(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
-    writing = later or Later()
+    writing = unit or UnitOfWork()
     writing.change(attempt, state=to, outcome_code=code, outcome=outcome, **_attempt_times(attempt, to, timezone.now()))
-    if later is None:
+    if unit is None:
         writing.write()
 
 

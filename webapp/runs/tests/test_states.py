@@ -14,8 +14,8 @@ from webapp.runs.states import (
     TRIAL_REVIVALS,
     TRIAL_TRANSITIONS,
     IllegalTransition,
-    Later,
     StaleTransition,
+    UnitOfWork,
     move_attempt,
     move_run,
     move_trial,
@@ -119,26 +119,26 @@ def test_it_writes_moves_together_with_all_of_their_history() -> None:
     run = a_run(a_target(), trials=1)
     attempt = dispatch_host(run.targets.get().host_id)
     assert attempt
-    trial, later, before = Trial.objects.get(), Later(), Transition.objects.count()
+    trial, unit, before = Trial.objects.get(), UnitOfWork(), Transition.objects.count()
     for state in ("accepted", "running"):
-        move_attempt(attempt, AttemptState(state), later=later)
-        move_trial(trial, TrialState(state), attempt=attempt, later=later)
+        move_attempt(attempt, AttemptState(state), unit=unit)
+        move_trial(trial, TrialState(state), attempt=attempt, unit=unit)
     assert (attempt.state, trial.state) == ("running", "running")
     assert (Attempt.objects.get().state, Trial.objects.get().state) == ("dispatched", "dispatched")
     with pytest.raises(IllegalTransition):
-        move_trial(trial, TrialState.PLANNED, later=later)
-    later.write()
-    later.write()
+        move_trial(trial, TrialState.PLANNED, unit=unit)
+    unit.write()
+    unit.write()
     assert (Attempt.objects.get().state, Trial.objects.get().state) == ("running", "running")
     assert Attempt.objects.get().accepted_at
     assert list(Transition.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]
 
 
 def test_it_writes_nothing_together_that_somebody_else_has_moved() -> None:
-    trial, later = a_single_trial(), Later()
-    move_trial(trial, TrialState.DISPATCHED, later=later)
-    move_trial(trial, TrialState.ACCEPTED, later=later)
+    trial, unit = a_single_trial(), UnitOfWork()
+    move_trial(trial, TrialState.DISPATCHED, unit=unit)
+    move_trial(trial, TrialState.ACCEPTED, unit=unit)
     Trial.objects.update(state=TrialState.CANCELLED)
     with pytest.raises(StaleTransition), transaction.atomic():
-        later.write()
+        unit.write()
     assert not Transition.objects.exists()
