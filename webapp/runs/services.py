@@ -22,7 +22,7 @@ from webapp.plans.models import PlanVersion
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
-from webapp.runs.dispatch.ending import settle_run
+from webapp.runs.dispatch.ending import end_finished_run
 from webapp.runs.dispatch.queue import lock_queue, place_for
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
@@ -186,7 +186,7 @@ def cancel_run(*, run: Run, by: User | None, reason: str = "") -> None:
     cancelled = cancel_planned_trials(locked)
     _shorten_unaccepted(locked)
     audit(by=by, action="run.cancel", subject=str(locked), detail={"trials": cancelled, "reason": reason})
-    settle_run(locked.pk)
+    end_finished_run(locked.pk)
     dispatch_after_commit(locked)
     run.refresh_from_db(fields=["state", "cancel_requested_at", "ended_at"])
 

@@ -18,7 +18,7 @@ from webapp.core.services import audit
 from webapp.hosts.models import Host, Target
 from webapp.runs.arming import refuse_untyped
 from webapp.runs.dispatch.dispatcher import create_attempt, publish_safely, request_inventory
-from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.readiness import refuse_host, refuse_target
@@ -152,7 +152,7 @@ def _send(
     asked: HostAction, kind: AttemptKind, keys: Collection[str], *, action: str, detail: Mapping[str, object]
 ) -> HostAction:
     target = asked.target
-    take_turn(target.host_id)
+    lock_host(target.host_id)
     busy = Attempt.objects.filter(host=target.host_id, state__in=ACTIVE_ATTEMPT_STATES).select_related("run").first()
     if busy is not None:
         what = str(busy.run) if busy.run else "something else that was asked of it"

@@ -12,7 +12,7 @@ from webapp.core.models import User
 from webapp.core.services import actor_name, audit
 from webapp.runs.actions.open_run import locked_open_run
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
-from webapp.runs.dispatch.ending import settle_run
+from webapp.runs.dispatch.ending import end_finished_run
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
@@ -56,7 +56,7 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
     if planned or under_way:
         detail = {"trials": [trial.number for trial in (*planned, *under_way)], "reason": reason.strip()}
         audit(by=by, action="run.skip", subject=str(locked), detail=detail)
-        settle_run(locked.pk)
+        end_finished_run(locked.pk)
         dispatch_after_commit(locked)
     run.refresh_from_db()
     return Skipped(len(planned), len(under_way))

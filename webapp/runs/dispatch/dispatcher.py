@@ -24,8 +24,8 @@ from django.utils import timezone
 
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host, HostState
-from webapp.runs.dispatch.ending import settle_run
-from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import free, keys_of, take_locks
 from webapp.runs.dispatch.orders import publish
 from webapp.runs.dispatch.stop_rule import stop_failing
@@ -56,7 +56,7 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
         return None
     try:
         with transaction.atomic():
-            take_turn(host_id)
+            lock_host(host_id)
             attempt = _claim(host_id, in_window=open_window(host_id) is not None) if _idle(host_id) else None
             if attempt is not None:
                 transaction.on_commit(lambda: publish_safely(attempt))
@@ -76,7 +76,7 @@ def request_inventory(host_id: UUID) -> Attempt | None:
     """Ask an idle host for an inventory; None if it is busy."""
     try:
         with transaction.atomic():
-            take_turn(host_id)
+            lock_host(host_id)
             if Attempt.objects.filter(host=host_id, state__in=ACTIVE_ATTEMPT_STATES).exists():
                 return None
             attempt = create_attempt(AttemptKind.INVENTORY, host_id)

@@ -42,7 +42,7 @@ def end_attempt(
         _end_trial(attempt.trial, attempt, to, code, message, writing)
     if attempt.trial is None and attempt.run_id is not None and to is not AttemptState.LOST:
         writing.write()
-        settle_run(attempt.run_id)
+        end_finished_run(attempt.run_id)
     elif unit is None:
         writing.write()
 
@@ -80,12 +80,11 @@ def lose_trial(trial: Trial, attempt: Attempt, *, code: str, reason: str) -> Non
 
 
 @transaction.atomic
-def settle_run(run_id: UUID) -> bool:
+def end_finished_run(run_id: UUID) -> bool:
     """End the run if all its trials have ended and every host that got an order has put its settings back.
 
-    Cancelled if a person cancelled it; failed if settings could not be put back, the plan's stop rule left trials out
-    or no trial is done; else done,
-    and the counts of its trials say how well.
+    False if not. Cancelled if a person cancelled it; failed if settings could not be put back, the stop rule left out
+    trials or no trial is done; else done.
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
     if run.state in ENDED_RUN_STATES or run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():

@@ -17,7 +17,7 @@ from redis.exceptions import RedisError
 
 from webapp.hosts.models import Host
 from webapp.runs.dispatch.ending import end_attempt
-from webapp.runs.dispatch.host_lock import take_turn
+from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import keys_for, take_locks
 from webapp.runs.dispatch.orders import publish, to_publish_again, waiting_orders
 from webapp.runs.logs import about_attempt
@@ -76,7 +76,7 @@ def revive(attempt: Attempt) -> bool:
         run.state not in OPEN_RUN_STATES or (trial is not None and (run.cancel_requested_at or trial.skip_requested_at))
     ):
         return False
-    take_turn(attempt.host_id)
+    lock_host(attempt.host_id)
     if Attempt.objects.filter(host_id=attempt.host_id, created_at__gt=attempt.created_at).exists():
         return False
     try:
