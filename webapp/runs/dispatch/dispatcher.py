@@ -46,7 +46,7 @@ from webapp.runs.states import StaleTransition, move_run, move_trial
 
 log = logging.getLogger(__name__)
 
-# An idle worker greets every minute; two missed greetings and it counts as away (s).
+# An idle worker registers every minute; it counts as offline after two missed registrations (s).
 HEARD_WITHIN_SECONDS = 150
 
 

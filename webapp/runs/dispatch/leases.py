@@ -101,7 +101,7 @@ def _reactivate(attempt: Attempt) -> None:
 
 
 def revive_unfinished(*, host: Host, journal: Sequence[str]) -> int:
-    """A host that greets again says which attempts it has not finished reporting: those go on before anything new."""
+    """Revive lost attempts that a host, when it registers, says it has not finished reporting."""
     ids = [parsed for parsed in map(parse_id, journal) if parsed is not None]
     lost = Attempt.objects.filter(host=host, pk__in=ids, state=AttemptState.LOST)
     return sum(_revive_locked(pk) for pk in lost.values_list("pk", flat=True))
