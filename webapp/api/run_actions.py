@@ -1,4 +1,4 @@
-"""What is done to runs: paused, resumed, skipped in parts, armed, noted, moved in the queue, started again."""
+"""Actions on runs: pause, resume, skip, arm, run again, move in the queue, notes."""
 
 from datetime import datetime
 from uuid import UUID
@@ -34,7 +34,7 @@ class ArmIn(Input):
     serials: list[str] = Field(min_length=1, max_length=100)
 
 
-class PlaceIn(Input):
+class QueueMoveIn(Input):
     """The number of the run to go before or after; one of them."""
 
     before: int | None = None
@@ -122,11 +122,11 @@ def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
 @router.get("/queue", response=list[RunOut])
 def queue(request: HttpRequest) -> QuerySet[Run]:
     """Open runs in the order in which hosts take them up."""
-    return runs_list().filter(queue_place__isnull=False).order_by("queue_place")
+    return runs_list().filter(queue_position__isnull=False).order_by("queue_position")
 
 
 @router.post("/queue/{number}", response=RunOut)
-def place(request: HttpRequest, number: int, payload: PlaceIn) -> Run:
+def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
     """Move a run right before or right after another one. Safe to repeat."""
     person = operator(request)
     before = None if payload.before is None else run_with(payload.before)

@@ -23,7 +23,7 @@ from webapp.plans.selectors import facts_of
 from webapp.runs.arming import arm
 from webapp.runs.dispatch.dispatcher import dispatch_after_commit
 from webapp.runs.dispatch.ending import end_finished_run
-from webapp.runs.dispatch.queue import lock_queue, place_for
+from webapp.runs.dispatch.queue import lock_queue, position_for
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
@@ -116,7 +116,7 @@ def _create_run(
         return known
     run = Run.objects.create(
         number=number,
-        queue_place=place_for(options.priority),
+        queue_position=position_for(options.priority),
         priority=options.priority,
         label=options.label,
         again_of=options.again_of,

@@ -136,7 +136,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
     if before is R.PAUSED:
         changes |= {"paused_at": None, "paused_by": None, "pause_reason": ""}
     if to in ENDED_RUN_STATES:
-        changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_place": None}
+        changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_position": None}
     changed = Run.objects.filter(pk=run.pk, state=before).update(**changes)
     _set(run, changes)
     if changed != 1:

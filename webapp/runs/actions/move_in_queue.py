@@ -11,25 +11,25 @@ from webapp.runs.models import Run
 
 @transaction.atomic
 def move_in_queue(*, run: Run, before: Run | None = None, after: Run | None = None, by: User | None) -> None:
-    """Put a run right before, or right after, another one. Twice is the same as once.
+    """Move a run directly before or after another one. Safe to repeat.
 
-    Raises Refusal not_waiting where one of them is not in the queue any more.
+    Raises Refusal not_waiting if one of them is no longer in the queue.
     """
     other = before or after
     if other is None:
-        raise Refusal("place_missing", "Say which run it is to go before or after.")
+        raise Refusal("position_missing", "Name the run to move before or after.")
     lock_queue()
     order = list(queued_runs().select_for_update(no_key=True, of=("self",)))
     for each in (run, other):
         if each not in order:
-            raise Refusal("not_waiting", f"Run {each.number} is not in the queue any more.")
+            raise Refusal("not_waiting", f"Run {each.number} is no longer in the queue.")
     if run == other:
         return
     moved = [each for each in order if each != run]
     moved.insert(moved.index(other) + (before is None), next(each for each in order if each == run))
     if moved == order:
         return
-    for place, each in enumerate(moved, start=1):
-        each.queue_place = place
-    Run.objects.bulk_update(moved, ["queue_place"])
+    for position, each in enumerate(moved, start=1):
+        each.queue_position = position
+    Run.objects.bulk_update(moved, ["queue_position"])
     audit(by=by, action="run.queue", subject=str(run), detail={"before" if before else "after": other.number})

@@ -159,7 +159,7 @@ def ready_runs(host_id: UUID) -> QuerySet[Run]:
     goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
     goes_on = goes_on.exclude(waits_for_arming()).filter(Exists(_planned(host_id).filter(run=OuterRef("pk"))))
     goes_on = goes_on.annotate(holds=Exists(_unclosed(host_id)))
-    return goes_on.order_by("-holds", F("queue_place").asc(nulls_last=True), "number")
+    return goes_on.order_by("-holds", F("queue_position").asc(nulls_last=True), "number")
 
 
 def waits_for_arming() -> Q:

@@ -1,4 +1,4 @@
-"""What runs and what waits on each host, in the order in which it will be taken up, and what keeps it waiting.
+"""The queue of each host: what runs there, what waits, in which order, and why it waits.
 
 A fixed number of queries, however many runs wait. Times are estimates by the run's own finished trials (`pace`), before
 that by the run times that the plan asks for; a trial that moves a fixed amount makes them unknown then.
@@ -33,7 +33,7 @@ from webapp.runs.models import (
     Trial,
 )
 
-Place = tuple[UUID, UUID]  # run, host
+RunOnHost = tuple[UUID, UUID]  # run, host
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Entry:
     waits_for: str  # what keeps it from going on, in words; "" for nothing
     starts_at: datetime | None
     ends_at: datetime | None
-    before: int | None = None  # number of the run that it would change places with, going up
+    before: int | None = None  # number of the run that it would swap positions with, going up
     after: int | None = None
 
 
@@ -89,14 +89,14 @@ class _Known:
         self.wanted = _wanted_keys(list(self.locks))
         self.closing = _closing()
         self.windows = open_windows({host for _, host in self.loads})
-        for place in self.closing:
-            self.loads.setdefault(place, Load(0, 0, 0.0))
+        for key in self.closing:
+            self.loads.setdefault(key, Load(0, 0, 0.0))
 
 
-def _loads() -> dict[Place, Load]:
+def _loads() -> dict[RunOnHost, Load]:
     unended = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
     known = paces(Attempt.objects.filter(run__state__in=OPEN_RUN_STATES))
-    found: dict[Place, Load] = {}
+    found: dict[RunOnHost, Load] = {}
     for (run, host, state), work in work_of(unended, "run_id", "host_id", "state").items():
         before = found.get((run, host), Load(0, 0, 0.0))
         seconds = known.get(run, Pace()).seconds(work, besides_s=OVERHEAD_S)
@@ -108,15 +108,15 @@ def _loads() -> dict[Place, Load]:
     return found
 
 
-def _holding() -> set[Place]:
+def _holding() -> set[RunOnHost]:
     """Where a run has changed settings that are not put back yet."""
     counted = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
     counted = counted.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST)
-    last: dict[Place, dict[str, datetime]] = defaultdict(dict)
+    last: dict[RunOnHost, dict[str, datetime]] = defaultdict(dict)
     for run, host, kind, at in counted.values_list("run_id", "host_id", "kind").annotate(at=Max("created_at")):
         if run is not None:
             last[run, host][kind] = at
-    return {place for place, at in last.items() if AttemptKind.TRIAL in at and _later(at)}
+    return {key for key, at in last.items() if AttemptKind.TRIAL in at and _later(at)}
 
 
 def _later(at: Mapping[str, datetime]) -> bool:
@@ -124,18 +124,18 @@ def _later(at: Mapping[str, datetime]) -> bool:
     return closed is None or at[AttemptKind.TRIAL] > closed
 
 
-def _closing() -> set[Place]:
+def _closing() -> set[RunOnHost]:
     """Where settings are being put back now."""
     under_way = Attempt.objects.filter(kind=AttemptKind.CLOSE_RUN, ended_at=None, run__isnull=False)
     return {(run, host) for run, host in under_way.values_list("run_id", "host_id") if run is not None}
 
 
-def _wanted_keys(taken: Sequence[str]) -> dict[Place, set[str]]:
+def _wanted_keys(taken: Sequence[str]) -> dict[RunOnHost, set[str]]:
     """Of the drives that are in use now, those that a run still wants on a host."""
     left = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
-    found: dict[Place, set[str]] = defaultdict(set)
-    places = wanting(left, taken).order_by().distinct("run", "host", "target", "point__at_once")
-    for trial in places.select_related("target"):
+    found: dict[RunOnHost, set[str]] = defaultdict(set)
+    trials = wanting(left, taken).order_by().distinct("run", "host", "target", "point__at_once")
+    for trial in trials.select_related("target"):
         found[trial.run_id, trial.host_id] |= keys_of(trial).intersection(taken)
     return found
 
@@ -205,11 +205,11 @@ def _lock_trouble(host: Host, known: _Known, keys: Collection[str]) -> str:
 
 
 def _with_neighbours(entries: Sequence[Entry]) -> list[Entry]:
-    """Which run each could change places with: only among those that the host has not begun."""
+    """Which run each could swap positions with: only among those that the host has not begun."""
     waiting = [entry for entry in entries if not entry.working]
     made = [entry for entry in entries if entry.working]
-    for place, entry in enumerate(waiting):
-        above = waiting[place - 1].run.number if place else None
-        below = waiting[place + 1].run.number if place + 1 < len(waiting) else None
+    for index, entry in enumerate(waiting):
+        above = waiting[index - 1].run.number if index else None
+        below = waiting[index + 1].run.number if index + 1 < len(waiting) else None
         made.append(Entry(entry.run, entry.load, False, entry.waits_for, entry.starts_at, entry.ends_at, above, below))
     return made

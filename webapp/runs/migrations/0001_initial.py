@@ -145,7 +145,7 @@ class Migration(migrations.Migration):
                 ("reason_code", models.CharField(blank=True, max_length=60)),
                 ("reason", models.TextField(blank=True)),
                 ("note", models.TextField(blank=True)),
-                ("queue_place", models.BigIntegerField(null=True)),
+                ("queue_position", models.BigIntegerField(null=True)),
                 ("priority", models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0)),
                 ("paused_at", models.DateTimeField(null=True)),
                 ("pause_reason", models.CharField(blank=True, max_length=300)),
@@ -428,8 +428,8 @@ class Migration(migrations.Migration):
             model_name="run",
             constraint=models.UniqueConstraint(
                 deferrable=django.db.models.constraints.Deferrable["DEFERRED"],
-                fields=("queue_place",),
-                name="run_queue_place_once",
+                fields=("queue_position",),
+                name="run_queue_position_once",
             ),
         ),
         migrations.AddIndex(

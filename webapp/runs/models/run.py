@@ -35,7 +35,7 @@ class Run(models.Model):
     reason = models.TextField(blank=True)
     note = models.TextField(blank=True)  # written with the start; later ones are rows of Note
     # Order in which hosts take up runs, smallest first; null once ended. Open runs without one come last.
-    queue_place = models.BigIntegerField(null=True)
+    queue_position = models.BigIntegerField(null=True)
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     paused_at = models.DateTimeField(null=True)  # set while paused
     paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
@@ -56,7 +56,7 @@ class Run(models.Model):
             models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known"),
             # checked at the commit, so that runs can change places in one statement
             models.UniqueConstraint(
-                fields=["queue_place"], name="run_queue_place_once", deferrable=models.Deferrable.DEFERRED
+                fields=["queue_position"], name="run_queue_position_once", deferrable=models.Deferrable.DEFERRED
             ),
         ]
         indexes = [

@@ -24,7 +24,7 @@ def target() -> Target:
 
 
 def queue(target: Target, count: int = 3) -> list[Run]:
-    return [a_run(target, trials=1, queue_place=place) for place in range(1, count + 1)]
+    return [a_run(target, trials=1, queue_position=place) for place in range(1, count + 1)]
 
 
 def numbers() -> list[int]:
@@ -54,12 +54,12 @@ def test_hosts_take_runs_in_the_order_of_the_queue(target: Target) -> None:
     move_in_queue(run=second, after=first, by=None)
     assert numbers() == [3, 1, 2]
     assert finish_all(target) == [3, 1, 2]
-    assert set(Run.objects.values_list("queue_place", flat=True)) == {None}
+    assert set(Run.objects.values_list("queue_position", flat=True)) == {None}
 
 
 def test_a_run_that_has_begun_on_a_host_goes_on_there(target: Target) -> None:
-    first = a_run(target, trials=2, queue_place=1)
-    second = a_run(target, trials=1, queue_place=2)
+    first = a_run(target, trials=2, queue_position=1)
+    second = a_run(target, trials=1, queue_position=2)
     dispatch_host(target.host_id)
     move_in_queue(run=second, before=first, by=None)
     assert finish_all(target) == [1, 1, 2]
@@ -76,7 +76,7 @@ def test_moving_twice_is_moving_once(target: Target) -> None:
 
 def test_a_run_that_has_ended_is_not_in_the_queue(target: Target) -> None:
     first, second, _ = queue(target)
-    Run.objects.filter(pk=first.pk).update(state=RunState.DONE, queue_place=None)
+    Run.objects.filter(pk=first.pk).update(state=RunState.DONE, queue_position=None)
     with pytest.raises(Refusal, match="Run 1 is not in the queue"):
         move_in_queue(run=second, before=first, by=None)
     with pytest.raises(Refusal, match="Say which run"):
@@ -87,7 +87,7 @@ def test_a_run_that_has_ended_is_not_in_the_queue(target: Target) -> None:
 def test_two_runs_never_share_a_place(target: Target) -> None:
     first, second, _ = queue(target)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Run.objects.filter(pk=first.pk).update(queue_place=second.queue_place)
+        Run.objects.filter(pk=first.pk).update(queue_position=second.queue_position)
 
 
 def test_people_who_move_and_start_at_once_leave_an_order_without_twins(target: Target) -> None:
@@ -100,7 +100,7 @@ def test_people_who_move_and_start_at_once_leave_an_order_without_twins(target: 
         *(lambda: start_run(version=version, targets=[target], by=None).number for _ in range(2)),
     )
     assert not [each for each in found if isinstance(each, Exception)]
-    places = list(queued_runs().values_list("queue_place", flat=True))
+    places = list(queued_runs().values_list("queue_position", flat=True))
     assert None not in places
     assert len(set(places)) == 5
     assert numbers()[3:] == [4, 5]
@@ -108,6 +108,6 @@ def test_people_who_move_and_start_at_once_leave_an_order_without_twins(target: 
 
 def test_runs_without_a_place_come_last_by_number(target: Target) -> None:
     a_run(target, trials=1)
-    a_run(target, trials=1, queue_place=5)
+    a_run(target, trials=1, queue_position=5)
     assert numbers() == [2, 1]
     assert finish_all(target) == [2, 1]
