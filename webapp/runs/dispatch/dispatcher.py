@@ -130,7 +130,7 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     if run is None or trial is None:
         return None
     if stop_failing(run, host_id):
-        settle_run(run.pk)  # where nothing is to be put back, nothing else would end it
+        end_finished_run(run.pk)  # where nothing is to be put back, nothing else would end it
         return _claim(host_id, in_window=False)
     if not free(trial):
         return None
