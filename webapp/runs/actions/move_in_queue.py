@@ -13,16 +13,16 @@ from webapp.runs.models import Run
 def move_in_queue(*, run: Run, before: Run | None = None, after: Run | None = None, by: User | None) -> None:
     """Move a run directly before or after another one. Safe to repeat.
 
-    Raises Refusal not_waiting if one of them is no longer in the queue.
+    Raises Refusal not_waiting if one of them is not in the queue.
     """
     other = before or after
     if other is None:
-        raise Refusal("position_missing", "Name the run to move before or after.")
+        raise Refusal("position_missing", "Say which run to move it before or after.")
     lock_queue()
     order = list(queued_runs().select_for_update(no_key=True, of=("self",)))
     for each in (run, other):
         if each not in order:
-            raise Refusal("not_waiting", f"Run {each.number} is no longer in the queue.")
+            raise Refusal("not_waiting", f"Run {each.number} is not in the queue.")
     if run == other:
         return
     moved = [each for each in order if each != run]
