@@ -19,7 +19,6 @@ A revival makes a failed trial run again; `revive_trial` alone may do that, and 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.utils import timezone
@@ -31,7 +30,6 @@ from webapp.runs.models import (
     AttemptState,
     Run,
     RunState,
-    TargetLock,
     Transition,
     Trial,
     TrialState,
@@ -85,43 +83,6 @@ class StaleTransition(Exception):
     """Another transaction was first: the row is no longer in the state it was read in."""
 
 
-@dataclass
-class UnitOfWork:
-    """Transitions of attempts and trials that are written together, with their history and the locks of ended attempts.
-
-    The caller has locked the attempts. A row is changed only if it is still in the state before its first transition.
-    """
-
-    _rows: dict[Attempt | Trial, tuple[str, set[str]]] = field(default_factory=dict)  # state before, changed columns
-    _history: list[Transition] = field(default_factory=list)
-    _released: list[Attempt] = field(default_factory=list)
-
-    def change(self, row: Attempt | Trial, **changes: object) -> None:
-        """Set columns, with or without the state; the row in memory has the values at once."""
-        _, names = self._rows.setdefault(row, (row.state, set()))
-        names.update(changes)
-        _set(row, changes)
-
-    def record(self, transition: Transition) -> None:
-        self._history.append(transition)
-
-    def release(self, attempt: Attempt) -> None:
-        """Delete the locks of the attempt."""
-        self._released.append(attempt)
-
-    def write(self) -> None:
-        """Write everything, inside a transaction. Raises StaleTransition; then the transaction must end."""
-        for row, (before, names) in self._rows.items():
-            same = type(row)._default_manager.filter(pk=row.pk, state=before)
-            if same.update(**{name: getattr(row, name) for name in sorted(names)}) != 1:
-                raise _stale([row], before)
-        if self._history:
-            Transition.objects.bulk_create(self._history)
-        if self._released:
-            TargetLock.objects.filter(attempt__in=self._released).delete()
-        self._rows, self._history, self._released = {}, [], []
-
-
 def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> None:
     """Change the state of a run and write its history. Raises IllegalTransition or StaleTransition."""
     before = RunState(run.state)
@@ -137,10 +98,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", reason: str = "") -> Non
         changes |= {"paused_at": None, "paused_by": None, "pause_reason": ""}
     if to in ENDED_RUN_STATES:
         changes |= {"ended_at": now, "reason_code": code, "reason": reason, "queue_position": None}
-    changed = Run.objects.filter(pk=run.pk, state=before).update(**changes)
-    _set(run, changes)
-    if changed != 1:
-        raise _stale([run], before)
+    _update(run, changes)
     Transition.objects.create(run=run, before=before, after=to, code=code, reason=reason)
 
 
@@ -152,13 +110,12 @@ def move_trial(
     code: str = "",
     reason: str = "",
     attempts_left: int | None = None,
-    unit: UnitOfWork | None = None,
 ) -> None:
     """Change the state of a trial and write its history. Raises IllegalTransition or StaleTransition."""
     if to not in TRIAL_TRANSITIONS[TrialState(trial.state)]:
         raise IllegalTransition(f"Trial {trial.pk} may not go from {trial.state} to {to}.")
     also = {} if attempts_left is None else {"attempts_left": attempts_left}
-    _move_trial(trial, to, attempt, code, reason, also, unit)
+    _move_trial(trial, to, attempt, code, reason, also)
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
@@ -176,27 +133,22 @@ def _move_trial(
     code: str,
     reason: str,
     also: Mapping[str, int] | None = None,
-    unit: UnitOfWork | None = None,
 ) -> None:
-    before, writing = TrialState(trial.state), unit or UnitOfWork()
+    before = TrialState(trial.state)
     changes: dict[str, object] = {"state": to, **(also or {})}
     changes["ended_at"] = timezone.now() if to in ENDED_TRIAL_STATES else None
     explains = to in (T.FAILED, T.LOST, T.CANCELLED)
     changes |= {"reason_code": code if explains else "", "reason": reason if explains else ""}
-    writing.change(trial, **changes)
-    writing.record(
-        Transition(
-            run_id=trial.run_id,
-            trial_id=trial.pk,
-            attempt_id=attempt.pk if attempt else None,
-            before=before,
-            after=to,
-            code=code,
-            reason=reason,
-        )
+    _update(trial, changes)
+    Transition.objects.create(
+        run_id=trial.run_id,
+        trial_id=trial.pk,
+        attempt_id=attempt.pk if attempt else None,
+        before=before,
+        after=to,
+        code=code,
+        reason=reason,
     )
-    if unit is None:
-        writing.write()
 
 
 def cancel_planned_trials(run: Run) -> int:
@@ -217,16 +169,12 @@ def cancel_these(run: Run, planned: Sequence[Trial], *, code: str, reason: str) 
     )
 
 
-def move_attempt(
-    attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "", unit: UnitOfWork | None = None
-) -> None:
+def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", outcome: str = "") -> None:
     """Change the state of an attempt and set the time of that. Its history is that of its trial."""
     if to not in ATTEMPT_TRANSITIONS[AttemptState(attempt.state)]:
         raise IllegalTransition(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
-    writing = unit or UnitOfWork()
-    writing.change(attempt, state=to, outcome_code=code, outcome=outcome, **_attempt_times(attempt, to, timezone.now()))
-    if unit is None:
-        writing.write()
+    times = _attempt_times(attempt, to, timezone.now())
+    _update(attempt, {"state": to, "outcome_code": code, "outcome": outcome, **times})
 
 
 def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[str, datetime | None]:
@@ -240,11 +188,11 @@ def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[st
     return times
 
 
-def _stale(rows: Sequence[Run | Trial | Attempt], before: str) -> StaleTransition:
-    others = f" or one of {len(rows) - 1} others" if len(rows) > 1 else ""
-    return StaleTransition(f"{rows[0]}{others} was not {before} any more when it was to become {rows[0].state}.")
-
-
-def _set(row: object, changes: Mapping[str, object]) -> None:
+def _update(row: Run | Trial | Attempt, changes: Mapping[str, object]) -> None:
+    """Write the changes if the row still has its state; the row in memory has them too. Raises StaleTransition."""
+    before = row.state
+    changed = type(row)._default_manager.filter(pk=row.pk, state=before).update(**changes)
     for name, value in changes.items():
         setattr(row, name, value)
+    if changed != 1:
+        raise StaleTransition(f"{row} was no longer {before} when it was to become {row.state}.")

@@ -19,43 +19,34 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.states import ENDED_RUN_STATES, UnitOfWork, cancel_planned_trials, move_attempt, move_run, move_trial
+from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, move_attempt, move_run, move_trial
 
 # The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
 
 
-def end_attempt(
-    attempt: Attempt, to: AttemptState, *, code: str = "", message: str = "", unit: UnitOfWork | None = None
-) -> None:
+def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", message: str = "") -> None:
     """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
 
-    Call inside a transaction that has locked the attempt. With `unit` the caller writes the changes, of several
-    attempts at once; changes that cannot wait are written here.
+    Call inside a transaction that has locked the attempt.
     """
-    writing = unit or UnitOfWork()
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
-    move_attempt(attempt, to, code=code, outcome=message, unit=writing)
-    drop_locks(attempt, writing)
+    move_attempt(attempt, to, code=code, outcome=message)
+    drop_locks(attempt)
     if attempt.trial is not None:
-        _end_trial(attempt.trial, attempt, to, code, message, writing)
-    if attempt.trial is None and attempt.run_id is not None and to is not AttemptState.LOST:
-        writing.write()
+        _end_trial(attempt.trial, attempt, to, code, message)
+    elif attempt.run_id is not None and to is not AttemptState.LOST:
         end_finished_run(attempt.run_id)
-    elif unit is None:
-        writing.write()
 
 
-def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, message: str, unit: UnitOfWork) -> None:
+def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, message: str) -> None:
     if to is AttemptState.LOST or (to is AttemptState.FAILED and code in INTERRUPTIONS):
-        unit.write()
         lose_trial(trial, attempt, code=code, reason=message)
     elif to is AttemptState.CANCELLED and trial.skip_requested_at:
-        unit.write()
         _end_skipped(trial, attempt)
     else:
-        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, reason=message, unit=unit)
+        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, reason=message)
 
 
 def _end_skipped(trial: Trial, attempt: Attempt) -> None:

@@ -17,7 +17,6 @@ from django.utils import timezone
 from webapp.hosts.inventory.lock_groups import in_virtual_drives
 from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, HostAction, Run, TargetLock, Trial
-from webapp.runs.states import UnitOfWork
 from worker.contract.inventory import Inventory
 
 # Of a run whose closing failed on a host.
@@ -59,7 +58,7 @@ def free(trial: Trial) -> bool:
     return not held.exclude(_ours(trial.run_id, trial.host_id)).exists()
 
 
-def drop_locks(attempt: Attempt, unit: UnitOfWork) -> None:
+def drop_locks(attempt: Attempt) -> None:
     """When the attempt ends, but for drives under a layout: those when its run is closed on the host."""
     if attempt.kind == AttemptKind.CLOSE_RUN and attempt.state != AttemptState.LOST:
         kept = TargetLock.objects.filter(attempt__run=attempt.run_id, attempt__host=attempt.host_id)
@@ -68,7 +67,7 @@ def drop_locks(attempt: Attempt, unit: UnitOfWork) -> None:
         else:
             kept.delete()
     elif attempt.trial is None or not attempt.trial.has_layout or attempt.host.state == HostState.REVOKED:
-        unit.release(attempt)
+        attempt.locks.all().delete()
 
 
 def drop_all(run: Run) -> None:

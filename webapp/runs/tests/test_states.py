@@ -15,7 +15,6 @@ from webapp.runs.states import (
     TRIAL_TRANSITIONS,
     IllegalTransition,
     StaleTransition,
-    UnitOfWork,
     move_attempt,
     move_run,
     move_trial,
@@ -115,30 +114,17 @@ def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
         move_run(run, RunState.RUNNING)
 
 
-def test_it_writes_moves_together_with_all_of_their_history() -> None:
+def test_it_writes_an_attempt_and_its_trial_with_their_history() -> None:
     run = a_run(a_target(), trials=1)
     attempt = dispatch_host(run.targets.get().host_id)
     assert attempt
-    trial, unit, before = Trial.objects.get(), UnitOfWork(), Transition.objects.count()
+    trial, before = Trial.objects.get(), Transition.objects.count()
     for state in ("accepted", "running"):
-        move_attempt(attempt, AttemptState(state), unit=unit)
-        move_trial(trial, TrialState(state), attempt=attempt, unit=unit)
+        move_attempt(attempt, AttemptState(state))
+        move_trial(trial, TrialState(state), attempt=attempt)
     assert (attempt.state, trial.state) == ("running", "running")
-    assert (Attempt.objects.get().state, Trial.objects.get().state) == ("dispatched", "dispatched")
     with pytest.raises(IllegalTransition):
-        move_trial(trial, TrialState.PLANNED, unit=unit)
-    unit.write()
-    unit.write()
+        move_trial(trial, TrialState.PLANNED)
     assert (Attempt.objects.get().state, Trial.objects.get().state) == ("running", "running")
     assert Attempt.objects.get().accepted_at
     assert list(Transition.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]
-
-
-def test_it_writes_nothing_together_that_somebody_else_has_moved() -> None:
-    trial, unit = a_single_trial(), UnitOfWork()
-    move_trial(trial, TrialState.DISPATCHED, unit=unit)
-    move_trial(trial, TrialState.ACCEPTED, unit=unit)
-    Trial.objects.update(state=TrialState.CANCELLED)
-    with pytest.raises(StaleTransition), transaction.atomic():
-        unit.write()
-    assert not Transition.objects.exists()
