@@ -12,15 +12,19 @@ from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
-SYSTEM = "system"
 MOST_EMAIL = 254
 
 
 def audit(*, by: User | None, action: str, subject: str, detail: Mapping[str, object] | None = None) -> AuditEntry:
     """Record what was done; `by` None means the system itself. `detail` is plain JSON."""
     return AuditEntry.objects.create(
-        user=by, actor=by.username if by else SYSTEM, action=action, subject=subject[:200], detail=dict(detail or {})
+        user=by, actor=actor_name(by), action=action, subject=subject[:200], detail=dict(detail or {})
     )
+
+
+def actor_name(by: User | None) -> str:
+    """The person's name; "system" for the server itself."""
+    return by.username if by else "system"
 
 
 def count(name: str, label: str, *, by: int = 1) -> None:

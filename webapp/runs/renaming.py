@@ -7,7 +7,7 @@ from django.db.models.functions import Concat, Substr
 from django.dispatch import receiver
 
 from webapp.core.people import renamed
-from webapp.runs.models import Move, Trial
+from webapp.runs.models import Transition, Trial
 
 PAUSED = "{} paused the run."
 RESUMED = "{} let the run go on."
@@ -15,7 +15,7 @@ SKIPPED = "Skipped by {}."
 SKIPPED_WHY = "Skipped by {}: {}"
 _WHOLE = (PAUSED, RESUMED, SKIPPED)
 _BEGINNING = SKIPPED_WHY.removesuffix("{}")  # what comes after it was typed by a person
-_COLUMNS: tuple[tuple[type[Model], str], ...] = ((Move, "reason"), (Trial, "reason"), (Trial, "skip_reason"))
+_COLUMNS: tuple[tuple[type[Model], str], ...] = ((Transition, "reason"), (Trial, "reason"), (Trial, "skip_reason"))
 
 
 @receiver(renamed)

@@ -7,9 +7,6 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import webapp.runs.at_once
-import webapp.runs.numbered
-
 
 class Migration(migrations.Migration):
     initial = True
@@ -148,7 +145,7 @@ class Migration(migrations.Migration):
                 ("reason_code", models.CharField(blank=True, max_length=60)),
                 ("reason", models.TextField(blank=True)),
                 ("note", models.TextField(blank=True)),
-                ("queue_place", models.BigIntegerField(null=True)),
+                ("queue_position", models.BigIntegerField(null=True)),
                 ("priority", models.SmallIntegerField(choices=[(-1, "Low"), (0, "Normal"), (1, "High")], default=0)),
                 ("paused_at", models.DateTimeField(null=True)),
                 ("pause_reason", models.CharField(blank=True, max_length=300)),
@@ -303,7 +300,6 @@ class Migration(migrations.Migration):
             options={
                 "ordering": ["run", "index"],
             },
-            bases=(webapp.runs.numbered.Numbered, webapp.runs.at_once.UsesTargets, models.Model),
         ),
         migrations.CreateModel(
             name="Note",
@@ -336,7 +332,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="Move",
+            name="Transition",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("at", models.DateTimeField(auto_now_add=True)),
@@ -347,17 +343,25 @@ class Migration(migrations.Migration):
                 (
                     "attempt",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.attempt"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="transitions",
+                        to="runs.attempt",
                     ),
                 ),
                 (
                     "run",
-                    models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.run"),
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="transitions", to="runs.run"
+                    ),
                 ),
                 (
                     "trial",
                     models.ForeignKey(
-                        null=True, on_delete=django.db.models.deletion.CASCADE, related_name="moves", to="runs.trial"
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="transitions",
+                        to="runs.trial",
                     ),
                 ),
             ],
@@ -424,8 +428,8 @@ class Migration(migrations.Migration):
             model_name="run",
             constraint=models.UniqueConstraint(
                 deferrable=django.db.models.constraints.Deferrable["DEFERRED"],
-                fields=("queue_place",),
-                name="run_queue_place_once",
+                fields=("queue_position",),
+                name="run_queue_position_once",
             ),
         ),
         migrations.AddIndex(

@@ -144,7 +144,7 @@ def test_it_tells_the_history_of_a_host(operator: Client) -> None:
     HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
     rename_host(host=host, slug="rack4", by=None)
     page = operator.get("/hosts/rack4/").content.decode()
-    for words in ("First look at the host", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
+    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
         assert words in page
 
 
@@ -184,11 +184,11 @@ def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of
     assert queries_of("/hosts/storage1/") == one
 
 
-def test_it_compares_two_looks_that_the_address_names(operator: Client) -> None:
+def test_it_compares_two_inventories_that_the_address_names(operator: Client) -> None:
     host = factories.make_host()
     assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
     first = factories.make_snapshot(host)
-    assert "looked the same since the first" in operator.get("/hosts/storage1/differences/").content.decode()
+    assert "has not changed since the first" in operator.get("/hosts/storage1/differences/").content.decode()
     newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
     second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
     address = f"/hosts/storage1/differences/?from={first.pk}&to={second.pk}"
