@@ -4,7 +4,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("", include("webapp.worker_api.urls")),
-    path("api/", include("webapp.api")),
+    path("api/", include("webapp.api.urls")),
     path("", include("webapp.core.urls")),
     path("", include("webapp.screens.urls")),
 ]

@@ -23,7 +23,7 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, Result, StreamRun
-from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
+from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
@@ -152,7 +152,7 @@ def _fill_run(
     ]  # fmt: skip
     Trial.objects.bulk_create(trials)
     Attempt.objects.bulk_create(attempts)
-    Move.objects.bulk_create(move for pair in zip(trials, attempts, strict=True) for move in _moves(*pair))
+    Transition.objects.bulk_create(move for pair in zip(trials, attempts, strict=True) for move in _moves(*pair))
     streams = StreamRun.objects.bulk_create(_stream(attempt, run, configuration) for attempt in attempts)
     pairs = zip(trials, streams, strict=True)
     Result.objects.bulk_create(_result(trial, stream, chance, histograms) for trial, stream in pairs)
@@ -166,9 +166,9 @@ def _trials(run: Run, target: Target, grid: _Grid) -> Iterator[Trial]:
         )  # fmt: skip
 
 
-def _moves(trial: Trial, attempt: Attempt) -> Iterator[Move]:
+def _moves(trial: Trial, attempt: Attempt) -> Iterator[Transition]:
     for before, after in itertools.pairwise(WAY):
-        yield Move(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=after)
+        yield Transition(run_id=trial.run_id, trial=trial, attempt=attempt, before=before, after=after)
 
 
 def _stream(attempt: Attempt, run: Run, configuration: Configuration) -> StreamRun:
@@ -215,7 +215,7 @@ def _copy_run(original: Run, run: Run, target: Target, configuration: Configurat
     }  # fmt: skip
     _copy(Trial, of_run, {"id": new("id")} | places)
     _copy(Attempt, of_run, {"id": new("id")} | places | ids)
-    _copy(Move, of_run, places | ids)
+    _copy(Transition, of_run, places | ids)
     _copy(StreamRun, of_attempts, ids | stream)
     _copy(Result, of_run, places | ids | result | NOISY)
 

@@ -13,14 +13,14 @@ from dev.lab.machine import Machine
 from dev.lab.server import Server
 from dev.lab.storage_host import BAYS, StorageHost, serials
 from dev.stack.network import await_condition
-from webapp.hosts.differences import fact_changes
 from webapp.hosts.installer import install_line
+from webapp.hosts.inventory.wording import table
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
-from webapp.runs.host_actions import inventory_now, purge_drive
+from webapp.runs.actions.host_actions import inventory_now, purge_drive
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     OPEN_RUN_STATES,
@@ -138,7 +138,7 @@ def differences(before: Inventory, after: Inventory) -> list[str]:
     restarted = before.kernel.boot_id != after.kernel.boot_id
     return [
         f"{change.where}: {change.what}: {change.before or '–'} → {change.after or '–'}"
-        for change in fact_changes(before, after)
+        for change in table(before, after)
         if not (restarted and change.what in NEW_AFTER_RESTART)
     ]
 

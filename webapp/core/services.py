@@ -11,7 +11,7 @@ from django.db.models import Model
 
 from webapp.core.audit_words import OBJECT_TYPES
 from webapp.core.errors import Refusal
-from webapp.core.models import PERSON, ApiToken, AuditEntry, Counter, Role, User
+from webapp.core.models import PERSON, SYSTEM, ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
 MOST_EMAIL = 254
@@ -37,6 +37,11 @@ def audit(
         label="" if isinstance(on, User) else (label or str(on))[:200],
         detail=dict(detail or {}),
     )
+
+
+def actor_name(by: User | None) -> str:
+    """The person's name; "system" for the server itself."""
+    return by.username if by else SYSTEM
 
 
 def person(user: User) -> dict[str, int]:

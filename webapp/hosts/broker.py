@@ -1,16 +1,16 @@
 """Each host's own user in the broker, confined to the host's queue and what kombu keeps beside it.
 
-    admit ──► password to the host, once; SHA-256 to the database and, after the commit, to Redis
-    offer_next ──► another password opens as well ──► settle: it alone does, and who came in with the old one is out
-    forget ──► the user is gone, and its connections with it
-    reconcile ──► Redis is made what the database says (after a restart without its file, a restore, a replacement)
+    admit            the host gets a password, once; its SHA-256 goes to the database and, after the commit, to Redis
+    begin_rotation   a second password is valid as well
+    finish_rotation  only the second password is valid; connections with the first one are closed
+    forget           the user is deleted and its connections are closed
+    reconcile        Redis gets the users of the database, e.g. after a restart without its ACL file
 
 Users are made with ACL SETUSER and written to Redis's ACL file with ACL SAVE, so the server needs no access to
-that file and Redis can be on another machine. The database has the last word; a call that fails here
-is made good by the next `reconcile`. Users are named after the database number of the broker's URL, so that
-two installations on one Redis leave each other's users alone.
+that file and Redis can be on another machine. The database decides; the next `reconcile` repairs a failed call.
+User names contain the database number of the broker's URL, so two installations can share one Redis.
 
-The commands are those that MONITOR shows of kombu's Redis transport; Redis 6.2 or newer knows them all.
+The allowed commands are those that MONITOR shows of kombu's Redis transport. Redis 6.2 or newer has all of them.
 """
 
 import logging
@@ -48,15 +48,15 @@ class Changes:
 
 
 def admit(*, host: Host) -> str:
-    """Give the host a new password; returns the broker's URL with it, for the host alone. Call in a transaction."""
+    """Give the host a new password; return the broker's URL with it, for this host only. Call in a transaction."""
     plain, digest = new_token()
     Host.objects.filter(pk=host.pk).update(broker_hash=digest, next_broker_hash="")
     _after_commit({user_name(host.pk): _rules(host.pk, {digest})})
     return _url_for(user_name(host.pk), plain)
 
 
-def offer_next(*, host: Host) -> str:
-    """A second password beside the host's own, until `settle`; returns the URL with it. Call in a transaction."""
+def begin_rotation(*, host: Host) -> str:
+    """Make a second password valid until `finish_rotation`; return the broker's URL with it. Call in a transaction."""
     plain, digest = new_token()
     Host.objects.filter(pk=host.pk).update(next_broker_hash=digest)
     known = Host.objects.values_list("broker_hash", flat=True).get(pk=host.pk)
@@ -64,8 +64,8 @@ def offer_next(*, host: Host) -> str:
     return _url_for(user_name(host.pk), plain)
 
 
-def settle(*, host: Host) -> None:
-    """The host has the next password on its disk: the old one ends, with its connections. Call in a transaction."""
+def finish_rotation(*, host: Host) -> None:
+    """The host has stored the second password: end the first one and its connections. Call in a transaction."""
     if not host.next_broker_hash:
         return
     Host.objects.filter(pk=host.pk).update(broker_hash=host.next_broker_hash, next_broker_hash="")
@@ -74,13 +74,13 @@ def settle(*, host: Host) -> None:
 
 
 def forget(*, host: Host) -> None:
-    """Take the host's user away; what it has connected is cut off. Call in a transaction."""
+    """Delete the host's user and close its connections. Call in a transaction."""
     Host.objects.filter(pk=host.pk).update(broker_hash="", next_broker_hash="")
     _after_commit({}, (user_name(host.pk),))
 
 
 def reconcile(*, rewrite: bool = False) -> Changes:
-    """Make Redis's users what the database says; `rewrite` all of them, e.g. after an update. Raises RedisError."""
+    """Make the users in Redis those of the database; `rewrite` all of them, e.g. after an update. Raises RedisError."""
     present = _present()  # before the database: who enrols in between is then made twice and never removed
     wanted = dict(_wanted())
     rules = {user_name(pk): _rules(pk, digests) for pk, digests in wanted.items()}

@@ -1,6 +1,6 @@
 """The server's Ed25519 keys, and how one takes over from another without an order being refused.
 
-    create_key ──► announced: every greeting's answer names it, nothing is signed with it yet
+    create_key ──► announced: the answer to every registration names it, nothing is signed with it yet
                ──► a host has said that it trusts it: orders for that host are signed with it
                ──► every host has: the older keys are retired, and the next answers no longer name them
 
@@ -48,7 +48,7 @@ def public_keys() -> dict[str, str]:
 
 
 def create_key() -> ServerKey:
-    """A new key. Workers learn it with their next greeting; it signs for each as soon as that one trusts it."""
+    """A new key. Workers learn it with their next registration; it signs for each as soon as that one trusts it."""
     private = Ed25519PrivateKey.generate()
     public_raw = private.public_key().public_bytes_raw()
     return ServerKey.objects.create(
@@ -69,7 +69,7 @@ def rotate_key(*, by: User | None = None) -> ServerKey:
 
 @transaction.atomic
 def retire_key(*, key_id: str, by: User | None = None) -> None:
-    """From now on nothing is signed with this key, and hosts drop it with their next greeting. Raises Refusal."""
+    """From now on nothing is signed with this key, and hosts drop it with their next registration. Raises Refusal."""
     key = _valid().filter(key_id=key_id).first()
     if key is None:
         raise Refusal("server_key_unknown", f"There is no key {key_id} in use. The command without options lists them.")
@@ -122,7 +122,7 @@ def _decrypted(key_id: str, encrypted: bytes, secret: str) -> bytes:
     except InvalidToken as error:
         raise ImproperlyConfigured(
             f"The signing key {key_id} cannot be decrypted: SWEETSPOT_SECRET_KEY is not the one it was made with. "
-            "Set the old one again, or retire the key and let every host greet the server once."
+            "Set the old one again, or retire the key and let every host register once."
         ) from error
 
 

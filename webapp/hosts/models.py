@@ -43,7 +43,7 @@ class Host(models.Model):
     next_broker_hash = models.CharField(max_length=64, blank=True)  # of the password that came with the next token
     trusted_keys = models.JSONField(default=list)  # ids of the server keys that it said it trusts
     policy_problem = models.CharField(max_length=2000, blank=True)  # why its policy file allows nothing, in words
-    clock_ahead_s = models.FloatField(null=True)  # its clock minus ours at the last greeting, transfer included
+    clock_ahead_s = models.FloatField(null=True)  # its clock minus ours at the last registration, transfer included
     maintenance_note = models.CharField(max_length=500, blank=True)
     archived_at = models.DateTimeField(null=True)  # removed from sight; its results stay
     # A new token is wanted since; the old one opens until the new one was used once.

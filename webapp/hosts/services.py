@@ -13,8 +13,8 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
+from webapp.hosts.inventory.lock_groups import lock_keys
 from webapp.hosts.keys import public_keys
-from webapp.hosts.lock_groups import lock_keys
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
@@ -35,9 +35,9 @@ class EnrolRefused(Refusal):
 
 @transaction.atomic
 def issue_enrolment_token(*, by: User | None, slug: str = "", host: Host | None = None) -> str:
-    """The plain one-time token for a new host, good once and for an hour. `slug` "" lets its hostname decide.
+    """Create a one-time token for a new host, valid once and for an hour. `slug` "": the host name becomes its name.
 
-    With `host` it enrols that known host again: its id, targets and results stay, its old token dies.
+    With `host` it enrols that host again: its id, targets and results stay, its old token is no longer valid.
     """
     plain, token_hash = new_token()
     invitation = EnrolmentToken.objects.create(
@@ -53,7 +53,7 @@ def issue_enrolment_token(*, by: User | None, slug: str = "", host: Host | None 
 
 @transaction.atomic
 def withdraw_enrolment_token(*, invitation: EnrolmentToken, by: User | None) -> bool:
-    """The token opens nothing from now on; False where it was used or had expired."""
+    """Make the token invalid. False if it was used or had expired."""
     now = timezone.now()
     open_ones = EnrolmentToken.objects.filter(pk=invitation.pk, used_at=None, expires_at__gt=now)
     if open_ones.update(expires_at=now) != 1:
@@ -64,15 +64,15 @@ def withdraw_enrolment_token(*, invitation: EnrolmentToken, by: User | None) -> 
 
 @transaction.atomic
 def enrol(message: Enrol) -> EnrolReply:
-    """Trade a one-time token for a host, its token and its user in the broker. Raises EnrolRefused or VersionMismatch.
+    """Create a host, its token and its broker user for a one-time token. Raises EnrolRefused or VersionMismatch.
 
-    The host's two secrets are in the reply and nowhere else.
+    Only the reply has the host's two secrets.
     """
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
-    invitation = _use_up(message.token)
+    invitation = _claim_token(message.token)
     plain, token_hash = new_token()
     keys = public_keys()
-    host = _come_again(invitation.host, message) if invitation.host else _come(invitation, message)
+    host = _enrol_again(invitation.host, message) if invitation.host else _create_host(invitation, message)
     Host.objects.filter(pk=host.pk).update(token_hash=token_hash, contract=contract, trusted_keys=list(keys))
     EnrolmentToken.objects.filter(pk=invitation.pk).update(host=host)
     audit(by=invitation.created_by, action="host.enrol", on=host, detail={"hostname": message.hostname})
@@ -86,8 +86,8 @@ def enrol(message: Enrol) -> EnrolReply:
     )
 
 
-def _use_up(token: str) -> EnrolmentToken:
-    """Claim the token by one conditional UPDATE: of two that try at once, one wins."""
+def _claim_token(token: str) -> EnrolmentToken:
+    """Claim the token with one conditional UPDATE: of two simultaneous requests one succeeds."""
     now = timezone.now()
     tokens = EnrolmentToken.objects.filter(token_hash=hash_token(token))
     if tokens.filter(used_at=None, expires_at__gt=now).update(used_at=now) != 1:
@@ -98,7 +98,7 @@ def _use_up(token: str) -> EnrolmentToken:
     return tokens.select_related("created_by", "host").get()
 
 
-def _come(invitation: EnrolmentToken, message: Enrol) -> Host:
+def _create_host(invitation: EnrolmentToken, message: Enrol) -> Host:
     return Host.objects.create(
         slug=free_slug(invitation.host_slug or message.hostname),
         token_hash=hash_token(message.token),  # replaced at once; no host is without one
@@ -107,8 +107,8 @@ def _come(invitation: EnrolmentToken, message: Enrol) -> Host:
     )
 
 
-def _come_again(host: Host, message: Enrol) -> Host:
-    """A known host, reinstalled or revoked before: what was measured there stays its own."""
+def _enrol_again(host: Host, message: Enrol) -> Host:
+    """A known host, reinstalled or revoked before: its results stay."""
     Host.objects.filter(pk=host.pk).update(
         state=HostState.ACTIVE,
         maintenance_note="",
@@ -131,7 +131,7 @@ def note_heard(*, host: Host, spool_bytes: int) -> None:
 
 @transaction.atomic
 def register_host(*, host: Host, message: Hello) -> HelloReply:
-    """Keep what the host says about itself. Raises VersionMismatch, or Refusal for a policy that lists an id twice."""
+    """Store what the host says about itself. Raises VersionMismatch, or Refusal if its policy lists an id twice."""
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
     now = timezone.now()
     Host.objects.filter(pk=host.pk).update(
@@ -158,7 +158,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
 
 
 def _record_snapshot(host: Host, inventory: Inventory, *, at: datetime) -> None:
-    """One row for each change, the facts themselves stored once."""
+    """One row for each change; equal facts are stored once."""
     digest = hashlib.sha256(encode(inventory)).hexdigest()
     latest = HostSnapshot.objects.filter(host=host).order_by("-taken_at").first()
     if latest is not None and latest.snapshot_id == digest:
@@ -187,7 +187,7 @@ def _identity(target: Target) -> tuple[str, str, str]:
 
 
 def _retire_targets(host: Host, listed: set[tuple[str, str, str]]) -> None:
-    """What the policy no longer lists, or lists with another drive, stays for the results that point to it."""
+    """Keep targets that the policy no longer lists, or lists with another drive: results point to them."""
     gone = [target.pk for target in host.targets.filter(in_policy=True) if _identity(target) not in listed]
     Target.objects.filter(pk__in=gone).update(in_policy=False, present=False)
 

@@ -52,7 +52,7 @@ def _promote(host: Host) -> None:
     waiting = Host.objects.filter(pk=host.pk, next_token_hash=host.next_token_hash)
     changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
     if waiting.update(**changes) == 1:
-        broker.settle(host=host)
+        broker.finish_rotation(host=host)
         audit(by=None, action="host.token_replace", on=host)
     host.token_hash, host.next_token_hash, host.rotation_requested_at = str(host.next_token_hash), None, None
 
@@ -79,4 +79,4 @@ def next_token(*, host: Host) -> TokenReply:
     due = Host.objects.filter(pk=host.pk, rotation_requested_at__isnull=False)
     if due.update(next_token_hash=token_hash) != 1:
         raise Refusal("token_not_due", "No new token is due for this host.")
-    return TokenReply(host_token=plain, broker_url=broker.offer_next(host=host))
+    return TokenReply(host_token=plain, broker_url=broker.begin_rotation(host=host))

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from django.utils import timezone
 
-from webapp.hosts.bounds import bounds_of
-from webapp.hosts.endurance import Endurance, endurance_of
+from webapp.hosts.inventory.bounds import bounds_of
+from webapp.hosts.inventory.endurance import Endurance, endurance_of
 from webapp.hosts.models import Target
 from webapp.hosts.selectors import drives_of
 from webapp.plans.estimate import written_most

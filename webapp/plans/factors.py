@@ -87,7 +87,8 @@ def _of_engines() -> list[Factor]:
     """Each name once, as the first engine that has it means it."""
     found: dict[str, Factor] = {}
     for engine in ENGINES.values():
-        found = {factor.name: factor for factor in engine.FACTORS} | found
+        for factor in engine.FACTORS:
+            found.setdefault(factor.name, factor)
     return list(found.values())
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.models import SYSTEM, User
-from webapp.core.services import audit
+from webapp.core.models import User
+from webapp.core.services import actor_name, audit
 from webapp.core.viewer_zone import viewers_time
 from webapp.hosts.models import Target
 from webapp.plans.destruction import drives_taken
@@ -52,7 +51,7 @@ def arming_state(run: Run) -> ArmingState | None:
     drives = armed_targets(run)
     if not drives:
         return None
-    by = run.armed_by.username if run.armed_by else SYSTEM
+    by = actor_name(run.armed_by)
     return ArmingState(drives, by, run.armed_until, is_armed(run), begun=is_armed(run) and run.started_at is not None)
 
 
@@ -68,7 +67,7 @@ def arming_of(run: Run) -> Arming | None:
         return None
     return Arming(
         serials=tuple(run.armed_serials),
-        by=run.armed_by.username if run.armed_by else SYSTEM,
+        by=actor_name(run.armed_by),
         until=run.armed_until.timestamp(),
         run_began=run.started_at.timestamp() if run.started_at else None,
     )
@@ -105,19 +104,3 @@ def arm(
     run.save(update_fields=["armed_serials", "armed_until", "armed_by"])
     drives = [f"{target}: {target.model} {target.arming_serial}".replace("  ", " ") for target in targets]
     audit(by=by, action="run.arm", on=run, detail={"drives": drives, "until": until.isoformat()})
-
-
-@transaction.atomic
-def disarm_run(*, run: Run, by: User | None) -> bool:
-    """Destroy nothing more until somebody arms it again; False where it was not armed.
-
-    A trial that is under way ends by itself: skip it, or cancel the run, to stop it.
-    """
-    locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
-    if not is_armed(locked) or locked.ended_at:
-        return False
-    locked.armed_until = None
-    locked.save(update_fields=["armed_until"])
-    audit(by=by, action="run.disarm", on=locked, detail={"serials": locked.armed_serials})
-    run.refresh_from_db()
-    return True

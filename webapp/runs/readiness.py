@@ -14,7 +14,7 @@ from webapp.plans.destruction import destroyed
 from webapp.plans.endurance import EnduranceUse, endurance_uses
 from webapp.plans.expand import Expansion, PlannedTrial
 from webapp.runs.arming import refuse_untyped
-from webapp.runs.dispatch import HEARD_WITHIN_SECONDS
+from webapp.runs.dispatch.dispatcher import HEARD_WITHIN_SECONDS
 from worker.contract.base import CONTRACT_VERSION, OLDEST_UNDERSTOOD
 from worker.contract.inventory import Capabilities
 from worker.recipes import missing_features

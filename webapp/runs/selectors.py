@@ -12,6 +12,7 @@ from django.db.models import Count, OuterRef, Q, QuerySet, Subquery, prefetch_re
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from webapp.runs.forecast.pace import Pace, Work, paces, work_of
 from webapp.runs.models import (
     ACTIVE_ATTEMPT_STATES,
     ACTIVE_TRIAL_STATES,
@@ -19,13 +20,12 @@ from webapp.runs.models import (
     Attempt,
     AttemptKind,
     AttemptState,
-    Move,
     Run,
     RunState,
+    Transition,
     Trial,
     TrialState,
 )
-from webapp.runs.pace import Pace, Work, paces, work_of
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,9 @@ def _began(run: Run) -> datetime:
 
 def _paused_s(run: Run) -> float:
     """In all pauses since it began, the present one too."""
-    moves = Move.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
+    pauses = Transition.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
     total, since = 0.0, None
-    for at, after in [*moves.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
+    for at, after in [*pauses.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
         if since is not None:
             total += max(0.0, (at - since).total_seconds())
         since = max(at, _began(run)) if after == RunState.PAUSED else None

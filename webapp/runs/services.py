@@ -21,11 +21,10 @@ from webapp.plans.expand import Expansion, PlannedTrial, expand
 from webapp.plans.models import PlanVersion
 from webapp.plans.selectors import facts_of
 from webapp.runs.arming import arm
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.ending import settle_run
-from webapp.runs.models import Attempt, AttemptKind, AttemptState, Priority, Run, RunState, Trial
-from webapp.runs.queue import lock_queue, place_for
+from webapp.runs.dispatch.dispatcher import dispatch_after_commit
+from webapp.runs.dispatch.ending import end_finished_run
+from webapp.runs.dispatch.queue import lock_queue, position_for
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, FurtherTarget, Priority, Run, RunState, Trial
 from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unfit_trials, refuse_worn
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
@@ -118,7 +117,7 @@ def _create_run(
         return known
     run = Run.objects.create(
         number=number,
-        queue_place=place_for(options.priority),
+        queue_position=position_for(options.priority),
         priority=options.priority,
         label=options.label,
         again_of=options.again_of,
@@ -144,8 +143,7 @@ def _create_run(
     )
     detail = {"plan": str(version), "targets": [str(target) for target in targets], "armed": list(armed)}
     audit(by=by, action="run.start", on=run, detail=detail)
-    for host_id in {target.host_id for target in targets}:
-        transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
+    dispatch_after_commit(run)
     return run
 
 
@@ -189,9 +187,8 @@ def cancel_run(*, run: Run, by: User | None, code: str = "", fields: Fields | No
     cancelled = cancel_planned_trials(locked)
     _shorten_unaccepted(locked)
     audit(by=by, action="run.cancel", on=locked, detail={"trials": cancelled, "reason": sentence(code, fields or {})})
-    settle_run(locked.pk)
-    for host_id in locked.trials.order_by().values_list("host_id", flat=True).distinct():
-        transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
+    end_finished_run(locked.pk)
+    dispatch_after_commit(locked)
     run.refresh_from_db(fields=["state", "cancel_requested_at", "ended_at"])
 
 

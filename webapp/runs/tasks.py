@@ -8,9 +8,9 @@ from django.db.models import Exists, OuterRef
 from webapp.celery import app
 from webapp.core import heartbeats
 from webapp.hosts.models import HostState
-from webapp.runs.dispatch import dispatch_host, idle_hosts
-from webapp.runs.ending import give_up_revoked, settle_run, sweep_cancelled
-from webapp.runs.leases import expire_leases, publish_again
+from webapp.runs.dispatch.dispatcher import dispatch_host, idle_hosts
+from webapp.runs.dispatch.ending import end_finished_run, give_up_revoked, sweep_cancelled
+from webapp.runs.dispatch.leases import expire_leases, publish_again
 from webapp.runs.models import OPEN_RUN_STATES, Run, Trial, TrialState
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ def tidy_runs() -> None:
             give_up_revoked(run)
         if run.cancel_requested_at and run.trials.filter(state=TrialState.PLANNED).exists():
             sweep_cancelled(run.pk)
-        settle_run(run.pk)
+        end_finished_run(run.pk)
 
 
 def dispatch_all() -> None:

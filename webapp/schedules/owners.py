@@ -16,9 +16,9 @@ from webapp.core.errors import Refusal
 from webapp.core.models import Role, User
 from webapp.core.people import lost_rights
 from webapp.core.services import audit, person
-from webapp.runs.arming import disarm_run
+from webapp.runs.actions.arm import disarm_run
+from webapp.runs.dispatch.queue import lock_queue
 from webapp.runs.models import Run
-from webapp.runs.queue import lock_queue
 from webapp.schedules.arming import ARMING_COLUMNS, drives_to_be_armed, end_arming, switch_off_unarmed
 from webapp.schedules.due import turn_off
 from webapp.schedules.locks import lock_schedules, locked_schedule

@@ -7,7 +7,7 @@ from uuid import UUID
 from django.db import transaction
 from django.db.models import QuerySet
 
-from webapp.runs.actions import pause_run, resume_run
+from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.models import Run, RunState
 from webapp.runs.reasons import AT_DEADLINE, WINDOW_CLOSED
 from webapp.runs.services import cancel_run

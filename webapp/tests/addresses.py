@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from webapp.api import api
+from webapp.api.urls import api
 
 API_ROOT = "api/v1/"
 _PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>|\{(\w+)\}")

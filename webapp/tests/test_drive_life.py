@@ -8,7 +8,7 @@ import pytest
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result
 from webapp.results.reading.rows import read_rows
-from webapp.runs.host_actions import purge_drive, set_by_hand, setting_by_hand
+from webapp.runs.actions.host_actions import purge_drive, set_by_hand, setting_by_hand
 from webapp.runs.models import HostAction, Run, RunState
 from webapp.tests.drives import MIB, loop_device
 from webapp.tests.system import StorageHost, System

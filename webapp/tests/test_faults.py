@@ -145,7 +145,7 @@ def test_it_takes_a_batch_once_that_comes_twice(waiting: tuple[Attempt, Speaker]
     for _ in range(2):
         (reply,) = speaker.post(accepted(attempt)).attempts
         assert (reply.confirmed_seq, reply.refusal) == (1, None)
-    assert attempt.moves.filter(after="accepted").count() == 1
+    assert attempt.transitions.filter(after="accepted").count() == 1
 
 
 def test_it_asks_for_what_is_missing_when_batches_come_out_of_order(waiting: tuple[Attempt, Speaker]) -> None:

@@ -97,7 +97,7 @@ def test_it_refuses_a_worker_of_no_common_version_in_words_and_loses_nothing(
     assert "Hello is of contract version 2; this side understands 1 to 1. Upgrade this side." in done.stdout
     seen = len(storage.log)
     storage.launch()
-    system.until(lambda: "Reports are kept on disk" in storage.log[seen:], limit_s=30, what="reports are refused")
+    system.until(lambda: "Reports stay on disk" in storage.log[seen:], limit_s=30, what="reports are refused")
     storage.stop()
     assert not samples_of(run).exists()
     as_worker(storage, None)

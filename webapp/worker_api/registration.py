@@ -6,9 +6,9 @@ The host's unfinished attempts go on before it gets anything new.
 from django.http import HttpRequest
 
 from webapp.hosts.services import register_host
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.leases import revive_unfinished
-from webapp.runs.locks import drop_left
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import revive_unfinished
+from webapp.runs.dispatch.locks import drop_left
 from webapp.worker_api.http import host_of, read_message, worker_view
 from worker.contract.base import MAX_HELLO_BYTES
 from worker.contract.greetings import Hello, HelloReply

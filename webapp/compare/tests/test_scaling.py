@@ -9,7 +9,7 @@ from webapp.compare.selectors import compare
 from webapp.hosts.models import Target
 from webapp.results.models import Result
 from webapp.results.tests.lab import Lab, make_host, make_target
-from webapp.runs.at_once import FurtherTarget
+from webapp.runs.models import FurtherTarget
 
 QUERY = CompareQuery("at_once", ())
 

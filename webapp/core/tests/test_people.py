@@ -14,8 +14,9 @@ from webapp.core.models import FORMER, ApiToken, AuditEntry, Role, User
 from webapp.core.selectors import people_list
 from webapp.core.services import create_api_token
 from webapp.core.tests.factories import a_run, a_target, a_user
-from webapp.runs.actions import pause_run, skip_trials
-from webapp.runs.models import Move, Trial
+from webapp.runs.actions.pause import pause_run
+from webapp.runs.actions.skip import skip_trials
+from webapp.runs.models import Transition, Trial
 
 
 @pytest.fixture
@@ -167,7 +168,7 @@ def test_a_name_is_taken_away_wherever_it_was_written_and_nowhere_else(admin: Us
     assert {(entry.actor_name, entry.object_id) for entry in created} == {
         (name, str(olga.pk)), ("olga.b", str(other.pk)),
     }  # fmt: skip
-    reasons = {row.reason for row in (*Move.objects.all(), *Trial.objects.all())}
+    reasons = {row.reason for row in (*Transition.objects.all(), *Trial.objects.all())}
     assert {f"{name} paused the run.", f"Skipped by {name}: olga said so", "Skipped by olga.b."} <= reasons
     assert not any(text.startswith(("olga ", "Skipped by olga:")) for text in reasons)
     assert refused(lambda: people.reactivate_user(user=olga, by=admin)) == "anonymous"

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.hosts.keys import create_key, public_keys, signing_key
 from webapp.hosts.models import ServerKey
-from webapp.runs.tests.test_dispatch import at_once
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from worker.contract.orders import InventoryOrder
 from worker.contract.signing import BadSignature, seal, unseal
 

@@ -15,7 +15,7 @@ from webapp.hosts.names import free_slug
 from webapp.hosts.selectors import host_named
 from webapp.hosts.services import enrol, issue_enrolment_token
 from webapp.hosts.tokens import authenticate_host
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Trial
 from worker.contract.greetings import Enrol
 from worker.contract.orders import queue_name

@@ -13,7 +13,7 @@ from webapp.notices.failure import Failure
 from webapp.notices.models import Notice
 from webapp.notices.tests.factories import a_notice, a_subscription, an_event
 from webapp.notices.tests.receivers import Receiver, receiver
-from webapp.runs.tests.test_dispatch import at_once
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 
 pytestmark = pytest.mark.django_db
 

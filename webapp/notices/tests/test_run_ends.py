@@ -14,8 +14,8 @@ from webapp.notices import run_ends, tasks
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_ended_runs, announce_run
 from webapp.notices.tests.factories import a_subscription
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState
-from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = pytest.mark.django_db
 

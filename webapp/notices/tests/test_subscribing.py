@@ -24,7 +24,7 @@ from webapp.notices.subscribing import (
 )
 from webapp.notices.tests.factories import a_notice, a_plan, a_subscription
 from webapp.notices.tests.receivers import Mailbox
-from webapp.runs.tests.test_dispatch import at_once
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -63,7 +63,9 @@ def by_attempt(batches: Iterable[AnyBatch]) -> dict[str, list[AnyBatch]]:
 def _parse_each_batch(body: bytes, error: ContractError) -> ParsedReport:
     try:
         parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-        raw_batches = msgspec.json.decode(parts.pop("batches", b"[]"), type=_RawBatches)
+        if "batches" not in parts:
+            raise error from None  # the fault is in the report itself
+        raw_batches = msgspec.json.decode(parts.pop("batches"), type=_RawBatches)
         report = msgspec.json.decode(msgspec.json.encode(parts), type=Report)
         return ParsedReport(report, tuple(_batch(raw) for raw in raw_batches))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

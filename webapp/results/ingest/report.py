@@ -32,9 +32,9 @@ from webapp.results.ingest.clock import offset_ms
 from webapp.results.ingest.lock import LockedAttempt, in_sequence, lock_attempt, reply_about
 from webapp.results.ingest.parse import AnyBatch, ParsedReport, UnreadableBatch, by_attempt
 from webapp.results.ingest.write import write
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.ending import end_attempt
-from webapp.runs.leases import parse_id, renewed, revive
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.ending import end_attempt
+from webapp.runs.dispatch.leases import parse_id, renewed, revive
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, AttemptState
 from webapp.runs.reasons import told
 from worker.contract.reports import AttemptReply, Batch, Refusal, ReportReply

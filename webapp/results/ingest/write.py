@@ -7,7 +7,7 @@ from django.db.models import Model
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.samples import copy_samples
 from webapp.results.models import Configuration, KernelLine, Result, StreamRun
-from webapp.runs.ending import end_attempt
+from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState
 from webapp.runs.reasons import told
 

@@ -20,8 +20,7 @@ from webapp.plans.trial_numbers import number_of
 from webapp.results.models import Result
 from webapp.results.reading.content import FACTS, POINTS, Point
 from webapp.results.reading.facts import Facts
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.models import Run
+from webapp.runs.models import FurtherTarget, Run
 
 
 class ResultRow(msgspec.Struct, frozen=True, gc=False):

@@ -11,8 +11,8 @@ from webapp.core.tests.factories import a_run, a_target
 from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, sample, say
 from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.models import Attempt, AttemptState, Move, TargetLock
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.models import Attempt, AttemptState, TargetLock, Transition
 from webapp.runs.tasks import dispatch_all
 from worker.contract.items import Item
 
@@ -63,7 +63,7 @@ def test_it_keeps_the_same_of_a_trial_at_once_as_of_one_bit_by_bit(attempt: Atte
 def _kept(attempt: Attempt) -> list[object]:
     attempt.refresh_from_db()
     streams = StreamRun.objects.filter(attempt=attempt).defer("attempt")
-    moves = Move.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "fields")
+    moves = Transition.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "fields")
     return [
         (attempt.state, attempt.confirmed_seq, attempt.phase, None in (attempt.accepted_at, attempt.started_at)),
         [

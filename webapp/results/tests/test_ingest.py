@@ -24,12 +24,12 @@ from webapp.core.tests.worker import (
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Result, Sample, StreamRun
-from webapp.runs.dispatch import dispatch_host, request_inventory
-from webapp.runs.leases import expire_leases
+from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
+from webapp.runs.dispatch.leases import expire_leases
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
-from webapp.runs.tests.test_dispatch import at_once
 from worker.contract.base import encode
 from worker.contract.items import (
     Direction,

@@ -20,7 +20,7 @@ from webapp.results.models import Configuration, Result, Sample, StreamRun
 from webapp.results.partitions import Partition, _known, ensure_partition, partitions
 from webapp.results.retention import delete_orphans, delete_run, thin_samples
 from webapp.results.tasks import tidy
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, Trial
 from worker.contract.items import Item
 

@@ -14,8 +14,8 @@ from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
 from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState, Trial, TrialState
-from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = pytest.mark.django_db
 

@@ -8,8 +8,7 @@ from django.test import Client
 from webapp.results.models import DriveReading
 from webapp.results.tests.lab import START, Lab, make_host, make_target
 from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
-from webapp.runs.at_once import FurtherTarget
-from webapp.runs.models import Attempt
+from webapp.runs.models import Attempt, FurtherTarget
 
 pytestmark = pytest.mark.django_db
 UNIT = 512_000  # of NVMe's Data Units Written

@@ -16,14 +16,14 @@ from webapp.plans.document import Order, Part
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.results.reading.rows import read_rows
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.runs.again import run_again
+from webapp.runs.actions.run_again import run_again
 from webapp.runs.arming import overwritten
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.locks import free, keys_of, wanting
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.host_queues import queues
+from webapp.runs.dispatch.locks import free, keys_of, wanting
+from webapp.runs.dispatch.orders import order_for, total_limit_s
 from webapp.runs.models import Attempt, Run, TargetLock, Trial
-from webapp.runs.orders import order_for, total_limit_s
 from webapp.runs.services import StartRefused, start_run
-from webapp.runs.waiting import queues
 from worker.contract.items import Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from webapp.core.tests.factories import CAPABILITIES, a_drive, a_host, a_target, a_version
-from webapp.hosts.endurance import forget_endurance, rate_endurance
+from webapp.hosts.inventory.endurance import forget_endurance, rate_endurance
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.preview import preview

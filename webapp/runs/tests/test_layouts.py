@@ -10,13 +10,13 @@ from msgspec.structs import replace
 from webapp.core.tests.factories import CAPABILITIES, a_drive, a_host, a_target, a_version
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.ending import end_attempt
-from webapp.runs.locks import OLDEST_LOOK_SECONDS, drop_left
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.ending import end_attempt
+from webapp.runs.dispatch.host_queues import queues
+from webapp.runs.dispatch.locks import OLDEST_LOOK_SECONDS, drop_left
+from webapp.runs.dispatch.orders import order_for
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, TargetLock
-from webapp.runs.orders import order_for
 from webapp.runs.services import StartRefused, start_run
-from webapp.runs.waiting import queues
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.orders import TrialOrder

@@ -17,11 +17,11 @@ from webapp.core.tests.worker import queued_envelopes, run_to_the_end
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.models import Attempt, Move, Run, RunState, Trial, TrialState
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
+from webapp.runs.models import Attempt, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.selectors import progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
-from webapp.runs.tests.test_dispatch import at_once
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 
@@ -162,7 +162,7 @@ def test_it_cancels_what_has_not_begun_and_twice_is_once() -> None:
         "cancelled",
     ]
     assert AuditEntry.objects.filter(action="run.cancel").count() == 1
-    assert Move.objects.filter(after="cancelled").count() == 2
+    assert Transition.objects.filter(after="cancelled").count() == 2
     assert run.cancel_requested_at
 
 

@@ -5,7 +5,7 @@ import pytest
 from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.core.tests.worker import ACCEPTED, DONE, queued_orders, run_to_the_end, say
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.runs.models import Attempt, Move, Run, RunState, TargetLock, TrialState
+from webapp.runs.models import Attempt, Run, RunState, TargetLock, Transition, TrialState
 from webapp.runs.services import start_run
 from worker.contract.orders import CloseRunOrder, TrialOrder
 
@@ -47,7 +47,7 @@ def test_it_writes_the_whole_history_of_a_trial() -> None:
     trial = run.trials.get(index=0)
     assert trial.state == TrialState.DONE
     assert trial.ended_at
-    states = list(Move.objects.filter(trial=trial).values_list("before", "after"))
+    states = list(Transition.objects.filter(trial=trial).values_list("before", "after"))
     assert states == [
         ("planned", "dispatched"),
         ("dispatched", "accepted"),

@@ -1,4 +1,4 @@
-"""Every move of every table, and every move that is in none."""
+"""Every transition of every table, and every transition that is in none."""
 
 import itertools
 
@@ -6,16 +6,15 @@ import pytest
 from django.db import transaction
 
 from webapp.core.tests.factories import a_run, a_target
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.models import Attempt, AttemptState, Move, Run, RunState, Trial, TrialState
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.states import (
-    ATTEMPT_MOVES,
-    RUN_MOVES,
-    TRIAL_MOVES,
+    ATTEMPT_TRANSITIONS,
+    RUN_TRANSITIONS,
     TRIAL_REVIVALS,
-    IllegalMove,
-    Later,
-    StaleMove,
+    TRIAL_TRANSITIONS,
+    IllegalTransition,
+    StaleTransition,
     move_attempt,
     move_run,
     move_trial,
@@ -32,16 +31,16 @@ def a_single_trial() -> Trial:
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(RunState, RunState)))
 def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState) -> None:
     run = a_run(a_target(), trials=1, state=before)
-    if after not in RUN_MOVES[before]:
-        with pytest.raises(IllegalMove):
+    if after not in RUN_TRANSITIONS[before]:
+        with pytest.raises(IllegalTransition):
             move_run(run, after)
         assert Run.objects.get().state == before
-        assert not Move.objects.exists()
+        assert not Transition.objects.exists()
         return
     move_run(run, after, code="why", fields={"message": "because"})
     assert Run.objects.get().state == after
-    assert Move.objects.values_list("before", "after", "code").get() == (before, after, "why")
-    assert Move.objects.get().reason == "because"
+    assert Transition.objects.values_list("before", "after", "code").get() == (before, after, "why")
+    assert Transition.objects.get().reason == "because"
 
 
 @pytest.mark.parametrize(("before", "after"), list(itertools.product(TrialState, TrialState)))
@@ -50,14 +49,14 @@ def test_it_moves_trials_only_as_the_table_says(before: TrialState, after: Trial
     trial.state = before
     trial.reason_code = "why"
     trial.save()
-    if after not in TRIAL_MOVES[before]:
-        with pytest.raises(IllegalMove):
+    if after not in TRIAL_TRANSITIONS[before]:
+        with pytest.raises(IllegalTransition):
             move_trial(trial, after)
         assert Trial.objects.get().state == before
         return
     move_trial(trial, after, code="why")
     assert Trial.objects.get().state == after
-    assert Move.objects.values_list("trial", "before", "after").get() == (trial.pk, before, after)
+    assert Transition.objects.values_list("trial", "before", "after").get() == (trial.pk, before, after)
     assert (trial.ended_at is not None) == (after in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
 
 
@@ -68,8 +67,8 @@ def test_it_moves_attempts_only_as_the_table_says(before: AttemptState, after: A
     assert attempt
     Attempt.objects.update(state=before)
     attempt.refresh_from_db()
-    if after not in ATTEMPT_MOVES[before]:
-        with pytest.raises(IllegalMove):
+    if after not in ATTEMPT_TRANSITIONS[before]:
+        with pytest.raises(IllegalTransition):
             move_attempt(attempt, after)
         return
     move_attempt(attempt, after)
@@ -90,7 +89,7 @@ def test_it_revives_only_what_was_lost_with_its_lease(before: TrialState) -> Non
         revive_trial(trial, TrialState.RUNNING, attempt=attempt)
         assert Trial.objects.get().state == TrialState.RUNNING
     else:
-        with pytest.raises(IllegalMove):
+        with pytest.raises(IllegalTransition):
             revive_trial(trial, TrialState.RUNNING, attempt=attempt)
 
 
@@ -99,46 +98,33 @@ def test_it_does_not_revive_a_trial_that_failed_by_itself() -> None:
     attempt = dispatch_host(run.targets.get().host_id)
     assert attempt
     Trial.objects.update(state=TrialState.FAILED, reason_code="fio_error")
-    with pytest.raises(IllegalMove):
+    with pytest.raises(IllegalTransition):
         revive_trial(Trial.objects.get(), TrialState.RUNNING, attempt=attempt)
 
 
 def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
     trial = a_single_trial()
     Trial.objects.update(state=TrialState.CANCELLED)
-    with pytest.raises(StaleMove), transaction.atomic():
+    with pytest.raises(StaleTransition), transaction.atomic():
         move_trial(trial, TrialState.DISPATCHED)
-    assert not Move.objects.exists()
+    assert not Transition.objects.exists()
     run = Run.objects.get()
     Run.objects.update(state=RunState.CANCELLED)
-    with pytest.raises(StaleMove):
+    with pytest.raises(StaleTransition):
         move_run(run, RunState.RUNNING)
 
 
-def test_it_writes_moves_together_with_all_of_their_history() -> None:
+def test_it_writes_an_attempt_and_its_trial_with_their_history() -> None:
     run = a_run(a_target(), trials=1)
     attempt = dispatch_host(run.targets.get().host_id)
     assert attempt
-    trial, later, before = Trial.objects.get(), Later(), Move.objects.count()
+    trial, before = Trial.objects.get(), Transition.objects.count()
     for state in ("accepted", "running"):
-        move_attempt(attempt, AttemptState(state), later=later)
-        move_trial(trial, TrialState(state), attempt=attempt, later=later)
+        move_attempt(attempt, AttemptState(state))
+        move_trial(trial, TrialState(state), attempt=attempt)
     assert (attempt.state, trial.state) == ("running", "running")
-    assert (Attempt.objects.get().state, Trial.objects.get().state) == ("dispatched", "dispatched")
-    with pytest.raises(IllegalMove):
-        move_trial(trial, TrialState.PLANNED, later=later)
-    later.write()
-    later.write()
+    with pytest.raises(IllegalTransition):
+        move_trial(trial, TrialState.PLANNED)
     assert (Attempt.objects.get().state, Trial.objects.get().state) == ("running", "running")
     assert Attempt.objects.get().accepted_at
-    assert list(Move.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]
-
-
-def test_it_writes_nothing_together_that_somebody_else_has_moved() -> None:
-    trial, later = a_single_trial(), Later()
-    move_trial(trial, TrialState.DISPATCHED, later=later)
-    move_trial(trial, TrialState.ACCEPTED, later=later)
-    Trial.objects.update(state=TrialState.CANCELLED)
-    with pytest.raises(StaleMove), transaction.atomic():
-        later.write()
-    assert not Move.objects.exists()
+    assert list(Transition.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]

@@ -12,11 +12,11 @@ from webapp.core.tests.factories import a_run, a_target, a_user, a_version
 from webapp.core.tests.worker import ACCEPTED, DONE, run_to_the_end, say
 from webapp.hosts.maintenance_windows import add_single_window, delete_window
 from webapp.hosts.models import Host, MaintenanceWindow, Target
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, RunState, TrialState
 from webapp.runs.services import start_run
 from webapp.runs.tasks import tick
-from webapp.runs.waiting import queues
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -10,7 +10,8 @@ from webapp.core.people import change_role
 from webapp.core.tests.factories import a_drive, a_user
 from webapp.hosts.lifecycle import begin_maintenance, end_maintenance
 from webapp.hosts.models import Target
-from webapp.runs.actions import arm_run, pause_run, resume_run
+from webapp.runs.actions.arm import arm_run
+from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.arming import is_armed
 from webapp.runs.models import Run
 from webapp.runs.services import start_run

@@ -13,9 +13,9 @@ from webapp.core.people import remove_user
 from webapp.core.tests.factories import a_target, a_user
 from webapp.hosts.models import Target
 from webapp.plans.services import delete_plan
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run
 from webapp.runs.services import start_run
-from webapp.runs.tests.test_dispatch import at_once
 from webapp.schedules import starting, tasks
 from webapp.schedules.models import Occurrence, SchedulerTick, Trigger
 from webapp.schedules.tests.clock import Clock

@@ -100,11 +100,13 @@ def test_priority_decides_where_runs_enter_the_queue(at_noon: Clock, target: Tar
     for name, priority in (("low", Priority.LOW), ("normal", Priority.NORMAL), ("high", Priority.HIGH)):
         a_schedule(targets=[target], name=name, priority=priority)
     at_noon.to(DUE)
-    by_place = Run.objects.order_by("queue_place").values_list("occurrence__schedule__name", flat=True)
+    by_place = Run.objects.order_by("queue_position").values_list("occurrence__schedule__name", flat=True)
     assert list(by_place) == ["high", "normal", "low"]
     Run.objects.update(state=RunState.QUEUED)
     hand = start_run(version=Run.objects.get(occurrence__schedule__name="low").version, targets=[target], by=None)
-    ahead = Run.objects.filter(queue_place__gt=hand.queue_place).values_list("occurrence__schedule__name", flat=True)
+    ahead = Run.objects.filter(queue_position__gt=hand.queue_position).values_list(
+        "occurrence__schedule__name", flat=True
+    )
     assert list(ahead) == ["low"]
 
 

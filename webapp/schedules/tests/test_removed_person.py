@@ -7,9 +7,10 @@ from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
 from webapp.core.tests.factories import a_run, a_target, a_user
 from webapp.notices.tests.factories import a_subscription
-from webapp.runs.actions import pause_run, resume_run, skip_trials
+from webapp.runs.actions.notes import add_note
+from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.skip import skip_trials
 from webapp.runs.models import Run
-from webapp.runs.notes import add_note
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import make_occurrences
 from webapp.schedules.services import delete_schedule, skip_occurrence, switch_off, switch_on

@@ -7,7 +7,7 @@ from webapp.compare.comparison import Cell, Comparison
 from webapp.compare.latency import PERCENTS, Distribution
 from webapp.compare.options import ViewOptions
 from webapp.compare.timeline import TimeLines
-from webapp.hosts.bounds import Bound
+from webapp.hosts.inventory.bounds import Bound
 from webapp.screens.ceilings import drawn
 from webapp.screens.compare.payloads import LatencyCharts, MeansCharts, SeriesName, TimeCharts
 

@@ -5,10 +5,9 @@ from urllib.parse import parse_qsl, urlencode
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import get_token
 from django.shortcuts import get_object_or_404, redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from webapp.compare.models import SavedComparison
@@ -128,10 +127,5 @@ def _there_or_not(
 
 
 def _with_undo(request: HttpRequest, saved: SavedComparison) -> SafeString:
-    return format_html(
-        '{} is deleted. <form method="post" action="{}" class="d-inline"><input type="hidden" '
-        'name="csrfmiddlewaretoken" value="{}"><button class="btn btn-sm">Undo</button></form>',
-        saved.title,
-        reverse("restore_comparison", kwargs={"pk": saved.pk}),
-        get_token(request),
-    )
+    context = {"title": saved.title, "restore": reverse("restore_comparison", kwargs={"pk": saved.pk})}
+    return render_to_string("screens/messages/comparison_deleted.html", context, request)

@@ -17,7 +17,7 @@ from webapp.compare.scaling import scaling
 from webapp.compare.selectors import Selected, comparison_of, for_latencies, select
 from webapp.compare.timeline import time_lines
 from webapp.core.errors import Refusal
-from webapp.hosts.bounds import Bound, bounds_of
+from webapp.hosts.inventory.bounds import Bound, bounds_of
 from webapp.results.reading.content import Point
 from webapp.results.reading.filter import FACTOR_PREFIX, ResultFilter, read_filter, write_level
 from webapp.results.reading.points import points_of, target_points

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import msgspec
-
 from webapp.core.models import AuditEntry
-from webapp.hosts.changes import changes
-from webapp.hosts.lock_groups import sharing
+from webapp.hosts.inventory.lock_groups import sharing
+from webapp.hosts.inventory.reading import read_inventory
+from webapp.hosts.inventory.wording import summary
 from webapp.hosts.models import Host, HostSnapshot, Target
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import TargetLock
@@ -70,14 +69,6 @@ class SettingRow:
     host_wide: bool
 
 
-def read_inventory(snapshot: HostSnapshot | None) -> Inventory | None:
-    """None where there is none, or where it is of a shape that is not read any more."""
-    try:
-        return msgspec.convert(snapshot.snapshot.facts, Inventory) if snapshot else None
-    except msgspec.ValidationError:
-        return None
-
-
 def tree(inventory: Inventory) -> list[Branch]:
     """Disks at the root; partitions, arrays and mapped devices on what they lie on, each under all of it."""
     devices = {device.name: device for device in inventory.block_devices}
@@ -109,8 +100,12 @@ def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
     new, old = read_inventory(after), read_inventory(before)
     address = f"from={before.pk}&to={after.pk}"
     if new is None or old is None:
-        return Event(after.taken_at, "Changed", sentences=["An older look cannot be read any more."])
-    said = changes(old, new) or ["Details of the hardware."]
+        return Event(
+            after.taken_at,
+            "Changed",
+            sentences=["The earlier inventory is in a form no longer supported."],
+        )
+    said = summary(old, new) or ["Details of the hardware."]
     return Event(after.taken_at, "Changed", sentences=said, address=address)
 
 

@@ -1,4 +1,4 @@
-"""Two looks at a host side by side: what changed, from what, to what. The address keeps which two."""
+"""Two inventories of a host compared; the address says which two."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
-from webapp.hosts.differences import fact_changes
+from webapp.hosts.inventory.reading import read_inventory
+from webapp.hosts.inventory.wording import table
 from webapp.hosts.models import Host, HostSnapshot
 from webapp.runs.models import Run
 from webapp.screens.access import page
-from webapp.screens.hosts.detail import read_inventory
 from webapp.screens.hosts.find import host_or_404
 
-LOOKS_OFFERED = 200
+INVENTORIES_OFFERED = 200
 
 
 @page
@@ -21,26 +21,26 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
     if host.slug != slug:
         return redirect(f"{request.path.replace(slug, host.slug, 1)}?{request.GET.urlencode()}")
-    looks = list(host.snapshots.select_related("snapshot")[:LOOKS_OFFERED])
-    before = _chosen(host, request.GET.get("from", ""), looks, 1)
-    after = _chosen(host, request.GET.get("to", ""), looks, 0)
+    inventories = list(host.snapshots.select_related("snapshot")[:INVENTORIES_OFFERED])
+    before = _chosen(host, request.GET.get("from", ""), inventories, 1)
+    after = _chosen(host, request.GET.get("to", ""), inventories, 0)
     old, new = read_inventory(before), read_inventory(after)
-    offered = {*looks, *(look for look in (before, after) if look)}
+    offered = {*inventories, *(each for each in (before, after) if each)}
     context = {
         "host": host,
-        "looks": sorted(offered, key=lambda look: look.taken_at, reverse=True),
+        "inventories": sorted(offered, key=lambda each: each.taken_at, reverse=True),
         "before": before,
         "after": after,
         "readable": old is not None and new is not None,
-        "changes": fact_changes(old, new) if old and new else [],
+        "changes": table(old, new) if old and new else [],
     }
     return render(request, "screens/host_differences.html", context)
 
 
-def _chosen(host: Host, text: str, looks: Sequence[HostSnapshot], default: int) -> HostSnapshot | None:
-    """The look of that id, also an old one; else the newest or the one before it."""
+def _chosen(host: Host, text: str, inventories: Sequence[HostSnapshot], default: int) -> HostSnapshot | None:
+    """The inventory with that id, else the newest or the one before it."""
     found = host.snapshots.select_related("snapshot").filter(pk=int(text)).first() if _is_id(text) else None
-    return found or (looks[min(default, len(looks) - 1)] if looks else None)
+    return found or (inventories[min(default, len(inventories) - 1)] if inventories else None)
 
 
 def _is_id(text: str) -> bool:
@@ -49,7 +49,7 @@ def _is_id(text: str) -> bool:
 
 @dataclass(frozen=True)
 class SinceThen:
-    """How a host looked in a run and in the run before it there."""
+    """The inventories of a host in a run and in the run before it on that host."""
 
     host: Host
     earlier: int  # number of that run
@@ -71,7 +71,7 @@ def _since(run: Run, host: Host) -> SinceThen | None:
     earlier = Run.objects.filter(targets__host=host, started_at__lt=run.started_at).order_by("-started_at").first()
     if earlier is None:
         return None
-    looks = host.snapshots.only("pk", "host", "snapshot_id", "taken_at")
-    before = looks.filter(taken_at__lte=earlier.started_at).first() or looks.last()
-    after = looks.filter(taken_at__lte=run.ended_at).first() if run.ended_at else looks.first()
+    inventories = host.snapshots.only("pk", "host", "snapshot_id", "taken_at")
+    before = inventories.filter(taken_at__lte=earlier.started_at).first() or inventories.last()
+    after = inventories.filter(taken_at__lte=run.ended_at).first() if run.ended_at else inventories.first()
     return SinceThen(host, earlier.number, before, after) if before and after else None

@@ -14,8 +14,8 @@ from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenanc
 from webapp.hosts.maintenance_windows import open_window
 from webapp.hosts.models import Host
 from webapp.hosts.tokens import request_rotation
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.host_actions import inventory_now
+from webapp.runs.actions.host_actions import inventory_now
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run, Trial
 from webapp.runs.tasks import tidy_runs
 from webapp.screens.access import admin_action, operator_action, page, person

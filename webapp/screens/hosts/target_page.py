@@ -7,11 +7,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 
 from webapp.core.errors import Refusal
-from webapp.hosts.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
-from webapp.hosts.lock_groups import sharing
+from webapp.hosts.inventory.endurance import WARRANTY_YEARS, endurance_of, forget_endurance, rate_endurance
+from webapp.hosts.inventory.lock_groups import sharing
 from webapp.hosts.models import Host, Target
 from webapp.plans.factors import FACTORS, PURGE_LABELS
-from webapp.runs.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
+from webapp.runs.actions.host_actions import purge_drive, set_by_hand, settable, setting_by_hand, stop_purge
 from webapp.runs.models import Attempt, HostAction
 from webapp.runs.phases import phase_sentence
 from webapp.screens.access import operator_action, page, person

@@ -10,6 +10,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from webapp.hosts.installer import upgrade_line
+from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.maintenance_windows import OpenWindow, open_window, open_windows
 from webapp.hosts.models import Host, HostSnapshot, HostState, Target
 from webapp.hosts.selectors import LEVELS
@@ -101,7 +102,7 @@ def host_page(request: HttpRequest, slug: str) -> HttpResponse:
 def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     active, targets = active_attempt(host), list(host.targets.all())
     snapshots = list(host.snapshots.select_related("snapshot")[: detail.SNAPSHOTS_SHOWN])
-    inventory = detail.read_inventory(snapshots[0] if snapshots else None)
+    inventory = read_inventory(snapshots[0] if snapshots else None)
     newest, window = worker_wheel().version, open_window(host.pk)
     return {
         "host": host,

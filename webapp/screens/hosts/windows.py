@@ -18,7 +18,7 @@ from webapp.hosts.maintenance_windows import (
     in_words,
 )
 from webapp.hosts.models import Host, MaintenanceWindow
-from webapp.runs.dispatch import dispatch_host
+from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.screens.access import operator_action, person
 from webapp.screens.hosts.find import host_or_404
 from webapp.screens.hosts.manage import show_manage_page

@@ -11,9 +11,9 @@ from django.utils import timezone
 
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
+from webapp.runs.dispatch.host_queues import Entry, HostQueue, queues
 from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 from webapp.runs.selectors import count_of_trials
-from webapp.runs.waiting import Entry, HostQueue, queues
 from webapp.schedules.models import Schedule
 from webapp.schedules.selectors import missed_since, next_due, occurrences_waiting
 from webapp.screens.access import page

@@ -3,10 +3,9 @@
 from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
-from django.middleware.csrf import get_token
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.urls import reverse
-from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from webapp.core.errors import Refusal
@@ -63,14 +62,8 @@ def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
 
 def _with_undo(request: HttpRequest, plan: Plan) -> SafeString:
     """The message with a button: a form of its own, so that it needs no script."""
-    return format_html(
-        '{} is deleted; its versions and runs can still be read. <form method="post" action="{}" class="d-inline">'
-        '<input type="hidden" name="csrfmiddlewaretoken" value="{}">'
-        '<button class="btn btn-sm ms-2" type="submit">Undo: bring it back</button></form>',
-        plan.title,
-        reverse("undelete_plan", kwargs={"slug": plan.slug}),
-        get_token(request),
-    )
+    context = {"title": plan.title, "restore": reverse("undelete_plan", kwargs={"slug": plan.slug})}
+    return render_to_string("screens/messages/plan_deleted.html", context, request)
 
 
 @operator_action

@@ -13,7 +13,7 @@ from webapp.plans.expand import PlannedTrial
 from webapp.plans.expected import Expected
 from webapp.plans.preview import PREVIEW_SEED, Preview, StreamJob, jobs_of, preview
 from webapp.results.speeds import expected_writes
-from webapp.runs.experience import experience_of
+from webapp.runs.forecast.experience import experience_of
 from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
 

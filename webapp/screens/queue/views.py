@@ -6,9 +6,9 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 
 from webapp.core.errors import Refusal
+from webapp.runs.actions.move_in_queue import move_in_queue
+from webapp.runs.dispatch.host_queues import HostQueue, queues
 from webapp.runs.models import Run
-from webapp.runs.queue import place_run
-from webapp.runs.waiting import HostQueue, queues
 from webapp.schedules.selectors import occurrences_waiting
 from webapp.screens.access import operator_action, page, person
 
@@ -39,7 +39,7 @@ def move_run(request: HttpRequest, number: int) -> HttpResponse:
     """Right before or after another run; `button` says where the focus goes afterwards."""
     run = get_object_or_404(Run, number=number)
     try:
-        place_run(
+        move_in_queue(
             run=run, before=_named(request, "before"), after=_named(request, "after"), by=person(request)
         )  # fmt: skip
     except Refusal as refusal:

@@ -8,11 +8,12 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 
 from webapp.core.errors import Refusal
-from webapp.runs.actions import Skipped, arm_run, pause_run, resume_run, skip_trials
-from webapp.runs.again import run_again
-from webapp.runs.arming import disarm_run
+from webapp.runs.actions.arm import arm_run, disarm_run
+from webapp.runs.actions.notes import add_note, delete_note
+from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.run_again import run_again
+from webapp.runs.actions.skip import Skipped, skip_trials
 from webapp.runs.models import Run, TrialState
-from webapp.runs.notes import add_note, delete_note
 from webapp.runs.services import cancel_run
 from webapp.runs.states import ENDED_RUN_STATES
 from webapp.screens.access import operator_action, person

@@ -53,7 +53,7 @@ class Position:
 
 @dataclass(frozen=True)
 class Cursor:
-    moves_until: datetime | None = None
+    transitions_until: datetime | None = None
     positions: tuple[Position, ...] = ()
 
     @classmethod
@@ -71,14 +71,14 @@ class Cursor:
             raise BadCursor("The cursor is not one of this server's. Reload the page.") from error
 
     def write(self) -> str:
-        until_ms = int((self.moves_until or timezone.now()).timestamp() * 1000)
+        until_ms = int((self.transitions_until or timezone.now()).timestamp() * 1000)
         return f"{','.join(f'{p.attempt.hex}.{p.stream}.{p.second}' for p in self.positions)}@{until_ms}"
 
 
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
     """State, and the cells and samples after a cursor. Raises BadCursor."""
     cursor = Cursor.read(after)
-    moves_until = _moves_until(run)
+    transitions_until = _transitions_until(run)
     rows, more = _new_samples(run, cursor) if with_samples else ([], False)
     state = progress(run)
     lines = lines_of(rows)
@@ -99,7 +99,7 @@ def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun
         cells=_cells(run, cursor),
         samples=live_samples(rows, run.started_at or run.created_at, lines),
         sensors=live_sensors(rows, lines),
-        cursor=Cursor(moves_until, _positions(cursor, rows)).write(),
+        cursor=Cursor(transitions_until, _positions(cursor, rows)).write(),
         more=more,
     )
 
@@ -172,10 +172,10 @@ def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
     )
 
 
-def _moves_until(run: Run) -> datetime:
-    """The last move, or the current half minute: the same for all readers, so that they have the same cursor."""
+def _transitions_until(run: Run) -> datetime:
+    """The last transition, or the current half minute: the same for all readers, so that they have the same cursor."""
     half_minute = datetime.fromtimestamp(int(timezone.now().timestamp()) // 30 * 30, UTC)
-    last: datetime | None = run.moves.order_by("-at").values_list("at", flat=True).first()
+    last: datetime | None = run.transitions.order_by("-at").values_list("at", flat=True).first()
     return max(half_minute, last) if last else half_minute
 
 
@@ -229,8 +229,8 @@ def _now(run: Run) -> tuple[LiveNow, ...]:
 
 def _cells(run: Run, cursor: Cursor) -> tuple[LiveCell, ...]:
     trials = Trial.objects.filter(run=run)
-    if cursor.moves_until is not None:
-        moved = Q(moves__at__gt=cursor.moves_until - OVERLAP)
+    if cursor.transitions_until is not None:
+        moved = Q(transitions__at__gt=cursor.transitions_until - OVERLAP)
         trials = trials.filter(moved).distinct()
     return live_cells(trials.order_by("index"))
 

@@ -7,7 +7,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
 
-from webapp.hosts.bounds import bounds_of
+from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
 from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.facts import without_device_names
@@ -127,7 +127,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "streams": streams.defer("fio_json").order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
-        "moves": trial.moves.select_related("by").order_by("at", "id"),
+        "transitions": trial.transitions.select_related("by").order_by("at", "id"),
         **_seconds(trial),
         "telemetry": summary(trial),
         "kernel_lines": [line for line in lines if not line.elsewhere],

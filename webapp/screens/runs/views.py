@@ -13,9 +13,9 @@ from django.shortcuts import get_object_or_404, render
 from webapp.hosts.models import Target
 from webapp.plans.points import on_virtual_drives
 from webapp.runs.arming import arming_state, overwritten
-from webapp.runs.models import OPEN_RUN_STATES, Move, Run, RunState, Trial, TrialState
+from webapp.runs.dispatch.stop_rule import STOPPED
+from webapp.runs.models import OPEN_RUN_STATES, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.selectors import runs_list
-from webapp.runs.stop_rule import STOPPED
 from webapp.screens.access import page
 from webapp.screens.arming import drives_to_arm
 from webapp.screens.hosts.differences import since_run_before
@@ -28,7 +28,7 @@ from webapp.screens.runs.story import counted, observed, put_back_at, setting_ro
 from webapp.screens.runs.wear import wear_rows
 
 PER_PAGE = 50
-MOVES_SHOWN = 100
+TRANSITIONS_SHOWN = 100
 
 
 def listed_runs() -> QuerySet[Run]:
@@ -66,8 +66,8 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         .order_by("index")
     )
     grid = build_grid(run, trials, payload.cells)
-    moves = Move.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
-    moves = moves.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
+    transitions = Transition.objects.filter(run=run).select_related("trial", "by").order_by("-at", "-id")
+    transitions = transitions.only("at", "before", "after", "code", "fields", "trial__index", "by__username")
     context = {
         "run": run,
         "live": payload,
@@ -76,7 +76,7 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "grid": grid,
         "grid_rows": grid_rows(run, grid),
         "failures": [trial for trial in trials if trial.reason],
-        "moves": moves[:MOVES_SHOWN],
+        "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),
         "notes": run.notes.select_related("by", "trial"),
         "counted": counted(run, payload),

@@ -12,7 +12,7 @@ from webapp.plans.expected import Expected
 from webapp.plans.models import PlanVersion
 from webapp.plans.preview import Preview, preview
 from webapp.results.speeds import expected_writes
-from webapp.runs.experience import experience_of
+from webapp.runs.forecast.experience import experience_of
 from webapp.schedules.models import GroupOrder, Overlap, Schedule
 from webapp.schedules.timing import due_after
 from webapp.screens.schedules.words import limit_in_words

@@ -8,7 +8,7 @@ import msgspec
 from django import template
 
 from webapp.core import formatting
-from webapp.hosts.ceilings import Chain, chain_of
+from webapp.hosts.inventory.ceilings import Chain, chain_of
 from webapp.hosts.models import Host, Target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import DriveHealth, Inventory, PciFunction

@@ -33,37 +33,33 @@ def metric_label(key: str, *, short: bool = False) -> str:
     return METRICS[key].short if short else METRICS[key].label
 
 
-@register.simple_tag
-def state_badge(thing: Any) -> SafeString:
+@register.inclusion_tag("screens/tags/state_badge.html")
+def state_badge(thing: Any) -> dict[str, str]:
     """The state of a run, trial or attempt in its one colour."""
-    return format_html('<span class="badge state-badge state-{}">{}</span>', thing.state, thing.get_state_display())
+    return {"state": thing.state, "label": thing.get_state_display()}
 
 
-@register.simple_tag(takes_context=True)
-def host_mark(context: Context, host: Any) -> SafeString:
-    """Beside a host's name, wherever it stands: that it gets no trials now, and why. Nothing for a host that gets some.
+@register.inclusion_tag("screens/tags/host_mark.html", takes_context=True)
+def host_mark(context: Context, host: Any) -> dict[str, str]:
+    """Beside a host's name: that the host gets no trials now, and why. Nothing for other hosts.
 
     One query a page, for the maintenance windows of all hosts.
     """
     if host.state == "active":
         window = windows_now(context).get(host.pk)
-        return SafeString("") if window is None else _mark("cancelled", window.words, window.note)
+        return {"state": "cancelled", "words": window.words, "note": window.note} if window else {}
     words = "removed" if host.archived_at else host.get_state_display().lower()
-    return _mark("cancelled" if host.state == "maintenance" else "failed", words, host.maintenance_note)
+    state = "cancelled" if host.state == "maintenance" else "failed"
+    return {"state": state, "words": words, "note": host.maintenance_note}
 
 
 def windows_now(context: Context) -> dict[UUID, OpenWindow]:
-    """Maintenance windows that are open now, by host: looked up once for each request."""
+    """Maintenance windows that are open now, by host: read once for each request."""
     request = context["request"]
     if not hasattr(request, "open_windows"):
         request.open_windows = open_windows()
     found: dict[UUID, OpenWindow] = request.open_windows
     return found
-
-
-def _mark(state: str, words: str, note: str) -> SafeString:
-    why = f": {note}" if note else ""
-    return format_html(' <span class="badge state-badge state-{}" title="{}{}">{}</span>', state, words, why, words)
 
 
 @register.simple_tag

@@ -16,7 +16,7 @@ from webapp.hosts.models import Host, HostSnapshot, Snapshot, Target
 from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Result, Sample, StreamRun
-from webapp.runs.models import Attempt, Move, Run, RunState, SettingChange, Trial
+from webapp.runs.models import Attempt, Run, RunState, SettingChange, Transition, Trial
 from webapp.runs.reasons import told
 from worker.contract.inventory import BlockDevice, Cpu, Holder, Inventory, Kernel
 from worker.contract.workload import FioWorkload, IoEngine, Pattern
@@ -164,10 +164,10 @@ def _move(trial: Trial, attempt: Attempt | None, state: str, at: datetime, code:
     before, trial.state = trial.state, state
     trial.reason_code, trial.reason_fields = code, told(reason)
     trial.save(update_fields=["state", "reason_code", "reason_fields"])
-    move = Move.objects.create(
+    move = Transition.objects.create(
         run=trial.run, trial=trial, attempt=attempt, before=before, after=state, code=code, fields=told(reason)
     )
-    Move.objects.filter(pk=move.pk).update(at=at)
+    Transition.objects.filter(pk=move.pk).update(at=at)
 
 
 def end_attempt(attempt: Attempt) -> None:

@@ -23,7 +23,7 @@ def drive(db: None) -> Target:
 def run(drive: Target) -> Run:
     """Queued, armed in time, with everything still to be done."""
     run = factories.make_run(
-        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_place=1,
+        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
         armed_serials=[drive.serial], armed_until=timezone.now() + timedelta(minutes=50),
     )  # fmt: skip
     run.trials.filter(point__pattern__contains="write").update(destructive=True)
@@ -77,7 +77,7 @@ def test_a_viewer_sees_it_and_can_do_nothing(viewer: Client, run: Run) -> None:
 
 def test_arming_one_run_arms_no_other(operator: Client, run: Run, drive: Target) -> None:
     other = factories.make_run(
-        run.version, [drive], repeats=1, state="queued", started_at=None, queue_place=2, armed_serials=[]
+        run.version, [drive], repeats=1, state="queued", started_at=None, queue_position=2, armed_serials=[]
     )
     other.trials.update(destructive=True)
     operator.post("/runs/1/arm/", {"serial": drive.serial})

@@ -20,7 +20,7 @@ def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -
     factories.make_snapshot(host)
     drive = factories.make_drive(host, opens="/dev/nvme0n1")
     run = factories.make_run(
-        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_place=1,
+        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
         armed_serials=[drive.serial], armed_until=timezone.now() + timedelta(minutes=30),
     )  # fmt: skip
     run.trials.update(destructive=True)

@@ -4,7 +4,7 @@ import msgspec
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.changes import changes
+from webapp.hosts.inventory.wording import summary
 from webapp.hosts.models import Host, HostSnapshot, Snapshot
 from webapp.screens.tests import factories
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
@@ -62,14 +62,14 @@ def test_the_history_says_what_changed_behind_a_controller() -> None:
         physical_drives=RAID.physical_drives[:1],
     )  # fmt: skip
     after = msgspec.structs.replace(before, controllers=(charged,))
-    assert changes(before, after) == [
-        "Controller 0000:03:00.0, drive 252:3 is gone.",
-        "Controller 0000:03:00.0: battery was CacheVault CVPM02 Learning, is CacheVault CVPM02 Optimal.",
+    assert summary(before, after) == [
+        "Controller 0000:03:00.0, drive 252:3 was removed.",
+        "Controller 0000:03:00.0: battery state was Learning, is Optimal.",
         "Controller 0000:03:00.0, virtual drive 0: state was Optl, is Dgrd.",
         "Controller 0000:03:00.0, virtual drive 0: write cache now was write through, is write back.",
     ]
 
 
-def test_a_first_look_that_tells_of_controllers_is_no_change() -> None:
+def test_the_first_inventory_with_controllers_is_no_change() -> None:
     before = factories.inventory()
-    assert changes(before, msgspec.structs.replace(before, controllers=(RAID,))) == []
+    assert summary(before, msgspec.structs.replace(before, controllers=(RAID,))) == []

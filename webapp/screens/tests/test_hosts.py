@@ -184,11 +184,11 @@ def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of
     assert queries_of("/hosts/storage1/") == one
 
 
-def test_it_compares_two_looks_that_the_address_names(operator: Client) -> None:
+def test_it_compares_two_inventories_that_the_address_names(operator: Client) -> None:
     host = factories.make_host()
     assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
     first = factories.make_snapshot(host)
-    assert "looked the same since the first" in operator.get("/hosts/storage1/differences/").content.decode()
+    assert "has not changed since the first" in operator.get("/hosts/storage1/differences/").content.decode()
     newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
     second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
     address = f"/hosts/storage1/differences/?from={first.pk}&to={second.pk}"

@@ -15,7 +15,7 @@ from django.utils import timezone
 
 from webapp.hosts.models import Host
 from webapp.results.models import Sample
-from webapp.runs.models import Attempt, Move, Run, Trial
+from webapp.runs.models import Attempt, Run, Transition, Trial
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs import live, shared
 from webapp.screens.runs.shared import SharedAnswers
@@ -132,7 +132,7 @@ def test_it_repeats_changes_whose_transaction_may_have_been_late(run: Run) -> No
     factories.finish_trial(trial(run, 0), timezone.now() - timedelta(seconds=10))
     cursor = live.live_run(run).cursor
     assert [cell.trial for cell in live.live_run(run, cursor).cells] == [1]
-    Move.objects.update(at=timezone.now() - timedelta(hours=1))
+    Transition.objects.update(at=timezone.now() - timedelta(hours=1))
     assert live.live_run(run, cursor).cells == ()
 
 

@@ -6,9 +6,9 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostState, Target
+from webapp.runs.dispatch.host_queues import queues
+from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.models import Run, RunState, TargetLock
-from webapp.runs.queue import queued_runs
-from webapp.runs.waiting import queues
 from webapp.screens.tests import factories
 
 
@@ -22,7 +22,7 @@ def runs(target: Target) -> list[Run]:
     """One that runs, two that wait."""
     version = factories.make_version()
     made = [
-        factories.make_run(version, [target], repeats=1, state=state, queue_place=place, started_at=None)
+        factories.make_run(version, [target], repeats=1, state=state, queue_position=place, started_at=None)
         for place, state in enumerate(("running", "queued", "queued"), start=1)
     ]
     factories.finish_trial(made[0].trials.get(index=0))
@@ -92,7 +92,7 @@ def test_it_says_that_nothing_goes_on_on_a_host(
 def test_it_names_the_run_that_uses_the_drive_on_another_host(runs: list[Run], target: Target) -> None:
     other = factories.make_target(factories.make_host("storage2"), lock_keys=target.lock_keys)
     version = runs[0].version
-    waiting = factories.make_run(version, [other], repeats=1, state="queued", queue_place=9, started_at=None)
+    waiting = factories.make_run(version, [other], repeats=1, state="queued", queue_position=9, started_at=None)
     attempt = runs[0].attempts.get(state="running")
     TargetLock.objects.create(lock_key=target.lock_keys[0], attempt=attempt)
     entry = next(entry for queue in queues() for entry in queue.entries if entry.run == waiting)
@@ -109,7 +109,7 @@ def test_an_operator_changes_the_order_and_twice_is_once(operator: Client, runs:
 
 
 def test_it_says_why_a_run_cannot_be_moved(operator: Client, runs: list[Run]) -> None:
-    Run.objects.filter(number=2).update(state=RunState.DONE, queue_place=None)
+    Run.objects.filter(number=2).update(state=RunState.DONE, queue_position=None)
     assert "Run 2 is not in the queue" in operator.post("/queue/3/move/", {"before": "2"}, follow=True).content.decode()
     assert operator.post("/queue/3/move/", {"before": "99"}).status_code == 404
 
@@ -130,5 +130,5 @@ def test_it_takes_as_many_queries_for_many_runs_as_for_few(
 ) -> None:
     few = queries_of("/queue/")
     for place in range(4, 9):
-        factories.make_run(runs[0].version, [target], repeats=1, state="queued", queue_place=place, started_at=None)
+        factories.make_run(runs[0].version, [target], repeats=1, state="queued", queue_position=place, started_at=None)
     assert queries_of("/queue/") == few

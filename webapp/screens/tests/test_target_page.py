@@ -5,7 +5,7 @@ import pytest
 from django.test import Client
 
 from webapp.hosts.models import Target
-from webapp.runs.host_actions import purge_drive
+from webapp.runs.actions.host_actions import purge_drive
 from webapp.runs.models import Attempt, HostAction, SettingChange
 from webapp.screens.tests import factories
 from worker.contract.tests.examples import PURGED

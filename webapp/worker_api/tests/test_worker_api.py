@@ -18,10 +18,10 @@ from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.tokens import request_rotation
-from webapp.runs.dispatch import dispatch_host
-from webapp.runs.leases import expire_leases
+from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.runs.dispatch.leases import expire_leases
+from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt
-from webapp.runs.tests.test_dispatch import at_once
 from webapp.worker_api import report_interval
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, Message, encode
 from worker.contract.greetings import Enrol, EnrolReply, HelloReply, Problem, TokenRequest

@@ -11,7 +11,7 @@ from webapp.hosts.keys import hosts_without_key, keys_in_use, retire_key, rotate
 
 class Command(BaseCommand):
     help = (
-        "Make a new key that signs orders. Hosts learn it with their next greeting, and the old one is retired "
+        "Make a new key that signs orders. Hosts learn it with their next registration, and the old one is retired "
         "by itself once every host trusts the new one."
     )
 

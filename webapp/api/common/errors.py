@@ -1,0 +1,70 @@
+"""Every error is answered as {code, message}."""
+
+from collections.abc import Callable
+from typing import Any
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db import DataError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI, Schema
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+
+from webapp.core.errors import Refusal
+
+_HTTP_CODES = {400: "request_refused", 403: "not_allowed", 405: "not_allowed"}
+
+_STATUSES = {
+    "not_allowed": 403,
+    "plan_exists": 409,
+    "group_exists": 409,
+    "group_in_use": 409,
+    "host_unavailable": 409,
+    "target_unavailable": 409,
+}
+
+
+class Problem(Schema):
+    """Body of every answer that is an error."""
+
+    code: str
+    message: str
+
+
+def add_error_handlers(api: NinjaAPI) -> None:
+    """Every error is {code, message}."""
+    handlers: dict[type[Exception], Callable[[Any], tuple[int, str, str]]] = {
+        Refusal: lambda error: (_status(error.code), error.code, error.message),
+        ValidationError: lambda error: (422, "request_refused", _said(error)),
+        AuthenticationError: lambda _: (401, "not_logged_in", "Log in, or send Authorization: Bearer <API token>."),
+        HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
+        Http404: lambda _: (404, "not_found", "There is no such thing."),
+        ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
+        # JSON can hold both of these, and PostgreSQL's text neither: half of a surrogate pair, and e.g. a NUL
+        UnicodeEncodeError: lambda _: (422, "request_refused", "The request holds half of a surrogate pair."),
+        DataError: lambda error: (422, "request_refused", f"The request holds what cannot be kept: {error}"),
+    }
+    for kind, describe in handlers.items():
+        api.add_exception_handler(kind, _handler(api, describe))
+
+
+def _handler(
+    api: NinjaAPI, describe: Callable[[Any], tuple[int, str, str]]
+) -> Callable[[HttpRequest, Any], HttpResponse]:
+    def answer(request: HttpRequest, error: Any) -> HttpResponse:
+        status, code, message = describe(error)
+        return api.create_response(request, {"code": code, "message": message}, status=status)
+
+    return answer
+
+
+def _status(code: str) -> int:
+    """Of a refusal: 404 for what is not there, 403 for what one may not, 422 for what cannot be as asked."""
+    if code.endswith("_unknown") and not code.startswith("compare_"):
+        return 404
+    return _STATUSES.get(code, 422)
+
+
+def _said(error: ValidationError) -> str:
+    """`body.targets: Field required; …`."""
+    places = [".".join(str(step) for step in dict.fromkeys(one["loc"]) if step != "payload") for one in error.errors]
+    return "; ".join(f"{place}: {one['msg']}" for place, one in zip(places, error.errors, strict=True))

@@ -1,0 +1,67 @@
+"""One-time tokens that enrol hosts."""
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import administrator
+from webapp.api.common.schemas import Input, Paged
+from webapp.core.errors import Refusal
+from webapp.hosts.models import EnrolmentToken
+from webapp.hosts.names import checked_name
+from webapp.hosts.selectors import enrolment_called, known_host, open_enrolments
+from webapp.hosts.services import issue_enrolment_token, withdraw_enrolment_token
+
+router = Router(tags=["hosts"])
+
+
+class NewEnrolment(Input):
+    """`slug`: the new host's name, "" for its own; `again`: a known host that is enrolled anew."""
+
+    slug: str = ""
+    again: str = ""
+
+
+class EnrolmentMade(Schema):
+    token: str  # shown this once
+
+
+class EnrolmentOut(Schema):
+    reference: str
+    host_slug: str
+    again: str
+    created_at: datetime
+    expires_at: datetime
+
+    @staticmethod
+    def resolve_again(token: EnrolmentToken) -> str:
+        return token.host.slug if token.host else ""
+
+
+@router.get("/enrolments", response=list[EnrolmentOut])
+@paginate(Paged)
+def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
+    """One-time tokens that are still good."""
+    administrator(request)
+    return open_enrolments()
+
+
+@router.post("/enrolments", response=EnrolmentMade)
+def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
+    by = administrator(request)
+    again = known_host(body.again) if body.again else None
+    slug = checked_name(body.slug) if body.slug and again is None else ""
+    return EnrolmentMade(token=issue_enrolment_token(by=by, slug=slug, host=again))
+
+
+@router.delete("/enrolments/{reference}", response={204: None})
+def withdraw_enrolment(request: HttpRequest, reference: str) -> Status[None]:
+    """The token opens nothing from now on."""
+    by, found = administrator(request), enrolment_called(reference)
+    if found is None:
+        raise Refusal("enrolment_unknown", f"There is no one-time token {reference}.")
+    withdraw_enrolment_token(invitation=found, by=by)
+    return Status(204, None)

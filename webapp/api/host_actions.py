@@ -1,0 +1,168 @@
+"""What a host does outside any run: purging a drive, settings by hand, an inventory."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
+from webapp.core.errors import Refusal
+from webapp.hosts.selectors import known_host, known_target
+from webapp.runs.actions.host_actions import (
+    LONGEST_REASON,
+    LONGEST_VALUE,
+    inventory_now,
+    purge_drive,
+    setting_by_hand,
+    stop_purge,
+)
+from webapp.runs.models import HostAction, SettingChange
+from webapp.runs.phases import phase_sentence
+
+router = Router(tags=["hosts"])
+
+
+class PurgeIn(Input):
+    """`serial` is the target's arming serial, typed by a person."""
+
+    method: str
+    serial: str
+    why: str = Field("", max_length=LONGEST_REASON)
+
+
+class ActionOut(Schema):
+    """Who asked for it, when and why, and how far the host is with it."""
+
+    id: int
+    by: str | None
+    why: str
+    at: datetime
+    state: str
+    outcome_code: str
+    outcome: str
+
+    @staticmethod
+    def resolve_by(action: HostAction) -> str | None:
+        return action.by.username if action.by else None
+
+    @staticmethod
+    def resolve_state(action: HostAction) -> str:
+        return action.attempt.state
+
+    @staticmethod
+    def resolve_outcome_code(action: HostAction) -> str:
+        return action.attempt.outcome_code
+
+    @staticmethod
+    def resolve_outcome(action: HostAction) -> str:
+        return action.attempt.outcome
+
+
+class PurgeOut(ActionOut):
+    """`purged`: what the worker reported, empty until it did."""
+
+    method: str
+    phase: str
+    purged: list[dict[str, Any]]
+
+    @staticmethod
+    def resolve_method(action: HostAction) -> str:
+        return action.purge
+
+    @staticmethod
+    def resolve_phase(action: HostAction) -> str:
+        return phase_sentence(action.attempt)
+
+    @staticmethod
+    def resolve_purged(action: HostAction) -> list[dict[str, Any]]:
+        purged: list[dict[str, Any]] = action.attempt.purged
+        return purged
+
+
+class SettingIn(Input):
+    """`value` only to set. What is set stays until it is put back."""
+
+    name: str
+    deed: Literal["read", "set", "put_back"]
+    value: str = Field("", max_length=LONGEST_VALUE)
+    why: str = Field("", max_length=LONGEST_REASON)
+
+
+class ChangeOut(Schema):
+    name: str
+    device: str
+    before: str
+    asked: str
+    observed: str
+    restored: bool
+    note: str
+
+
+class SettingOut(ActionOut):
+    """`changes`: what the worker found and did, empty until it did."""
+
+    setting: str
+    deed: str
+    value: str
+    changes: list[ChangeOut]
+
+    @staticmethod
+    def resolve_changes(action: HostAction) -> list[SettingChange]:
+        return list(action.attempt.setting_changes.order_by("at", "id"))
+
+
+@router.get("/hosts/{slug}/targets/{target}/purges", response=list[PurgeOut])
+def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
+    """Latest first."""
+    return (
+        HostAction.objects.filter(target=known_target(slug, target)).exclude(purge="").select_related("attempt", "by")
+    )
+
+
+@router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut})
+def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Status[HostAction]:
+    """Destroys everything on the drive. Sent at once; refused while the host is at work."""
+    person = operator(request)
+    action = purge_drive(
+        target=known_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
+    )
+    return Status(201, action)
+
+
+@router.post("/hosts/{slug}/targets/{target}/purges/{action}/stop", response={202: None})
+def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
+    """Only of a discard; the drive is partly purged then, and what it holds unknown."""
+    person = operator(request)
+    asked = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
+    if asked is None:
+        raise Refusal("purge_unknown", f"{slug}/{target} has no purge {action}.")
+    stop_purge(action=asked, by=person)
+    return Status(202, None)
+
+
+@router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
+def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
+    """What was read, set and put back by hand, latest first."""
+    actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
+    return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
+
+
+@router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingOut})
+def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
+    """Sent at once; refused while the host is at work."""
+    person = operator(request)
+    action = setting_by_hand(
+        target=known_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
+        by=person,
+    )  # fmt: skip
+    return Status(201, action)
+
+
+@router.post("/hosts/{slug}/inventory", response={202: None})
+def inventory(request: HttpRequest, slug: str) -> Status[None]:
+    """Sent at once; refused while the host is at work. What has changed stands in the host's history then."""
+    inventory_now(by=operator(request), host=known_host(slug))
+    return Status(202, None)

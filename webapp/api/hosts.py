@@ -1,0 +1,173 @@
+"""Hosts and their targets, and what may be done with a host."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Router, Schema
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import administrator, operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.core.errors import Refusal
+from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
+from webapp.hosts.models import Host, Target
+from webapp.hosts.selectors import known_host
+from webapp.hosts.tokens import request_rotation
+
+router = Router(tags=["hosts"])
+
+
+class HostOut(Schema):
+    slug: str
+    hostname: str
+    state: str
+    maintenance_note: str
+    archived_at: datetime | None
+    rotation_requested_at: datetime | None
+    policy_problem: str
+    clock_ahead_s: float | None
+    last_seen_at: datetime | None
+    worker_version: str
+    contract: int
+    capabilities: dict[str, Any]
+
+
+class TargetOut(Schema):
+    """`name` is host/target: how it is called everywhere. `settings_allowed`: names, `*` for all."""
+
+    id: UUID
+    name: str
+    kind: str
+    path: str
+    stable_id: str
+    arming_serial: str
+    model: str
+    firmware: str
+    device: str
+    size_bytes: int
+    destroy: bool
+    settings_allowed: list[str]
+    present: bool
+    problem: str
+
+    @staticmethod
+    def resolve_name(target: Target) -> str:
+        return str(target)
+
+
+class HostDetail(HostOut):
+    targets: list[TargetOut]
+    inventory: dict[str, Any] | None
+
+
+def _targets() -> QuerySet[Target]:
+    return Target.objects.select_related("host").filter(in_policy=True)
+
+
+@router.get("/hosts", response=list[HostOut])
+@paginate(Paged)
+def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
+    """Those in sight, or those that were removed."""
+    return Host.objects.filter(archived_at__isnull=not removed)
+
+
+@router.get("/hosts/{slug}", response=HostDetail)
+def host(request: HttpRequest, slug: str) -> dict[str, object]:
+    """With its targets and its newest inventory. A name that it had before leads to it as well."""
+    found = known_host(slug)
+    newest = found.snapshots.select_related("snapshot").order_by("-taken_at").first()
+    plain = {name: getattr(found, name) for name in HostOut.model_fields}
+    return plain | {
+        "targets": list(_targets().filter(host=found)),
+        "inventory": newest.snapshot.facts if newest else None,
+    }
+
+
+@router.get("/targets", response=list[TargetOut])
+@paginate(Paged)
+def targets(request: HttpRequest, host: str = "", kind: str = "", present: bool | None = None) -> QuerySet[Target]:
+    """Targets that a policy file lists now."""
+    wanted = {"host__slug": host, "kind": kind, "present": "" if present is None else present}
+    return _targets().filter(**{name: value for name, value in wanted.items() if value != ""})
+
+
+class NewName(Input):
+    slug: str
+
+
+class Note(Input):
+    note: str = ""
+
+
+class Confirmation(Input):
+    """`confirm` is the host's name."""
+
+    confirm: str
+
+
+class Removed(Schema):
+    """Deleted where nothing was ever measured there, else hidden with its results."""
+
+    deleted: bool
+
+
+def _fresh(host: Host) -> Host:
+    return Host.objects.get(pk=host.pk)
+
+
+@router.post("/hosts/{slug}/rename", response=HostOut)
+def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
+    """The old name leads to the host from now on."""
+    by, found = operator(request), known_host(slug)
+    rename_host(host=found, slug=body.slug, by=by)
+    return _fresh(found)
+
+
+@router.post("/hosts/{slug}/maintenance", response=HostOut)
+def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
+    """No new trials; what runs there ends."""
+    by, found = operator(request), known_host(slug)
+    begin_maintenance(host=found, note=body.note, by=by)
+    return _fresh(found)
+
+
+@router.delete("/hosts/{slug}/maintenance", response=HostOut)
+def maintenance_end(request: HttpRequest, slug: str) -> Host:
+    by, found = operator(request), known_host(slug)
+    end_maintenance(host=found, by=by)
+    return _fresh(found)
+
+
+@router.post("/hosts/{slug}/rotate-token", response=HostOut)
+def rotate_token(request: HttpRequest, slug: str) -> Host:
+    """The host fetches a new token when it is next heard; the old one is good until the new one was used."""
+    by, found = administrator(request), known_host(slug)
+    request_rotation(host=found, by=by)
+    return _fresh(found)
+
+
+@router.post("/hosts/{slug}/revoke", response=HostOut)
+def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
+    """Its token opens nothing any more. Cannot be undone."""
+    by, found = administrator(request), known_host(slug)
+    if body.confirm != found.slug:
+        raise Refusal("confirmation_wrong", f"To revoke {found}, confirm must be its name. Nothing was changed.")
+    revoke_host(host=found, by=by)
+    return _fresh(found)
+
+
+@router.delete("/hosts/{slug}", response=Removed)
+def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
+    by, found = administrator(request), known_host(slug)
+    return Removed(deleted=remove_host(host=found, typed=body.confirm, by=by))
+
+
+@router.post("/hosts/{slug}/bring-back", response=HostOut)
+def bring_back_host(request: HttpRequest, slug: str) -> Host:
+    """A removed host is in sight again; it has to be enrolled again."""
+    by, found = administrator(request), known_host(slug)
+    bring_back(host=found, by=by)
+    return _fresh(found)

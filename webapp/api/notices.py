@@ -1,0 +1,183 @@
+"""Notices: one's own subscriptions and their deliveries. Everybody manages their own; others' are not found."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.schemas import Input, Paged
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.notices import subscribing
+from webapp.notices.addresses import MAX_URL
+from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscription
+from webapp.notices.selectors import deliveries_of, subscriptions_of
+from webapp.notices.services import send_again, send_test
+from webapp.plans.models import Plan
+
+router = Router(tags=["notices"])
+
+
+class SubscriptionOut(Schema):
+    """`plan` null: every plan. `paused_at` null: not paused."""
+
+    id: int
+    channel: Channel
+    url: str
+    plan: str | None
+    events: list[Event]
+    created_at: datetime
+    paused_at: datetime | None
+
+    @staticmethod
+    def resolve_plan(subscription: Subscription) -> str | None:
+        return subscription.plan.slug if subscription.plan else None
+
+
+class SecretOut(Schema):
+    secret: str  # shown this once
+
+
+class Created(SubscriptionOut):
+    secret: str | None  # of a webhook; shown this once
+
+
+class SubscriptionIn(Input):
+    """`url` for webhooks alone. Without `plan`: every plan."""
+
+    channel: Channel
+    url: str = Field("", max_length=MAX_URL)
+    plan: str | None = Field(None, max_length=80)
+    events: list[Event] = Field(min_length=1, max_length=len(Event))
+
+
+class SubscriptionChange(Input):
+    """What is left out stays as it is. `plan` null: every plan."""
+
+    url: str = Field("", max_length=MAX_URL)
+    plan: str | None = Field(None, max_length=80)
+    events: list[Event] = Field([], min_length=1, max_length=len(Event))
+    paused: bool = False
+
+
+class DeliveryOut(Schema):
+    """`next_try_at` is null unless the delivery is pending."""
+
+    id: UUID
+    subscription: int
+    event: str
+    subject: str
+    state: NoticeState
+    tries: int
+    next_try_at: datetime | None
+    created_at: datetime
+    sent_at: datetime | None
+    last_error: str
+
+    @staticmethod
+    def resolve_subscription(notice: Notice) -> int:
+        return notice.subscription_id
+
+    @staticmethod
+    def resolve_next_try_at(notice: Notice) -> datetime | None:
+        return notice.next_try_at if notice.state == NoticeState.PENDING else None
+
+
+def _me(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # nobody else passes AUTH
+    return request.user
+
+
+def _own(request: HttpRequest, pk: int) -> Subscription:
+    found = subscriptions_of(_me(request)).filter(pk=pk).first()
+    if found is None:
+        raise Refusal("subscription_unknown", f"You have no subscription {pk}.")
+    return found
+
+
+def _plan(slug: str | None) -> Plan | None:
+    if not slug:
+        return None
+    found = Plan.objects.filter(slug=slug).first()
+    if found is None:
+        raise Refusal("plan_unknown", f"There is no plan {slug}.")
+    return found
+
+
+@router.get("/notices/subscriptions", response=list[SubscriptionOut])
+@paginate(Paged)
+def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
+    return subscriptions_of(_me(request))
+
+
+@router.post("/notices/subscriptions", response={201: Created})
+def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription]:
+    """A webhook's secret is in the answer, this once."""
+    made, secret = subscribing.create_subscription(
+        user=_me(request), channel=body.channel, url=body.url, plan=_plan(body.plan), events=body.events
+    )
+    made.secret = secret or None  # what the answer shows
+    return Status(201, made)
+
+
+@router.get("/notices/subscriptions/{pk}", response=SubscriptionOut)
+def subscription(request: HttpRequest, pk: int) -> Subscription:
+    return _own(request, pk)
+
+
+@router.patch("/notices/subscriptions/{pk}", response=SubscriptionOut)
+def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscription:
+    """Also pauses and resumes. The channel stays: make another subscription for another channel."""
+    found, given = _own(request, pk), body.dict(exclude_unset=True)
+    if given.keys() & {"url", "plan", "events"}:
+        subscribing.change_subscription(
+            subscription=found,
+            url=given.get("url", found.url),
+            plan=_plan(body.plan) if "plan" in given else found.plan,
+            events=body.events or [Event(event) for event in found.events],
+        )
+    if "paused" in given:
+        act = subscribing.pause_subscription if body.paused else subscribing.resume_subscription
+        act(subscription=found)
+    return _own(request, pk)
+
+
+@router.delete("/notices/subscriptions/{pk}", response={204: None})
+def delete(request: HttpRequest, pk: int) -> Status[None]:
+    """With its deliveries."""
+    subscribing.delete_subscription(subscription=_own(request, pk))
+    return Status(204, None)
+
+
+@router.post("/notices/subscriptions/{pk}/test", response={202: None})
+def test(request: HttpRequest, pk: int) -> Status[None]:
+    """Queue a test notice; the list of deliveries shows what becomes of it."""
+    send_test(subscription=_own(request, pk))
+    return Status(202, None)
+
+
+@router.post("/notices/subscriptions/{pk}/secret", response=SecretOut)
+def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
+    """A new secret for a webhook; the old one signs nothing more."""
+    return SecretOut(secret=subscribing.renew_secret(subscription=_own(request, pk)))
+
+
+@router.get("/notices/deliveries", response=list[DeliveryOut])
+@paginate(Paged)
+def deliveries(request: HttpRequest, subscription: int | None = None) -> QuerySet[Notice]:
+    """Newest first, of the last 30 days."""
+    found = deliveries_of(_me(request))
+    return found if subscription is None else found.filter(subscription_id=subscription)
+
+
+@router.post("/notices/deliveries/{delivery}/again", response=DeliveryOut)
+def again(request: HttpRequest, delivery: UUID) -> Notice:
+    """Send one again that failed, or one that waits at once. Does nothing where it was sent."""
+    found = deliveries_of(_me(request)).filter(pk=delivery).first()
+    if found is None:
+        raise Refusal("delivery_unknown", "You have no such delivery.")
+    send_again(notice=found)
+    return deliveries_of(_me(request)).get(pk=delivery)

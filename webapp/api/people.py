@@ -1,0 +1,151 @@
+"""People, for admins: who there is, what they may do, and how they come and go."""
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import administrator
+from webapp.api.common.schemas import Input, Paged
+from webapp.core import people
+from webapp.core.errors import Refusal
+from webapp.core.models import Role, User
+from webapp.core.selectors import people_list
+
+router = Router(tags=["people"])
+
+
+class PersonOut(Schema):
+    """`token_count` counts API tokens that work; `has_password` is false until the link was used."""
+
+    id: int
+    username: str
+    role: Role
+    is_active: bool
+    has_password: bool
+    token_count: int
+    date_joined: datetime
+    last_login: datetime | None
+    left_at: datetime | None
+
+    @staticmethod
+    def resolve_has_password(user: User) -> bool:
+        return user.has_usable_password()
+
+
+class PersonIn(Input):
+    username: str = Field(max_length=150)
+    role: Role = Role.VIEWER
+
+
+class Invited(PersonOut):
+    password_link: str  # shown this once
+
+
+class LinkOut(Schema):
+    password_link: str  # shown this once
+
+
+class RoleIn(Input):
+    """`knowing` is asked of those who lower their own role."""
+
+    role: Role
+    knowing: bool = False
+
+
+class KnowingIn(Input):
+    """`knowing` is asked of those who do it to themselves."""
+
+    knowing: bool = False
+
+
+class ConfirmIn(Input):
+    """`confirm`: the person's name, since it cannot be undone."""
+
+    confirm: str
+
+
+def _somebody(pk: int) -> User:
+    for left in (False, True):
+        if found := people_list(left=left).filter(pk=pk).first():
+            return found
+    raise Refusal("person_unknown", f"There is no person {pk}.")
+
+
+def _link(request: HttpRequest, user: User, by: User) -> str:
+    return str(request.build_absolute_uri(people.password_link(user=user, by=by)))
+
+
+@router.get("/people", response=list[PersonOut])
+@paginate(Paged)
+def all_people(request: HttpRequest, left: bool = False) -> QuerySet[User]:
+    """Who is here, or with `left` who left."""
+    administrator(request)
+    return people_list(left=left)
+
+
+@router.post("/people", response={201: Invited})
+def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
+    """They set their password under the link, once and within a day."""
+    by = administrator(request)
+    made = people.invite_user(username=body.username, role=body.role, by=by)
+    link = _link(request, made, by)
+    invited = _somebody(made.pk)
+    invited.password_link = link  # type: ignore[attr-defined]
+    return Status(201, invited)
+
+
+@router.get("/people/{pk}", response=PersonOut)
+def one_person(request: HttpRequest, pk: int) -> User:
+    administrator(request)
+    return _somebody(pk)
+
+
+@router.post("/people/{pk}/role", response=PersonOut)
+def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
+    by = administrator(request)
+    people.change_role(user=_somebody(pk), role=body.role, by=by, knowing=body.knowing)
+    return _somebody(pk)
+
+
+@router.post("/people/{pk}/deactivate", response=PersonOut)
+def deactivate(request: HttpRequest, pk: int, body: KnowingIn) -> User:
+    """Sessions and tokens stop working with the next request. Safe to repeat."""
+    by = administrator(request)
+    people.deactivate_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    return _somebody(pk)
+
+
+@router.post("/people/{pk}/reactivate", response=PersonOut)
+def reactivate(request: HttpRequest, pk: int) -> User:
+    """Safe to repeat. Who had left needs a new password link."""
+    by = administrator(request)
+    people.reactivate_user(user=_somebody(pk), by=by)
+    return _somebody(pk)
+
+
+@router.post("/people/{pk}/password-link", response=LinkOut)
+def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
+    """The password of now is forgotten and their sessions end."""
+    by = administrator(request)
+    return LinkOut(password_link=_link(request, _somebody(pk), by))
+
+
+@router.delete("/people/{pk}", response=PersonOut)
+def remove(request: HttpRequest, pk: int, body: KnowingIn) -> User:
+    """They leave: let in nowhere from the next request on, off the list; what they did keeps their name."""
+    by = administrator(request)
+    people.remove_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    return _somebody(pk)
+
+
+@router.post("/people/{pk}/anonymise", response=PersonOut)
+def anonymise(request: HttpRequest, pk: int, body: ConfirmIn) -> User:
+    """A number in place of the name of somebody who left, wherever the server wrote it. Cannot be undone."""
+    by, found = administrator(request), _somebody(pk)
+    if body.confirm != found.username:
+        raise Refusal("confirmation_wrong", f"confirm must be {found.username}. Nothing was changed.")
+    people.anonymise_user(user=found, by=by)
+    return _somebody(pk)

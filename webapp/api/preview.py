@@ -1,0 +1,215 @@
+"""What a run of a plan would do, before it is started: trials, time as learned from earlier runs, job texts."""
+
+from typing import Annotated, Any
+
+import msgspec
+from django.http import HttpRequest
+from ninja import Field, Query, Router, Schema
+
+from webapp.hosts.selectors import known_targets
+from webapp.plans.document import read
+from webapp.plans.endurance import EnduranceUse
+from webapp.plans.layouts import LayoutPlan
+from webapp.plans.preview import StreamJob, jobs_of, preview
+from webapp.plans.selectors import version_of
+from webapp.results.speeds import expected_writes
+from webapp.runs.forecast.experience import experience_of
+
+router = Router(tags=["plans"])
+MOST_PREVIEWED = 100
+
+
+class EstimateOut(Schema):
+    """`seconds` leaves out `unknown_trials`, which an amount ends. `learned_runs` 0: a range was not learned here."""
+
+    trials: int
+    seconds: float
+    seconds_low: float
+    seconds_high: float
+    learned_runs: int
+    unknown_trials: int
+    bytes_written_max: int
+    space_bytes: int
+    layouts_built: int
+    unknown_builds: int  # of layouts that the host never built; their time is not in `seconds`
+    settings_changed: list[str]
+
+
+class PreviewStream(Schema):
+    target: str
+    job_text: str
+    prefill_job_text: str | None
+
+
+class PreviewTrial(Schema):
+    """`streams` start together, one a target; `target` and the job texts beside it are of the first."""
+
+    number: int  # in the order of execution, from 1
+    repeat: int
+    part: str
+    target: str
+    point: dict[str, Any]
+    settings: dict[str, str]
+    drop_caches: bool
+    job_text: str
+    prefill_job_text: str | None
+    streams: list[PreviewStream]
+
+
+class AlignmentOut(Schema):
+    """One layer held against the data stripe width of what lies below it."""
+
+    layer: str
+    verdict: str
+    unit_bytes: int | None
+    start_bytes: int
+    width_bytes: int | None
+    words: str
+
+
+class LayoutOut(Schema):
+    """A layout on a pool; KEY in a command stands for what each run has of its own."""
+
+    layout: str
+    pool: str
+    drives: list[str]
+    usable_bytes: int
+    width_bytes: int | None
+    alignment: list[AlignmentOut]
+    build: list[list[str]]
+    take_down: list[list[str]]
+    purge: str  # of its drives before each trial, which takes it down and builds it anew; "" for none
+    by_controller: bool  # made by a controller's tool, none of which was tried on real hardware
+
+
+class EnduranceUseOut(Schema):
+    """Bytes written to a drive at most, in percent of its rated endurance too where that was entered.
+
+    `limit_bytes`: what the policy of its host lets one run write to it.
+    """
+
+    target: str
+    bytes_most: int
+    percent_most: float | None
+    rated_bytes: int | None
+    left_bytes: int | None
+    percent_used: int | None
+    too_much: bool
+    limit_bytes: int | None
+    over_limit: bool
+
+    @staticmethod
+    def resolve_target(use: EnduranceUse) -> str:
+        return str(use.target)
+
+    @staticmethod
+    def resolve_rated_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.rated_bytes
+
+    @staticmethod
+    def resolve_left_bytes(use: EnduranceUse) -> int | None:
+        return use.endurance.left_bytes
+
+    @staticmethod
+    def resolve_percent_used(use: EnduranceUse) -> int | None:
+        return use.endurance.percent_used
+
+
+class ExpectedOut(Schema):
+    """What a target is expected to be written, by the fastest earlier results of such writes; `estimate` has the bound.
+
+    `by_model`: in part by those of other targets with a drive of its model. Only of targets where it can be told.
+    """
+
+    target: str
+    bytes: int
+    by_model: bool
+
+
+class PreviewOut(Schema):
+    """A plan with `problems` cannot be started. `arm`: serials to be sent with the start.
+
+    A host whose last `stop_after` trials failed gets no more of the run; 0: it goes on.
+    `shared`: which targets that are used at once lie on the same drive.
+    """
+
+    plan: str
+    version: int
+    problems: list[str]
+    skipped: list[str]
+    shared: list[str]
+    estimate: EstimateOut
+    arm: list[str]
+    stop_after: int
+    endurance: list[EnduranceUseOut]
+    expected: list[ExpectedOut]
+    layouts: list[LayoutOut]
+    trials: list[PreviewTrial]
+
+
+@router.get("/plans/{slug}/preview", response=PreviewOut)
+def plan_preview(
+    request: HttpRequest,
+    slug: str,
+    target: Query[list[str]],
+    version: int | None = None,
+    limit: Annotated[int, Field(ge=0, le=MOST_PREVIEWED)] = 25,
+    offset: Annotated[int, Field(ge=0)] = 0,
+) -> dict[str, object]:
+    """What a run on `target=host/target&target=…` would do, with the very text fio would get. Touches nothing.
+
+    Its time is a range where earlier runs on these hosts have taught one.
+    """
+    found = version_of(slug, version)
+    targets = known_targets(target)
+    made = preview(read(found.document), targets, experience=experience_of(targets))
+    names = {str(one.id): one for one in targets}
+    shown = made.expansion.trials[offset : offset + limit]
+    return {
+        "plan": slug,
+        "version": found.number,
+        "problems": made.expansion.problems,
+        "skipped": made.expansion.skipped,
+        "shared": made.shared,
+        "estimate": made.estimate,
+        "arm": [one.arming_serial for one in made.destructive],
+        "stop_after": made.stop_after,
+        "endurance": made.endurance,
+        "expected": [
+            {"target": str(one), "bytes": told.bytes, "by_model": told.by_model}
+            for one, told in expected_writes(made.expansion, targets)
+        ],
+        "layouts": [_layout(each) for each in made.layouts],
+        "trials": [
+            {name: getattr(trial, name) for name in ("number", "repeat", "part", "point", "settings", "drop_caches")}
+            | _streams([_stream(job) for job in jobs_of(trial, names)])
+            for trial in shown
+        ],
+    }
+
+
+def _streams(streams: list[dict[str, object]]) -> dict[str, object]:
+    return streams[0] | {"streams": streams}
+
+
+def _stream(job: StreamJob) -> dict[str, object]:
+    return {
+        "target": str(job.target),
+        "job_text": job.recipe.job_text,
+        "prefill_job_text": job.prefill.job_text if job.prefill else None,
+    }
+
+
+def _layout(made: LayoutPlan) -> dict[str, object]:
+    return {
+        "layout": made.line,
+        "pool": made.pool,
+        "drives": [drive.name for drive in made.drives],
+        "usable_bytes": made.usable_bytes,
+        "width_bytes": made.width_bytes,
+        "alignment": [msgspec.to_builtins(layer) for layer in made.alignment],
+        "build": [list(step.argv) for step in made.build],
+        "take_down": [list(step.argv) for step in made.take_down],
+        "by_controller": made.by_controller,
+        "purge": made.purge,
+    }

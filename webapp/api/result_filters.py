@@ -1,0 +1,32 @@
+"""The query parameters that choose results."""
+
+from collections.abc import Iterable
+
+from django.http import HttpRequest
+
+_PAGING = ("limit", "offset")
+FILTERS: list[dict[str, object]] = [
+    {"name": name, "in": "query", "schema": {"type": "string"}, "description": text}
+    for name, text in (
+        ("run", "number of a run, several as 17,18 or 17..25; may be repeated, as all of these"),
+        ("host", "slug of a host"),
+        ("target", "host/target; results of several targets at once are found by the first of them"),
+        ("model", "model of a drive"),
+        ("serial", "serial of a drive"),
+        ("configuration", "beginning of the digest of a configuration that was observed, at least 6 characters"),
+        ("repeat", "number of a repeat, or 2..5"),
+        ("plan", "slug of a plan"),
+        ("label", "label of a host in its group; `no label` for results without one"),
+        ("direction", "read, write or trim"),
+        ("invalid", "1 to include results that are not to be trusted"),
+        (
+            "factor.<name>",
+            "levels of any factor, e.g. factor.block_size=4096, factor.iodepth=1..64 *2 or factor.scheduler=not set",
+        ),
+    )
+]
+
+
+def asked_pairs(request: HttpRequest) -> Iterable[tuple[str, str]]:
+    """Return the query parameters as pairs, without those of pagination."""
+    return [(key, value) for key, values in request.GET.lists() for value in values if key not in _PAGING]

@@ -1,0 +1,71 @@
+"""Results."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema
+
+from webapp.api.common.schemas import Paged
+from webapp.api.result_filters import FILTERS, asked_pairs
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import ResultRow, read_rows
+
+router = Router(tags=["results"])
+
+
+class ResultOut(Schema):
+    """One direction of a finished trial. A percentile is null where there are too few I/Os for it."""
+
+    trial: UUID
+    run: int
+    plan: str
+    target: str
+    label: str  # of the host in its group; "" where it was not run for a group
+    repeat: int
+    direction: str
+    point: dict[str, Any]
+    point_key: str
+    measured_at: datetime
+    ios: int
+    bytes: int
+    runtime_ms: int
+    iops: float
+    bytes_per_s: float
+    latency_kind: str
+    latency_min_ns: float
+    latency_mean_ns: float
+    latency_max_ns: float
+    latency_stddev_ns: float
+    p50_ns: int | None
+    p95_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    invalid: bool
+    why_invalid: str
+    kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile
+
+    @staticmethod
+    def resolve_trial(result: ResultRow) -> str:
+        return result.trial_id
+
+    @staticmethod
+    def resolve_target(result: ResultRow) -> str:
+        return result.target_name
+
+
+class ResultsOut(Schema):
+    items: list[ResultOut]
+    count: int
+
+
+@router.get("/results", response=ResultsOut, openapi_extra={"parameters": FILTERS})
+def results(request: HttpRequest, page: Query[Paged.Input]) -> dict[str, object]:
+    """Valid results, newest first."""
+    found = ResultQuery.of(read_filter(asked_pairs(request))).results
+    return {
+        "items": read_rows(found[page.offset : page.offset + page.limit], with_facts=False),
+        "count": found.order_by().count(),
+    }

@@ -1,0 +1,163 @@
+"""Actions on runs: pause, resume, skip, arm, run again, move in the queue, notes."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
+from webapp.api.runs import RunDetail, RunOut, run_with
+from webapp.core.errors import Refusal
+from webapp.runs.actions.arm import arm_run, disarm_run
+from webapp.runs.actions.move_in_queue import move_in_queue
+from webapp.runs.actions.notes import LONGEST_NOTE, add_note, delete_note
+from webapp.runs.actions.pause import pause_run, resume_run
+from webapp.runs.actions.run_again import run_again
+from webapp.runs.actions.skip import LONGEST_REASON, skip_trials
+from webapp.runs.models import Note, Run, Trial
+from webapp.runs.selectors import runs_list
+
+router = Router(tags=["runs"])
+
+
+class SkipIn(Input):
+    """`trials` are numbers of trials."""
+
+    trials: list[int] = Field(min_length=1, max_length=10_000)
+    reason: str = Field("", max_length=LONGEST_REASON)
+
+
+class ArmIn(Input):
+    serials: list[str] = Field(min_length=1, max_length=100)
+
+
+class QueueMoveIn(Input):
+    """The number of the run to go before or after; one of them."""
+
+    before: int | None = None
+    after: int | None = None
+
+
+class AgainIn(Input):
+    """Send the same `request_id` again where you do not know whether it was started: it starts once."""
+
+    same_seed: bool = False
+    only_failed: bool = False
+    armed_serials: list[str] = Field([], max_length=100)
+    note: str = Field("", max_length=2000)
+    request_id: UUID | None = None
+
+
+class NoteIn(Input):
+    """`trial` is the number of a trial; null: about the run."""
+
+    text: str = Field(max_length=LONGEST_NOTE)
+    trial: int | None = None
+
+
+class NoteOut(Schema):
+    id: int
+    trial: int | None
+    text: str
+    by: str | None
+    at: datetime
+
+    @staticmethod
+    def resolve_trial(note: Note) -> int | None:
+        return note.trial.number if note.trial else None
+
+    @staticmethod
+    def resolve_by(note: Note) -> str | None:
+        return note.by.username if note.by else None
+
+
+@router.post("/runs/{number}/pause", response=RunDetail)
+def pause(request: HttpRequest, number: int) -> Run:
+    """Nothing more is sent, what is under way ends by itself. Safe to repeat."""
+    pause_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/resume", response=RunDetail)
+def resume(request: HttpRequest, number: int) -> Run:
+    """Go on after a pause. Safe to repeat."""
+    resume_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/skip", response=RunDetail)
+def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
+    """Planned ones of these trials are not started, those under way are stopped. Safe to repeat."""
+    skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/arm", response=RunDetail)
+def arm(request: HttpRequest, number: int, payload: ArmIn) -> Run:
+    """Arm again what waits for it."""
+    arm_run(run=run_with(number), serials=payload.serials, by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/disarm", response=RunDetail)
+def disarm(request: HttpRequest, number: int) -> Run:
+    """It destroys nothing more until somebody arms it again; what is under way ends by itself. Safe to repeat."""
+    disarm_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.post("/runs/{number}/again", response={201: RunDetail})
+def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
+    """The same version of the plan on the same targets, whole or only what failed."""
+    run = run_again(
+        run=run_with(number), by=operator(request), same_seed=payload.same_seed, only_failed=payload.only_failed,
+        armed=payload.armed_serials, note=payload.note, request_id=payload.request_id,
+    )  # fmt: skip
+    return Status(201, run_with(run.number))
+
+
+@router.get("/queue", response=list[RunOut])
+def queue(request: HttpRequest) -> QuerySet[Run]:
+    """Open runs in the order in which hosts take them up."""
+    return runs_list().filter(queue_position__isnull=False).order_by("queue_position")
+
+
+@router.post("/queue/{number}", response=RunOut)
+def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
+    """Move a run right before or right after another one. Safe to repeat."""
+    person = operator(request)
+    before = None if payload.before is None else run_with(payload.before)
+    after = None if payload.after is None else run_with(payload.after)
+    move_in_queue(run=run_with(number), before=before, after=after, by=person)
+    return run_with(number)
+
+
+@router.get("/runs/{number}/notes", response=list[NoteOut])
+def notes(request: HttpRequest, number: int) -> QuerySet[Note]:
+    """Of the run and its trials, oldest first."""
+    return run_with(number).notes.select_related("trial", "by")
+
+
+@router.post("/runs/{number}/notes", response={201: NoteOut})
+def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]:
+    """The same text again by the same person, with nothing in between, is one note."""
+    person, run = operator(request), run_with(number)
+    trial = None if payload.trial is None else _trial(run, payload.trial)
+    return Status(201, add_note(run=run, trial=trial, text=payload.text, by=person))
+
+
+@router.delete("/runs/{number}/notes/{note_id}", response={204: None})
+def no_note(request: HttpRequest, number: int, note_id: int) -> Status[None]:
+    """Safe to repeat."""
+    delete_note(run=run_with(number), note_id=note_id, by=operator(request))
+    return Status(204, None)
+
+
+def _trial(run: Run, number: int) -> Trial:
+    found = run.trials.numbered(number).first()
+    if found is None:
+        raise Refusal("trial_unknown", f"Run {run.number} has no trial {number}.")
+    return found

@@ -1,0 +1,219 @@
+"""Runs: started, watched, cancelled."""
+
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.core.errors import Refusal
+from webapp.hosts.selectors import hosts_called, known_targets
+from webapp.plans.selectors import version_of
+from webapp.runs.arming import ArmingState, arming_state
+from webapp.runs.models import Run, Trial
+from webapp.runs.phases import phase_sentence
+from webapp.runs.selectors import progress, runs_list
+from webapp.runs.services import cancel_run, start_run
+
+router = Router(tags=["runs"])
+Seed = Field(None, ge=0, le=2**53)
+
+
+class RunOut(Schema):
+    """`schedule`: the id of the schedule that started it."""
+
+    number: int
+    plan: str
+    version: int
+    state: str
+    trial_count: int
+    done_count: int
+    failed_count: int
+    note: str
+    schedule: int | None
+    reason_code: str
+    reason: str
+    invalid_reason: str
+    created_by: str | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+    @staticmethod
+    def resolve_plan(run: Run) -> str:
+        return run.version.plan.slug
+
+    @staticmethod
+    def resolve_version(run: Run) -> int:
+        return run.version.number
+
+    @staticmethod
+    def resolve_schedule(run: Run) -> int | None:
+        occurrence = getattr(run, "occurrence", None)
+        return occurrence.schedule_id if occurrence else None
+
+    @staticmethod
+    def resolve_created_by(run: Run) -> str | None:
+        return run.created_by.username if run.created_by else None
+
+
+class ProgressOut(Schema):
+    """`running` is the number of a trial under way; `seconds_left` is unknown until a trial is done."""
+
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    lost: int
+    running: int | None
+    phase: str
+    elapsed_s: float
+    seconds_left: float | None
+
+
+class ArmingOut(Schema):
+    """Of a run that has something left to destroy. `until` null: disarmed. Not `holds`: it waits to be armed."""
+
+    by: str
+    until: datetime | None
+    holds: bool
+    drives: list[str]
+
+    @staticmethod
+    def resolve_drives(state: ArmingState) -> list[str]:
+        return [str(target) for target in state.drives]
+
+
+class RunDetail(RunOut):
+    seed: int
+    again_of: int | None
+    paused_at: datetime | None
+    targets: list[str]
+    progress: ProgressOut
+    arming: ArmingOut | None
+
+    @staticmethod
+    def resolve_arming(run: Run) -> ArmingState | None:
+        return arming_state(run)
+
+    @staticmethod
+    def resolve_again_of(run: Run) -> int | None:
+        return run.again_of.number if run.again_of else None
+
+    @staticmethod
+    def resolve_targets(run: Run) -> list[str]:
+        return [str(target) for target in run.targets.select_related("host")]
+
+    @staticmethod
+    def resolve_progress(run: Run) -> dict[str, object]:
+        found = progress(run)
+        plain = {name: getattr(found, name) for name in ProgressOut.model_fields if name not in ("running", "phase")}
+        return plain | {
+            "running": found.running.number if found.running else None,
+            "phase": phase_sentence(found.attempt) if found.attempt else "",
+        }
+
+
+class TrialOut(Schema):
+    """`target` is host/target; of several at once host/first + second."""
+
+    id: UUID
+    run: int
+    number: int  # in its run, from 1
+    repeat: int
+    part: str
+    target: str
+    point: dict[str, Any]
+    point_key: str
+    state: str
+    reason_code: str
+    reason: str
+    ended_at: datetime | None
+    invalid_reason: str
+
+    @staticmethod
+    def resolve_run(trial: Trial) -> int:
+        return trial.run.number
+
+    @staticmethod
+    def resolve_target(trial: Trial) -> str:
+        return trial.place
+
+
+class StartIn(Input):
+    """`targets` are host/target; `armed_serials` those of every device or file that the plan overwrites."""
+
+    plan: str
+    version: int | None = None
+    targets: list[str] = Field(min_length=1, max_length=100)
+    armed_serials: list[str] = Field([], max_length=100)
+    seed: int | None = Seed
+    note: str = Field("", max_length=2000)
+
+
+RunStateName = Literal["queued", "running", "paused", "closing", "done", "failed", "cancelled"]
+TrialStateName = Literal["planned", "dispatched", "accepted", "running", "done", "failed", "cancelled", "lost"]
+
+
+def run_with(number: int) -> Run:
+    """With the counts of a listed run. Raises Refusal run_unknown."""
+    found = runs_list().filter(number=number).first()
+    if found is None:
+        raise Refusal("run_unknown", f"There is no run {number}.")
+    return found
+
+
+@router.get("/runs", response=list[RunOut])
+@paginate(Paged)
+def runs(
+    request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None, schedule: int | None = None
+) -> QuerySet[Run]:
+    """Latest first. `schedule`: only runs that it started."""
+    found = runs_list()
+    if schedule is not None:
+        found = found.filter(occurrence__schedule=schedule)
+    if plan:
+        found = found.filter(version__plan__slug=plan)
+    if host:
+        found = found.filter(pk__in=Run.objects.filter(targets__host__in=hosts_called([host])).values("pk"))
+    return found.filter(state=state) if state else found
+
+
+@router.post("/runs", response={201: RunDetail})
+def new_run(request: HttpRequest, payload: StartIn) -> Status[Run]:
+    person = operator(request)
+    run = start_run(
+        version=version_of(payload.plan, payload.version),
+        targets=known_targets(payload.targets),
+        by=person,
+        armed=payload.armed_serials,
+        seed=payload.seed,
+        note=payload.note,
+    )
+    return Status(201, run_with(run.number))
+
+
+@router.get("/runs/{number}", response=RunDetail)
+def run(request: HttpRequest, number: int) -> Run:
+    return run_with(number)
+
+
+@router.post("/runs/{number}/cancel", response=RunDetail)
+def cancel(request: HttpRequest, number: int) -> Run:
+    """What has not begun is cancelled, what is under way is stopped, settings are put back. Safe to repeat."""
+    cancel_run(run=run_with(number), by=operator(request))
+    return run_with(number)
+
+
+@router.get("/runs/{number}/trials", response=list[TrialOut])
+@paginate(Paged)
+def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
+    """In the order of execution."""
+    found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
+    found = found.prefetch_related("further")
+    return found.filter(state=state) if state else found

@@ -1,0 +1,327 @@
+"""Schedules: what runs when, and what became of each due time."""
+
+from datetime import datetime, time
+from typing import Literal
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from ninja import Field, Router, Schema, Status
+from ninja.pagination import paginate
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input, Paged
+from webapp.api.runs import run_with
+from webapp.core.errors import Refusal
+from webapp.hosts.selectors import known_group, known_targets
+from webapp.plans.selectors import version_of
+from webapp.runs.models import Priority
+from webapp.schedules import arming, owners, services
+from webapp.schedules.models import (
+    AtDeadline,
+    Condition,
+    GroupOrder,
+    Overlap,
+    Schedule,
+    Trigger,
+)
+from webapp.schedules.selectors import all_targets, schedules_list, state_of
+from webapp.schedules.spec import MAX_NAME, MAX_NOTE, MAX_TARGETS, ScheduleSpec, Window, drafted
+from webapp.schedules.timing import outlook, trigger_in_words, window_of
+
+router = Router(tags=["schedules"])
+PriorityName = Literal["low", "normal", "high"]
+ScheduleStateName = Literal["on", "finished", "off", "deleted"]
+
+
+class ScheduleWindowIn(Input):
+    """Weekly, in the schedule's time zone; `days` from 0 (Monday) to 6. Times as 22:00."""
+
+    days: list[int] = Field(max_length=7)
+    opens: time
+    closes: time
+
+
+class ScheduleIn(Input):
+    """`targets` are host/target, or `group` is the slug of a host group. Limits are in seconds from the due time.
+
+    What belongs to another trigger is ignored: `once_at` for once, `cron` for cron, `after_schedule` (id) and
+    `after_run` (number) for the others.
+    """
+
+    name: str = Field(max_length=MAX_NAME)
+    plan: str
+    version: int | None = None
+    targets: list[str] = Field([], max_length=MAX_TARGETS)
+    group: str = ""
+    group_order: GroupOrder = GroupOrder.SIDE_BY_SIDE
+    trigger: Trigger
+    once_at: datetime | None = None
+    cron: str = Field("", max_length=100)
+    time_zone: str = Field("UTC", max_length=64)
+    after_schedule: int | None = None
+    after_run: int | None = None
+    condition: Condition = Condition.DONE
+    window: ScheduleWindowIn | None = None
+    start_within_s: int = 3600
+    deadline_s: int | None = None
+    at_deadline: AtDeadline = AtDeadline.NOTIFY
+    overlap: Overlap = Overlap.SKIP
+    priority: PriorityName = "normal"
+    note: str = Field("", max_length=MAX_NOTE)
+
+
+class ScheduleWindowOut(Schema):
+    days: list[int]
+    opens: time
+    closes: time
+
+
+class ArmedOut(Schema):
+    by: str | None
+    until: datetime
+    serials: list[str]
+
+
+class ScheduleOut(Schema):
+    """`when` is the trigger in words. `off_reason` says why it is off where no person switched it off.
+
+    `state`: `finished` is switched on, was due once, and its run is over.
+    """
+
+    id: int
+    name: str
+    owner: str
+    plan: str
+    version: int
+    targets: list[str]
+    group: str
+    group_order: str
+    trigger: str
+    when: str
+    once_at: datetime | None
+    cron: str
+    time_zone: str
+    after_schedule: int | None
+    after_run: int | None
+    condition: str
+    window: ScheduleWindowOut | None
+    start_within_s: int
+    deadline_s: int | None
+    at_deadline: str
+    overlap: str
+    priority: str
+    note: str
+    enabled: bool
+    state: ScheduleStateName
+    off_reason: str
+    next_due_at: datetime | None
+    deleted_at: datetime | None
+    armed: ArmedOut | None
+
+    @staticmethod
+    def resolve_owner(schedule: Schedule) -> str:
+        return schedule.owner.username
+
+    @staticmethod
+    def resolve_plan(schedule: Schedule) -> str:
+        return schedule.version.plan.slug
+
+    @staticmethod
+    def resolve_version(schedule: Schedule) -> int:
+        return schedule.version.number
+
+    @staticmethod
+    def resolve_targets(schedule: Schedule) -> list[str]:
+        return [str(target) for target in all_targets(schedule)]
+
+    @staticmethod
+    def resolve_group(schedule: Schedule) -> str:
+        return schedule.group.slug if schedule.group else ""
+
+    @staticmethod
+    def resolve_when(schedule: Schedule) -> str:
+        return trigger_in_words(schedule)
+
+    @staticmethod
+    def resolve_after_schedule(schedule: Schedule) -> int | None:
+        return schedule.after_schedule_id
+
+    @staticmethod
+    def resolve_after_run(schedule: Schedule) -> int | None:
+        return schedule.after_run.number if schedule.after_run else None
+
+    @staticmethod
+    def resolve_state(schedule: Schedule) -> str:
+        return state_of(schedule)
+
+    @staticmethod
+    def resolve_window(schedule: Schedule) -> Window | None:
+        window = window_of(schedule)
+        return Window(window.days, window.opens, window.closes) if window else None
+
+    @staticmethod
+    def resolve_priority(schedule: Schedule) -> str:
+        return Priority(schedule.priority).name.lower()
+
+    @staticmethod
+    def resolve_armed(schedule: Schedule) -> dict[str, object] | None:
+        if schedule.armed_until is None:
+            return None
+        by = schedule.armed_by.username if schedule.armed_by else None
+        return {"by": by, "until": schedule.armed_until, "serials": schedule.armed_serials}
+
+
+class OutlookOut(Schema):
+    """The trigger in words, the next five due times, and the serials of drives that would be overwritten."""
+
+    when: str
+    due: list[datetime]
+    overwrites: list[str]
+
+
+class ArmScheduleIn(Input):
+    serials: list[str] = Field(min_length=1, max_length=MAX_TARGETS)
+    until: datetime
+
+
+def schedule_with(key: int) -> Schedule:
+    """Raises Refusal schedule_unknown."""
+    found = schedules_list(deleted=True).filter(pk=key).first()
+    if found is None:
+        raise Refusal("schedule_unknown", f"There is no schedule {key}.")
+    return found
+
+
+def _spec(payload: ScheduleIn) -> ScheduleSpec:
+    """Raises Refusal for what the names do not lead to."""
+    window = payload.window
+    return ScheduleSpec(
+        name=payload.name,
+        version=version_of(payload.plan, payload.version),
+        targets=known_targets(payload.targets),
+        group=known_group(payload.group) if payload.group else None,
+        group_order=payload.group_order,
+        trigger=payload.trigger,
+        once_at=_aware(payload.once_at) if payload.once_at else None,
+        cron=payload.cron,
+        time_zone=payload.time_zone,
+        after_schedule=schedule_with(payload.after_schedule) if payload.after_schedule is not None else None,
+        after_run=run_with(payload.after_run) if payload.after_run is not None else None,
+        condition=payload.condition,
+        window=Window(tuple(window.days), window.opens, window.closes) if window else None,
+        start_within_s=payload.start_within_s,
+        deadline_s=payload.deadline_s,
+        at_deadline=payload.at_deadline,
+        overlap=payload.overlap,
+        priority=Priority[payload.priority.upper()],
+        note=payload.note,
+    )
+
+
+def _aware(at: datetime) -> datetime:
+    if at.tzinfo is None:
+        raise Refusal("time_refused", "Times need an offset, as in 2026-03-10T22:00:00+01:00.")
+    return at
+
+
+@router.get("/schedules", response=list[ScheduleOut])
+@paginate(Paged)
+def schedules(
+    request: HttpRequest, plan: str = "", owner: str = "", enabled: bool | None = None, deleted: bool = False
+) -> QuerySet[Schedule]:
+    """By name."""
+    found = schedules_list(deleted=deleted)
+    if plan:
+        found = found.filter(version__plan__slug=plan)
+    if owner:
+        found = found.filter(owner__username=owner)
+    return found if enabled is None else found.filter(enabled=enabled)
+
+
+@router.post("/schedules", response={201: ScheduleOut})
+def new_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[Schedule]:
+    """Switched on at once, unless it overwrites drives: then arm it and switch it on."""
+    person = operator(request)
+    schedule = services.create_schedule(spec=_spec(payload), by=person)
+    return Status(201, schedule_with(schedule.pk))
+
+
+@router.post("/schedules/preview", response=OutlookOut)
+def preview(request: HttpRequest, payload: ScheduleIn) -> dict[str, object]:
+    """What a schedule would do; nothing is saved. Refused as saving it would be."""
+    person, spec, now = operator(request), _spec(payload), timezone.now()
+    draft = drafted(spec, Schedule(owner=person), now=now)
+    found = outlook(draft, now)
+    overwritten = services.overwritten_by(spec)
+    return {"when": found.words, "due": found.dues, "overwrites": [target.arming_serial for target in overwritten]}
+
+
+@router.get("/schedules/{key}", response=ScheduleOut)
+def schedule(request: HttpRequest, key: int) -> Schedule:
+    return schedule_with(key)
+
+
+@router.put("/schedules/{key}", response=ScheduleOut)
+def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
+    """Replaces all of it. Another plan version or other targets end its arming."""
+    person, found = operator(request), schedule_with(key)
+    services.change_schedule(schedule=found, spec=_spec(payload), by=person)
+    return schedule_with(key)
+
+
+@router.delete("/schedules/{key}", response={204: None})
+def delete(request: HttpRequest, key: int) -> Status[None]:
+    """Safe to repeat; it can be restored."""
+    services.delete_schedule(schedule=schedule_with(key), by=operator(request))
+    return Status(204, None)
+
+
+@router.post("/schedules/{key}/restore", response=ScheduleOut)
+def restore(request: HttpRequest, key: int) -> Schedule:
+    """It stays switched off. Safe to repeat."""
+    services.restore_schedule(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/on", response=ScheduleOut)
+def on(request: HttpRequest, key: int) -> Schedule:
+    """Safe to repeat."""
+    services.switch_on(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/off", response=ScheduleOut)
+def off(request: HttpRequest, key: int) -> Schedule:
+    """What waits is missed, what has started goes on. Safe to repeat."""
+    services.switch_off(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/take-over", response=ScheduleOut)
+def take_over(request: HttpRequest, key: int) -> Schedule:
+    """You become its owner; its arming ends. Safe to repeat."""
+    owners.take_over(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/arm", response=ScheduleOut)
+def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
+    """Permit its runs to overwrite these drives until then. Switch it on afterwards."""
+    person, found = operator(request), schedule_with(key)
+    arming.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/disarm", response=ScheduleOut)
+def disarm(request: HttpRequest, key: int) -> Schedule:
+    """Its later runs overwrite nothing. Safe to repeat."""
+    arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
+    return schedule_with(key)
+
+
+@router.post("/schedules/{key}/run-now", response={202: ScheduleOut})
+def run_now(request: HttpRequest, key: int) -> Status[Schedule]:
+    """Due now, besides its own times. Its start follows within seconds."""
+    services.make_due(schedule=schedule_with(key), by=operator(request))
+    return Status(202, schedule_with(key))

@@ -1,0 +1,40 @@
+"""People with API tokens, and a host with results."""
+
+import pytest
+from django.utils import timezone
+
+from webapp.api.tests.clients import Caller, caller
+from webapp.core.models import Role
+from webapp.hosts.models import Host
+from webapp.results.tests.lab import Lab, make_host, make_target
+
+CAPABILITIES = {
+    "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "psync"]}}, "settings": ["scheduler"],
+    "as_root": True, "isolation": "cgroup1",
+}  # fmt: skip
+
+
+@pytest.fixture
+def viewer() -> Caller:
+    return caller(Role.VIEWER)
+
+
+@pytest.fixture
+def operator() -> Caller:
+    return caller(Role.OPERATOR)
+
+
+@pytest.fixture
+def host() -> Host:
+    host = make_host()
+    host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()
+    host.save()
+    return host
+
+
+@pytest.fixture
+def lab(host: Host) -> Lab:
+    lab = Lab(make_target(host))
+    lab.measure(99.0, 100.0, 101.0, iodepth=1)
+    lab.measure(61.0, 62.0, 63.0, iodepth=1, ioengine="psync")
+    return lab

@@ -1,0 +1,146 @@
+"""What all operations share: who may ask, errors, unknown input, lengths of lists."""
+
+import json
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+
+from webapp.api.tests.clients import DOCUMENT, Caller
+from webapp.api.urls import api
+from webapp.core.models import ApiToken, Role, User
+from webapp.hosts.models import Host
+from webapp.plans.models import Plan
+from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.runs.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+def test_openapi_is_public_and_nothing_else(client: Client) -> None:
+    described = client.get("/api/v1/openapi.json")
+    assert described.status_code == 200
+    paths = described.json()["paths"]
+    assert {"/api/v1/hosts", "/api/v1/plans/{slug}/preview", "/api/v1/compare", "/api/v1/trials/{trial_id}/job"} <= set(
+        paths
+    )
+    for path, methods in paths.items():
+        for method in methods:
+            filled = path.replace("{slug}", "x").replace("{number}", "1").replace("{trial_id}", "0" * 32)
+            answer = getattr(client, method)(filled)
+            assert (answer.status_code, answer.json()["code"]) == (401, "not_logged_in"), (method, path)
+
+
+def test_there_is_no_page_that_loads_scripts_from_elsewhere(client: Client) -> None:
+    assert api.docs_url is None
+    assert client.get("/api/v1/docs").status_code == 404
+
+
+def test_a_viewer_may_change_nothing(viewer: Caller, lab: Lab) -> None:
+    start = {"plan": "plan-1", "targets": ["a/scratch"]}
+    changing: list[tuple[str, str, object]] = [
+        ("post", "plans", {"document": DOCUMENT}),
+        ("post", "job-files", {"text": "[a]\nsize=1m"}),
+        ("post", "plans/plan-1/versions", {"document": DOCUMENT}),
+        ("post", "plans/plan-1/undelete", None),
+        ("delete", "plans/plan-1", None),
+        ("post", "runs", start),
+        ("post", "runs/1/cancel", None),
+    ]
+    for method, path, body in changing:
+        assert viewer(method, path, body)[0] == 403, path
+        assert viewer(method, path, body)[1]["code"] == "not_allowed"
+    assert Plan.objects.count() == Run.objects.count() == 1
+
+
+def test_a_revoked_token_and_that_of_a_person_who_left_open_nothing(viewer: Caller) -> None:
+    assert viewer("get", "hosts")[0] == 200
+    assert ApiToken.objects.get().last_used_at is not None
+    User.objects.update(is_active=False)
+    assert viewer("get", "hosts")[0] == 401
+    User.objects.update(is_active=True)
+    ApiToken.objects.update(revoked_at=timezone.now())
+    assert viewer("get", "hosts")[0] == 401
+
+
+def test_the_browsers_log_in_reads_and_needs_the_csrf_token_to_write(host: Host) -> None:
+    client = Client(enforce_csrf_checks=True)
+    client.force_login(User.objects.create(username="olga", role=Role.OPERATOR))
+    assert client.get("/api/v1/hosts").json()["count"] == 1
+    refused = client.post("/api/v1/plans", data=json.dumps({"document": DOCUMENT}), content_type="application/json")
+    assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+    assert not Plan.objects.exists()
+
+
+def test_what_is_not_there_is_404(viewer: Caller, lab: Lab) -> None:
+    for path in (
+        "hosts/none",
+        "plans/none",
+        "plans/plan-1?version=9",
+        "runs/99",
+        "runs/99/trials",
+        f"trials/{'0' * 32}",
+    ):
+        status, problem = viewer("get", path)
+        assert status == 404, path
+        assert set(problem) == {"code", "message"}
+
+
+def test_every_body_forbids_fields_that_it_does_not_have(client: Client) -> None:
+    described = client.get("/api/v1/openapi.json").json()
+    bodies = {
+        f"{method} {path}": operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].split("/")[-1]
+        for path, methods in described["paths"].items()
+        for method, operation in methods.items()
+        if "requestBody" in operation
+    }
+    assert {"post /api/v1/runs", "post /api/v1/people", "delete /api/v1/people/{pk}"} <= set(bodies)
+    schemas = described["components"]["schemas"]
+    assert {name for name in bodies.values() if schemas[name].get("additionalProperties") is not False} == set()
+
+
+def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
+    viewer: Caller, operator: Caller, lab: Lab
+) -> None:
+    status, refused = viewer("get", "runs?colour=red")
+    assert status == 422
+    assert refused["message"] == (
+        "query.colour: There is no such parameter. There are host, limit, offset, plan, schedule, state."
+    )
+    assert viewer("get", "runs?plan=plan-1&limit=1&offset=0&state=done&host=a")[0] == 200
+    assert viewer("get", "hosts/a?colour=red")[0] == 422
+    status, refused = operator("post", "runs/1/cancel", {"dry_run": True})
+    assert (status, refused["message"]) == (422, "body: This operation takes no body. Leave it out.")
+    assert operator("post", "plans/plan-1/undelete", {})[0] == 200
+
+
+def test_what_is_asked_wrongly_is_422_and_names_the_place(viewer: Caller, operator: Caller) -> None:
+    assert viewer("get", "runs?limit=501")[0] == 422
+    assert viewer("get", "runs?state=odd")[1]["code"] == "request_refused"
+    assert viewer("get", "trials/not-an-id")[0] in (404, 422)
+    status, problem = operator("post", "runs", {"plan": "x"})
+    assert (status, problem["code"], problem["message"]) == (422, "request_refused", "body.targets: Field required")
+    assert operator("post", "plans", {})[1]["code"] == "plan_file_refused"
+    assert (
+        operator("post", "plans", {"document": {"title": "a\x00", "parts": DOCUMENT["parts"]}})[1]["code"]
+        == "text_refused"
+    )
+
+
+@pytest.mark.parametrize(
+    "path", ["hosts", "targets", "plans", "plans/plan-1/versions", "runs", "runs/1/trials", "results"]
+)
+def test_lists_take_a_fixed_number_of_queries(
+    path: str, viewer: Caller, lab: Lab, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    viewer("get", path)  # the token's last use is written once a minute
+    for number in range(2, 6):
+        other = Lab(make_target(make_host(f"h{number}"), f"t{number}"), number=number)
+        other.measure(1.0, 2.0, iodepth=number)
+    # the token's person with its last use, the list, its count; what the list belongs to, of results runs and targets,
+    # and the points that this process has not read yet
+    with django_assert_max_num_queries(7 if path == "results" else 6):
+        status, found = viewer("get", path)
+    assert status == 200
+    assert found["count"] >= 1

@@ -1,0 +1,28 @@
+"""People over HTTP, against the real database."""
+
+import pytest
+
+from webapp.api.tests.clients import caller
+from webapp.core.models import Role
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_person_is_invited_changed_switched_off_and_removed() -> None:
+    admin = caller(Role.ADMIN)
+    status, made = admin("post", "people", {"username": "olga", "role": "viewer"})
+    assert (status, made["username"], made["has_password"]) == (201, "olga", False)
+    assert "/set-password/" in made["password_link"]
+    path = f"people/{made['id']}"
+    assert admin("post", f"{path}/role", {"role": "operator"})[1]["role"] == "operator"
+    assert admin("post", f"{path}/deactivate", {})[1]["is_active"] is False
+    assert admin("post", f"{path}/reactivate")[1]["is_active"] is True
+    assert admin("post", f"{path}/password-link")[1]["password_link"] != made["password_link"]
+    assert admin("post", f"{path}/anonymise", {"confirm": "olga"})[1]["code"] == "not_left"
+    assert admin("delete", path, {})[1]["left_at"]
+    assert [one["username"] for one in admin("get", "people")[1]["items"]] == ["admin-person"]
+    assert [one["username"] for one in admin("get", "people?left=true")[1]["items"]] == ["olga"]
+    assert admin("post", f"{path}/anonymise", {"confirm": "x"})[1]["code"] == "confirmation_wrong"
+    assert admin("post", f"{path}/anonymise", {"confirm": "olga"})[1]["username"] == f"former-person-{made['id']}"
+    assert admin("post", "people", {"username": "a b"})[1]["code"] == "username_refused"
+    assert admin("get", "people/999")[0] == 404

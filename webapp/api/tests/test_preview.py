@@ -1,0 +1,43 @@
+"""Previews of runs over HTTP, against the real database."""
+
+import pytest
+
+from webapp.api.tests.clients import DOCUMENT, Caller
+from webapp.hosts.models import Host
+from webapp.results.tests.lab import Lab, make_target
+from webapp.runs.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operator: Caller, host: Host) -> None:
+    make_target(host)
+    make_target(host, "nvme0", kind="block")
+    operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
+    status, made = viewer("get", "plans/mine/preview?target=a/scratch&target=a/nvme0&limit=3")
+    assert (status, made["problems"], made["arm"]) == (200, [], [])
+    assert (made["estimate"]["trials"], len(made["trials"])) == (8, 3)
+    texts = [trial["job_text"] for trial in viewer("get", "plans/mine/preview?target=a/scratch")[1]["trials"]]
+    assert all("filename=sweetspot.1048576.0" in text and "rw=randread" in text for text in texts)
+    assert not Run.objects.exists()
+    assert viewer("get", "plans/mine/preview")[1]["code"] == "request_refused"
+    assert viewer("get", "plans/mine/preview?target=a/none")[1]["code"] == "target_unknown"
+
+
+def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> None:
+    make_target(host, "nvme0", kind="block")
+    parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]
+    operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
+    assert operator("get", "plans/w/preview?target=a/nvme0")[1]["arm"] == ["SN1"]
+    status, refused = operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"]})
+    assert (status, refused["code"]) == (422, "not_armed")
+    assert operator("post", "runs", {"plan": "w", "targets": ["a/nvme0"], "armed_serials": ["SN1"]})[0] == 201
+
+
+def test_a_preview_says_what_is_expected_by_earlier_results(operator: Caller, lab: Lab) -> None:
+    lab.measure(1000.0, 2000.0, direction="write", pattern="randwrite")
+    plan = DOCUMENT | {"repeats": 1, "parts": [{"name": "a", "factors": {"pattern": "randwrite"}}]}
+    operator("post", "plans", {"document": plan, "slug": "w"})
+    made = operator("get", "plans/w/preview?target=a/scratch")[1]
+    assert made["expected"] == [{"target": "a/scratch", "bytes": 3 * 2000 * 4096 + 2**20, "by_model": False}]
+    assert made["estimate"]["bytes_written_max"] > made["expected"][0]["bytes"]

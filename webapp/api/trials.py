@@ -1,0 +1,222 @@
+"""Trials in detail: attempts, settings, samples and the job that fio got."""
+
+from datetime import datetime
+from typing import Annotated, Any
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema
+
+from webapp.api.results import ResultOut
+from webapp.api.runs import TrialOut
+from webapp.core.errors import Refusal
+from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.results.reading.rows import ResultRow, read_rows
+from webapp.results.reading.trial_streams import StreamFigures, trial_streams
+from webapp.results.selectors import (
+    configuration_of,
+    current_attempt,
+    fio_json,
+    sensors_of,
+    series,
+    trial_with,
+)
+from webapp.runs.models import Attempt, SettingChange, Trial
+from webapp.runs.phases import phase_sentence
+
+router = Router(tags=["results"])
+MAX_SAMPLES = 10_000
+
+
+class AttemptOut(Schema):
+    id: UUID
+    number: int
+    state: str
+    phase: str
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+    outcome_code: str
+    outcome: str
+
+    @staticmethod
+    def resolve_phase(attempt: Attempt) -> str:
+        return phase_sentence(attempt)
+
+
+class SettingOut(Schema):
+    at: datetime
+    name: str
+    device: str
+    before: str
+    asked: str
+    observed: str
+    restoring: bool
+    restored: bool
+    note: str
+
+
+class KernelLineOut(Schema):
+    """Trouble with storage, as the kernel's log has it; `level` as syslog's, 3 an error, 4 a warning.
+
+    What is `elsewhere` names other devices of the host and none of the trial's, and is not counted as its trouble.
+    """
+
+    sequence: int
+    at: datetime
+    level: int
+    text: str
+    elsewhere: bool
+
+
+class StreamOut(Schema):
+    """One direction of one stream. Times are seconds after the first stream's start."""
+
+    stream: int
+    target: str
+    device: str
+    direction: str
+    iops: float
+    bytes_per_s: float
+    latency_mean_ns: float
+    p99_ns: int | None
+    share_percent: float | None
+    started_s: float
+    ended_s: float
+
+
+class TrialDetail(TrialOut):
+    """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there.
+
+    `streams`: what each measured that `results` are the sums of, where targets were used at once; else nothing.
+    """
+
+    workload: dict[str, Any]
+    attempts: list[AttemptOut]
+    settings: list[SettingOut]
+    configuration: dict[str, str]
+    results: list[ResultOut]
+    streams: list[StreamOut]
+    kernel_log: list[KernelLineOut]
+
+    @staticmethod
+    def resolve_kernel_log(trial: Trial) -> list[KernelLine]:
+        return list(KernelLine.objects.filter(attempt=current_attempt(trial)).order_by("sequence"))
+
+    @staticmethod
+    def resolve_attempts(trial: Trial) -> list[Attempt]:
+        return list(trial.attempts.order_by("number"))
+
+    @staticmethod
+    def resolve_settings(trial: Trial) -> list[SettingChange]:
+        return list(SettingChange.objects.filter(attempt=current_attempt(trial)).order_by("at", "pk"))
+
+    @staticmethod
+    def resolve_configuration(trial: Trial) -> dict[str, str]:
+        return configuration_of(trial)
+
+    @staticmethod
+    def resolve_results(trial: Trial) -> list[ResultRow]:
+        return _results(trial)
+
+    @staticmethod
+    def resolve_streams(trial: Trial) -> list[StreamFigures]:
+        streams = trial_streams(trial, _results(trial))
+        return list(streams.figures) if streams else []
+
+
+class SampleOut(Schema):
+    """One second of one direction."""
+
+    stream: int
+    second: int
+    direction: str
+    at: datetime
+    interval_ms: int
+    ios: int
+    bytes: int
+    runtime_ms: int
+    p50_ns: int | None
+    p99_ns: int | None
+    p999_ns: int | None
+    queue_depth: float | None
+    utilisation_percent: float | None
+    telemetry: list[float | None] | None  # in the order of the series' `sensors`; in one direction of a second only
+
+
+class SensorOut(Schema):
+    """What one value of `telemetry` is: see SensorKind in docs/message-contract.md for units."""
+
+    kind: str
+    name: str
+
+
+class SeriesOut(Schema):
+    """`attempt` is the newest try, null before the first. Ask again with `after` set to the last second for more."""
+
+    attempt: UUID | None
+    state: str
+    sensors: list[SensorOut]
+    samples: list[SampleOut]
+    more: bool
+
+
+class JobOut(Schema):
+    """What fio got and what it said, of each stream."""
+
+    stream: int
+    job_text: str
+    command: list[str]
+    fio_version: str
+    exit_code: int | None
+    fio_json: str
+    stderr: str
+
+
+def _results(trial: Trial) -> list[ResultRow]:
+    return read_rows(Result.objects.filter(trial=trial).order_by("direction"), with_facts=False)
+
+
+@router.get("/trials/{trial_id}", response=TrialDetail)
+def trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    return trial_with(str(trial_id))
+
+
+@router.get("/trials/{trial_id}/samples", response=SeriesOut)
+def samples(
+    request: HttpRequest,
+    trial_id: UUID,
+    after: Annotated[int, Field(ge=-1)] = -1,
+    limit: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 3600,
+) -> dict[str, object]:
+    """The seconds of the newest try, in whole: a second's directions and streams are never torn apart."""
+    attempt = current_attempt(trial_with(str(trial_id)))
+    if attempt is None:
+        return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
+    found = list(series(attempt, after=after)[: limit + 1])
+    more = len(found) > limit
+    return {
+        "attempt": attempt.pk,
+        "state": attempt.state,
+        "sensors": [{"kind": kind, "name": name} for kind, name in sensors_of(attempt)],
+        "samples": _whole(found) if more else found,
+        "more": more,
+    }
+
+
+def _whole(found: list[Sample]) -> list[Sample]:
+    """Without the last second, which may go on; with it where it is the only one."""
+    kept = [sample for sample in found if sample.second < found[-1].second]
+    return kept or found
+
+
+@router.get("/trials/{trial_id}/job", response=list[JobOut])
+def job(request: HttpRequest, trial_id: UUID) -> list[dict[str, object]]:
+    """The exact job text and fio's own JSON, of the newest try. Raises 404 before fio was started."""
+    found: Trial = trial_with(str(trial_id))
+    attempt = current_attempt(found)
+    streams = list(StreamRun.objects.filter(attempt=attempt).order_by("stream")) if attempt else []
+    if not streams:
+        raise Refusal("job_unknown", f"fio has not been started for trial {trial_id}.")
+    names = [name for name in JobOut.model_fields if name != "fio_json"]
+    return [{name: getattr(stream, name) for name in names} | {"fio_json": fio_json(stream)} for stream in streams]

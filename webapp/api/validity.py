@@ -1,0 +1,53 @@
+"""Mark trials and runs as invalid, and remove the mark."""
+
+from uuid import UUID
+
+from django.http import HttpRequest
+from ninja import Field, Router
+
+from webapp.api.common.authentication import operator
+from webapp.api.common.schemas import Input
+from webapp.api.runs import RunOut, TrialOut, run_with
+from webapp.results.selectors import (
+    trial_with,
+)
+from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
+from webapp.runs.models import Run, Trial
+
+router = Router(tags=["results"])
+
+
+class ReasonIn(Input):
+    reason: str = Field(max_length=LONGEST_REASON)
+
+
+@router.post("/trials/{trial_id}/invalid", response=TrialOut)
+def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
+    """Leave the trial's results out of comparisons, saying why. Safe to repeat; another reason replaces the first."""
+    found = trial_with(str(trial_id))
+    mark_trial(trial=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/trials/{trial_id}/invalid", response=TrialOut)
+def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
+    """Take the mark back. Safe to repeat."""
+    found = trial_with(str(trial_id))
+    trust_trial(trial=found, by=operator(request))
+    return found
+
+
+@router.post("/runs/{number}/invalid", response=RunOut)
+def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
+    """Leave all results of an ended run out of comparisons, saying why."""
+    found = run_with(number)
+    mark_run(run=found, reason=payload.reason, by=operator(request))
+    return found
+
+
+@router.delete("/runs/{number}/invalid", response=RunOut)
+def valid_run(request: HttpRequest, number: int) -> Run:
+    """Take the run's mark back; trials that were marked on their own stay so."""
+    found = run_with(number)
+    trust_run(run=found, by=operator(request))
+    return found

@@ -1,0 +1,58 @@
+"""What a run wrote to its drives, and what that cost them."""
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+
+from webapp.api.runs import run_with
+from webapp.results.wear import Counted, DriveWear, wear_of
+
+router = Router(tags=["results"])
+
+
+class CountedOut(Schema):
+    """`count` is within `step` of the truth; null where it is not known, and `why` says why."""
+
+    count: int | None
+    step: int
+    why: str
+
+
+class AmplificationOut(Schema):
+    """`ratio` lies between `low` and `high`; null where the counters are too coarse for it, or the drive is silent."""
+
+    ratio: float | None
+    low: float
+    high: float
+    why: str
+
+
+class DriveWearOut(Schema):
+    """Bytes by four counts. `fio_bytes` are of all `together` drives that the trials wrote to at once."""
+
+    host: str
+    device: str
+    drive: str
+    serial: str
+    model: str
+    targets: list[str]
+    fio_bytes: int
+    together: int
+    kernel_bytes: int | None
+    kernel_at_least: bool
+    host_bytes: CountedOut
+    media_bytes: CountedOut
+    amplification: AmplificationOut
+    percent_before: int | None
+    percent_after: int | None
+    percent_used: CountedOut
+    problem: str
+
+    @staticmethod
+    def resolve_percent_used(wear: DriveWear) -> Counted:
+        return wear.percent_used
+
+
+@router.get("/runs/{number}/wear", response=list[DriveWearOut])
+def run_wear(request: HttpRequest, number: int) -> list[DriveWear]:
+    """Of every drive that the run wrote to, so far or in all."""
+    return wear_of(run_with(number))

@@ -1,0 +1,34 @@
+"""The log of a host's worker."""
+
+from datetime import datetime
+from uuid import UUID
+
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from ninja import Router, Schema
+from ninja.pagination import paginate
+
+from webapp.api.common.schemas import Paged
+from webapp.hosts.models import WorkerLogLine
+from webapp.hosts.selectors import known_host, log_lines
+
+router = Router(tags=["hosts"])
+
+
+class LogLineOut(Schema):
+    """`attempt` is the order that the line is about."""
+
+    id: int
+    at: datetime
+    level: str
+    attempt: UUID | None
+    text: str
+
+
+@router.get("/hosts/{slug}/log", response=list[LogLineOut])
+@paginate(Paged)
+def worker_log(
+    request: HttpRequest, slug: str, level: str = "", attempt: UUID | None = None
+) -> QuerySet[WorkerLogLine]:
+    """What the worker wrote to its log, newest first; `level` means this one and worse."""
+    return log_lines(known_host(slug), level=level, attempt=attempt)

@@ -1,0 +1,99 @@
+"""What the target of a measurement could not exceed, in one line for a chart: the bound, and which link it is of."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import product
+
+from django.db.models import Q
+
+from webapp.hosts.inventory.ceilings import Ceiling, Chain, Interval, chain_of
+from webapp.hosts.inventory.reading import inventory_at
+from webapp.hosts.models import Target
+from webapp.hosts.names import parted
+
+MOST = 6  # lines that a chart can bear
+
+
+@dataclass(frozen=True)
+class Bound:
+    """`realistic` is what a published source says the limiting link gives in practice; mostly nothing."""
+
+    target: str  # host/target, or what several at once are called together
+    bytes_per_s: float
+    words: str
+    realistic: Interval | None = None
+
+
+def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
+    """Of targets (`host/target`, or several at once), each as its host was at a moment; those of which nothing is
+    known are left out. Of several at once it is what all of them together cannot exceed: a link that they share counts
+    once.
+
+    Two queries, and one for each host. The targets with the lowest bounds are told, at most MOST.
+    """
+    found, known = [], _targets(moments)
+    for name, at in moments.items():
+        host, slugs = parted(name)
+        for targets in product(*(known.get((host, slug), ()) for slug in slugs)):
+            inventory = inventory_at(targets[0].host_id, at)
+            bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
+            found += [bound] if bound else []
+    ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
+    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MOST])
+
+
+def _folded(found: Iterable[Bound]) -> list[Bound]:
+    """Where targets are used alone and in groups, each bound once for a host and a number of targets."""
+    alike: dict[tuple[str, int, float], list[Bound]] = {}
+    for each in found:
+        host, slugs = parted(each.target)
+        alike.setdefault((host, len(slugs), each.bytes_per_s), []).append(each)
+    return [_one_of(bounds) for bounds in alike.values()]
+
+
+def _one_of(alike: Sequence[Bound]) -> Bound:
+    if len(alike) == 1:
+        return alike[0]
+    return replace(alike[0], target=f"{alike[0].target} (and {len(alike) - 1} alike)")
+
+
+def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
+    """By host and slug; of those under which a device is known. A slug may have been that of another drive before."""
+    wanted = Q()
+    for host, slugs in map(parted, names):
+        wanted |= Q(host__slug=host, slug__in=slugs)
+    found: dict[tuple[str, str], list[Target]] = {}
+    for target in Target.objects.filter(wanted).select_related("host").exclude(device="") if wanted else ():
+        found.setdefault((target.host.slug, target.slug), []).append(target)
+    return found
+
+
+def bound_of(target: str, chain: Chain) -> Bound | None:
+    """None where nothing bounds the target."""
+    if chain.bytes_per_s is None:
+        return None
+    words, realistic = _limiting(chain.ceilings, chain.bytes_per_s)
+    return Bound(target, chain.bytes_per_s, words, realistic)
+
+
+def _limiting(ceilings: tuple[Ceiling, ...], total: float) -> tuple[str, Interval | None]:
+    """The one ceiling that is as low as all together; else those of one kind that add up to it."""
+    for each in ceilings:
+        if math.isclose(each.bytes_per_s, total):
+            degraded = ", degraded" if each.degraded else ""
+            return f"{each.kind} of {each.where}{degraded} ({each.formula})", each.realistic
+    for kind in dict.fromkeys(each.kind for each in ceilings):
+        alike = [each for each in ceilings if each.kind == kind]
+        if math.isclose(sum(each.bytes_per_s for each in alike), total):
+            return f"{len(alike)} × {kind} ({alike[0].formula} each)", _together([each.realistic for each in alike])
+    return "several links together", None
+
+
+def _together(intervals: list[Interval | None]) -> Interval | None:
+    known = [each for each in intervals if each]
+    if not known or len(known) < len(intervals):
+        return None
+    low, high = sum(each.low_bytes_per_s for each in known), sum(each.high_bytes_per_s for each in known)
+    return Interval(low, high, known[0].source)

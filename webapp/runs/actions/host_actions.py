@@ -1,0 +1,166 @@
+"""What a person has a host do outside any run: purge a drive, read, set or put back a setting, take its inventory.
+
+Sent at once, to a host that is idle: an action does not wait in the queue of runs. It holds the drive's locks like a
+trial. Of purges only a discard can be stopped; once a drive purges itself it cannot be called back. A setting stays as
+it was set until it is put back; a run that begins later takes it as the host's own.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from webapp.core.errors import Refusal
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.hosts.models import Host, Target
+from webapp.runs.arming import refuse_untyped
+from webapp.runs.dispatch.dispatcher import create_attempt, publish_safely, request_inventory
+from webapp.runs.dispatch.host_lock import lock_host
+from webapp.runs.dispatch.locks import take_locks
+from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
+from webapp.runs.readiness import refuse_host, refuse_target
+from worker.contract.orders import SettingDeed
+from worker.contract.purge import STOPPABLE, PurgeMethod
+
+LONGEST_REASON = 500
+LONGEST_VALUE = 200
+_AUDITED = {
+    SettingDeed.READ: "host.setting_read",
+    SettingDeed.SET: "host.setting_set",
+    SettingDeed.PUT_BACK: "host.setting_restore",
+}
+
+
+def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User | None) -> HostAction:
+    """Purge a drive now: `serial` is what the person typed.
+
+    Raises Refusal target_unavailable, host_unavailable, not_destroyable, purge_not_offered, not_armed, reason_too_long,
+    host_busy, drive_busy.
+    """
+    target = Target.objects.select_related("host").get(pk=target.pk)
+    refuse_target(target)
+    refuse_host(target.host, also_in_maintenance=True)
+    _refuse_method(target, method)
+    refuse_untyped([target], [serial])
+    until = timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
+    asked = HostAction(target=target, purge=method, armed_until=until, by=by, why=_checked_reason(why))
+    detail = {"method": method, "serial": target.arming_serial, "model": target.model, "why": asked.why}
+    try:
+        return _send(asked, AttemptKind.PURGE, target.lock_keys, action="host.purge", detail=detail)
+    except IntegrityError as error:
+        words = f"A drive of {target} is in use by an attempt on another host. Wait until that has ended."
+        raise Refusal("drive_busy", words) from error
+
+
+@transaction.atomic
+def stop_purge(*, action: HostAction, by: User | None) -> None:
+    """Stop a purge that the worker does piece by piece. The drive is partly purged then, and its state unknown.
+
+    The host learns it with its next report, once a second. Nothing happens where it is asked for already. Raises
+    Refusal purge_ended, purge_not_stoppable.
+    """
+    attempt = Attempt.objects.select_for_update(no_key=True).get(pk=action.attempt_id)
+    action = HostAction.objects.select_related("target__host").get(pk=action.pk)
+    if action.purge not in STOPPABLE:
+        raise Refusal(
+            "purge_not_stoppable",
+            f"{action.target} purges itself: it goes on in the drive whatever becomes of the worker. Wait for its end.",
+        )
+    if attempt.state not in ACTIVE_ATTEMPT_STATES:
+        raise Refusal("purge_ended", f"This purge of {action.target} has ended.")
+    if action.stop_requested_at is None:
+        HostAction.objects.filter(pk=action.pk).update(stop_requested_at=timezone.now())
+        audit(by=by, action="host.purge_stop", on=action.target, detail={"method": action.purge})
+
+
+def setting_by_hand(
+    *, target: Target, name: str, deed: str, value: str = "", why: str = "", by: User | None
+) -> HostAction:
+    """Read, set or put back one setting of a target, its controller or its host now.
+
+    What is set stays until it is put back. Raises Refusal target_unavailable, host_unavailable, setting_not_allowed,
+    setting_value, reason_too_long, host_busy.
+    """
+    target = Target.objects.select_related("host").get(pk=target.pk)
+    refuse_target(target)
+    refuse_host(target.host, also_in_maintenance=True)
+    value = value.strip()
+    if name not in settable(target) or deed not in list(SettingDeed):
+        raise Refusal(
+            "setting_not_allowed", f"The policy of {target.host} does not let {name!r} of {target} be changed."
+        )
+    if deed == SettingDeed.SET and not 0 < len(value) <= LONGEST_VALUE:
+        raise Refusal("setting_value", f"Give the value to set, of at most {LONGEST_VALUE} characters.")
+    asked = HostAction(target=target, setting=name, deed=deed, by=by, why=_checked_reason(why))
+    asked.value = value if deed == SettingDeed.SET else ""
+    detail = {"setting": name, "value": asked.value, "why": asked.why}
+    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingDeed(deed)], detail=detail)
+
+
+@transaction.atomic
+def inventory_now(*, host: Host, by: User | None) -> None:
+    """Ask an idle host for an inventory, which comes with its next registration.
+
+    Raises Refusal host_unavailable, host_busy.
+    """
+    refuse_host(host, also_in_maintenance=True)
+    if request_inventory(host.pk) is None:
+        raise Refusal("host_busy", f"{host} is at work. It takes an inventory before every run anyway.")
+    audit(by=by, action="host.inventory", on=host)
+
+
+def settable(target: Target) -> list[str]:
+    """Names of settings that the policy lets be changed through this target, in the order of the worker's own list."""
+    allowed = {*target.settings_allowed, *target.host.settings_allowed}
+    return [name for name in target.host.capabilities.get("settings", []) if name in allowed or "*" in allowed]
+
+
+def set_by_hand(target: Target) -> list[HostAction]:
+    """Settings that were set through this target and are not known to have been put back, by name."""
+    done = HostAction.objects.filter(target=target, deed__in=[SettingDeed.SET, SettingDeed.PUT_BACK])
+    found: dict[str, HostAction] = {}
+    changed = done.exclude(attempt__setting_changes=None).select_related("attempt", "by").distinct()
+    for action in changed.order_by("at"):
+        if action.deed == SettingDeed.SET:
+            found[action.setting] = action
+        elif action.attempt.state == AttemptState.DONE:
+            found.pop(action.setting, None)
+    return [found[name] for name in sorted(found)]
+
+
+def _checked_reason(why: str) -> str:
+    if len(why) > LONGEST_REASON:
+        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    return why.strip()
+
+
+def _refuse_method(target: Target, method: str) -> None:
+    if not target.destroy:
+        raise Refusal("not_destroyable", f"The policy of {target.host} does not allow to destroy what is on {target}.")
+    offer = next((offer for offer in target.purges if offer["method"] == method), None)
+    if offer is None or method not in list(PurgeMethod):
+        raise Refusal("purge_not_offered", f"{target} does not offer {method or 'that'}.")
+    if offer.get("problem"):
+        raise Refusal("purge_not_offered", f"{target}: {offer['problem']}")
+
+
+@transaction.atomic
+def _send(
+    asked: HostAction, kind: AttemptKind, keys: Collection[str], *, action: str, detail: Mapping[str, object]
+) -> HostAction:
+    target = asked.target
+    lock_host(target.host_id)
+    busy = Attempt.objects.filter(host=target.host_id, state__in=ACTIVE_ATTEMPT_STATES).select_related("run").first()
+    if busy is not None:
+        what = str(busy.run) if busy.run else "something else that was asked of it"
+        raise Refusal("host_busy", f"{target.host} works on {what}. Wait until it is idle, or pause the run.")
+    attempt = create_attempt(kind, target.host_id)
+    asked.attempt = attempt
+    asked.save()
+    take_locks(attempt, keys)
+    audit(by=asked.by, action=action, on=target, detail=detail)
+    transaction.on_commit(lambda: publish_safely(attempt))
+    return asked

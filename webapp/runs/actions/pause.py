@@ -1,0 +1,58 @@
+"""Pause a run and resume it.
+
+No new order is sent while a run is paused; the trial under way ends by itself. The run's settings stay for
+PAUSE_RESTORE_SECONDS, unless another run wants the host, and are then put back; they are applied again on resume.
+"""
+
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.core.models import User
+from webapp.core.services import audit
+from webapp.runs.actions.open_run import locked_open_run
+from webapp.runs.dispatch.dispatcher import dispatch_after_commit
+from webapp.runs.models import (
+    Run,
+    RunState,
+)
+from webapp.runs.reasons import Fields, sentence
+from webapp.runs.states import move_run
+
+
+@transaction.atomic
+def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
+    """Send nothing more of a run until it is resumed. Raises Refusal run_not_open.
+
+    `code` and `fields` say why where no person pauses: see runs.reasons. A person who pauses such a run makes the pause
+    theirs.
+    """
+    locked = locked_open_run(run)
+    if locked.state != RunState.PAUSED:
+        move_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
+    elif by is None or locked.paused_by_id is not None:
+        return
+    Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_code=code, pause_fields=fields or {})
+    audit(by=by, action="run.pause", on=locked, detail={"reason": sentence(code, fields or {})})
+    run.refresh_from_db()
+
+
+@transaction.atomic
+def resume_run(*, run: Run, by: User | None) -> None:
+    """Let a paused run go on. Raises Refusal run_not_open.
+
+    What destroys must be armed again where the arming ended in a pause of more than ARMING_SECONDS. (The arming of a
+    run that a person started never outlasts such a pause; that of a scheduled run may.)
+    """
+    locked = locked_open_run(run)
+    if locked.state == RunState.PAUSED:
+        now = timezone.now()
+        if locked.paused_at and now - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
+            Run.objects.filter(pk=locked.pk, armed_until__lt=now).update(armed_until=None)
+        before = RunState.RUNNING if locked.started_at else RunState.QUEUED
+        move_run(locked, before, code="resumed", by=by)
+        audit(by=by, action="run.resume", on=locked)
+        dispatch_after_commit(locked)
+    run.refresh_from_db()

@@ -1,0 +1,159 @@
+"""How trials, attempts and runs end, whoever finds out: a report, a lapsed lease, or a person."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from webapp.core.services import audit
+from webapp.hosts.models import HostState
+from webapp.runs.dispatch.locks import drop_all, drop_locks
+from webapp.runs.dispatch.stop_rule import STOPPED
+from webapp.runs.models import (
+    ENDED_TRIAL_STATES,
+    Attempt,
+    AttemptKind,
+    AttemptState,
+    Run,
+    RunState,
+    Trial,
+    TrialState,
+)
+from webapp.runs.reasons import Fields, sentence
+from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, move_attempt, move_run, move_trial
+
+# The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
+INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
+
+
+def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
+    """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
+
+    Call inside a transaction that has locked the attempt.
+    """
+    if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
+        to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
+    move_attempt(attempt, to, code=code, fields=fields)
+    drop_locks(attempt)
+    if attempt.trial is not None:
+        _end_trial(attempt.trial, attempt, to, code, fields or {})
+    elif attempt.run_id is not None and to is not AttemptState.LOST:
+        end_finished_run(attempt.run_id)
+
+
+def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fields: Fields) -> None:
+    if to is AttemptState.LOST or (to is AttemptState.FAILED and code in INTERRUPTIONS):
+        lose_trial(trial, attempt, code=code, fields=fields)
+    elif to is AttemptState.CANCELLED and trial.skip_requested_at:
+        _end_skipped(trial, attempt)
+    else:
+        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields)
+
+
+def _end_skipped(trial: Trial, attempt: Attempt) -> None:
+    why = {"why": trial.skip_reason} if trial.skip_reason else {}
+    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
+
+
+def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> None:
+    """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
+    move_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
+    trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason", "skipped_by"])
+    if trial.skip_requested_at:
+        _end_skipped(trial, attempt)
+    elif Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
+        move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
+    elif trial.destructive:
+        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
+    elif trial.attempts_left > 0:
+        move_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
+    else:
+        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
+
+
+@transaction.atomic
+def end_finished_run(run_id: UUID) -> bool:
+    """End the run if all its trials have ended and every host that got an order has put its settings back.
+
+    False if not. Cancelled if a person cancelled it; failed if settings could not be put back, the stop rule left out
+    trials or no trial is done; else done.
+    """
+    run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
+    if run.state in ENDED_RUN_STATES or run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists():
+        return False
+    closings = _last_closings(run)
+    if any(closing.state is None for closing in closings):
+        return False
+    troubles = [closing.as_fields() for closing in closings if closing.state != AttemptState.DONE]
+    state, code, fields = _verdict(run, troubles)
+    if troubles:
+        hosts = {one["host"]: sentence(one["code"], one["fields"]) for one in troubles}
+        audit(by=None, action="run.settings_not_restored", on=run, detail={"hosts": hosts})
+    move_run(run, state, code=code, fields=fields)
+    drop_all(run)
+    return True
+
+
+@dataclass(frozen=True)
+class _Closing:
+    """The last close-run attempt on a host."""
+
+    host: str
+    state: str | None
+    code: str = ""
+    fields: Fields = field(default_factory=dict)
+
+    def as_fields(self) -> dict[str, Any]:
+        return {"host": self.host, "code": self.code, "fields": self.fields}
+
+
+def _last_closings(run: Run) -> Sequence[_Closing]:
+    """Of every host that was sent a trial.
+
+    The state is None where settings were not restored since the last trial: a run that was paused may have been closed
+    before.
+    """
+    attempts = list(run.attempts.select_related("host").order_by("created_at"))
+    closings: dict[UUID, _Closing] = {}
+    for attempt in attempts:
+        slug = attempt.host.slug
+        if attempt.host.state == HostState.REVOKED:
+            closings[attempt.host_id] = _Closing(slug, AttemptState.LOST, "host_revoked")
+        elif attempt.kind == AttemptKind.CLOSE_RUN and attempt.ended_at and attempt.state != AttemptState.LOST:
+            closings[attempt.host_id] = _Closing(slug, attempt.state, attempt.outcome_code, attempt.outcome_fields)
+        elif attempt.kind == AttemptKind.TRIAL:
+            closings[attempt.host_id] = _Closing(slug, None)
+    return list(closings.values())
+
+
+def _verdict(run: Run, troubles: Sequence[Fields]) -> tuple[RunState, str, Fields]:
+    if troubles:
+        return RunState.FAILED, "settings_not_restored", {"hosts": troubles}
+    if run.cancel_requested_at:
+        return RunState.CANCELLED, run.cancel_code or "cancelled", run.cancel_fields
+    if not run.trials.exclude(reason_code="skipped").exists():
+        return RunState.CANCELLED, "skipped", {"all": True}
+    if stopped := run.trials.filter(reason_code=STOPPED).count():
+        return RunState.FAILED, "stopped_by_failures", {"unstarted": stopped, "trials": run.trial_count}
+    if not run.trials.filter(state=TrialState.DONE).exists():
+        return RunState.FAILED, "no_trial_done", {}
+    return RunState.DONE, "", {}
+
+
+@transaction.atomic
+def give_up_revoked(run: Run) -> None:
+    """Trials on revoked hosts can neither begin nor go on."""
+    for attempt in run.attempts.select_for_update(no_key=True, of=("self",)).filter(
+        host__state=HostState.REVOKED, ended_at=None
+    ):
+        end_attempt(attempt, AttemptState.FAILED, code="host_revoked")
+    for trial in run.trials.filter(host__state=HostState.REVOKED, state=TrialState.PLANNED):
+        move_trial(trial, TrialState.CANCELLED, code="host_revoked")
+
+
+@transaction.atomic
+def sweep_cancelled(run_id: UUID) -> None:
+    """Cancel what became planned again while the run was being cancelled."""
+    cancel_planned_trials(Run.objects.select_for_update(no_key=True).get(pk=run_id))

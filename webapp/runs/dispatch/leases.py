@@ -1,0 +1,138 @@
+"""What time alone changes: leases lapse, orders are sent again, lost attempts are heard again.
+
+A lease is renewed by every exchange with the worker. When it lapses the attempt is lost; if its own worker
+is heard again before the host got anything newer, it goes on where it was.
+"""
+
+import logging
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from webapp.hosts.models import Host
+from webapp.runs.dispatch.ending import end_attempt
+from webapp.runs.dispatch.host_lock import lock_host
+from webapp.runs.dispatch.locks import keys_for, take_locks
+from webapp.runs.dispatch.orders import publish, to_publish_again, waiting_orders
+from webapp.runs.logs import about_attempt
+from webapp.runs.models import (
+    ACTIVE_ATTEMPT_STATES,
+    OPEN_RUN_STATES,
+    Attempt,
+    AttemptState,
+    TrialState,
+)
+from webapp.runs.states import move_attempt, revive_trial
+
+log = logging.getLogger(__name__)
+
+
+def expire_leases() -> int:
+    """Lose every active attempt whose lease has lapsed; how many there were."""
+    lapsed = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now())
+    return sum(_expire(pk) for pk in lapsed.values_list("pk", flat=True))
+
+
+@transaction.atomic
+def _expire(attempt_id: UUID) -> bool:
+    found = Attempt.objects.select_for_update(no_key=True, of=("self",), skip_locked=True).select_related("trial")
+    attempt = found.filter(pk=attempt_id, state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now()).first()
+    if attempt is None:
+        return False
+    end_attempt(attempt, AttemptState.LOST, code="lease_expired", fields={"accepted": attempt.accepted_at is not None})
+    with about_attempt(attempt):
+        log.warning("Lost: %s", attempt.outcome)
+    return True
+
+
+def publish_again() -> int:
+    """Send orders again that were not accepted, unless they still lie in the queue; how many went out."""
+    sent = 0
+    for attempt in to_publish_again():
+        try:
+            sent += waiting_orders(attempt.host_id) == 0 and publish(attempt)
+        except (OperationalError, RedisError, OSError) as error:
+            log.warning("The broker cannot be reached: %s", error)
+            break
+    return sent
+
+
+def revive(attempt: Attempt) -> bool:
+    """Make a lost attempt active again; False where it is too late for that.
+
+    Too late: its run has ended or is being cancelled, its trial is being skipped, or the host got a newer order since.
+    Call inside a transaction that has locked the attempt.
+    """
+    run, trial = attempt.run, attempt.trial
+    if run is not None and (
+        run.state not in OPEN_RUN_STATES or (trial is not None and (run.cancel_requested_at or trial.skip_requested_at))
+    ):
+        return False
+    lock_host(attempt.host_id)
+    if Attempt.objects.filter(host_id=attempt.host_id, created_at__gt=attempt.created_at).exists():
+        return False
+    try:
+        with transaction.atomic():
+            _reactivate(attempt)
+    except IntegrityError:  # another host holds the drive by now
+        return False
+    with about_attempt(attempt):
+        log.info("Heard again after it was lost.")
+    return True
+
+
+def _reactivate(attempt: Attempt) -> None:
+    state = AttemptState.DISPATCHED
+    if attempt.accepted_at:
+        state = AttemptState.RUNNING if attempt.started_at else AttemptState.ACCEPTED
+    move_attempt(attempt, state)
+    Attempt.objects.filter(pk=attempt.pk).update(lease_until=new_lease())
+    take_locks(attempt, keys_for(attempt))
+    if attempt.trial is not None:
+        revive_trial(attempt.trial, TrialState(state.value), attempt=attempt)
+
+
+def revive_unfinished(*, host: Host, journal: Sequence[str]) -> int:
+    """Revive lost attempts that a host, when it registers, says it has not finished reporting."""
+    ids = [parsed for parsed in map(parse_id, journal) if parsed is not None]
+    lost = Attempt.objects.filter(host=host, pk__in=ids, state=AttemptState.LOST)
+    return sum(_revive_locked(pk) for pk in lost.values_list("pk", flat=True))
+
+
+@transaction.atomic
+def _revive_locked(attempt_id: UUID) -> bool:
+    locked = Attempt.objects.select_for_update(no_key=True, of=("self",)).select_related("run", "trial__target")
+    attempt = locked.get(pk=attempt_id)
+    return attempt.state == AttemptState.LOST and revive(attempt)
+
+
+def new_lease() -> datetime:
+    return timezone.now() + timedelta(seconds=settings.LEASE_SECONDS)
+
+
+def renewed(lease_until: datetime) -> datetime:
+    """The lease after an exchange: a new one, or the one that there is while it is nearly whole."""
+    lease = new_lease()
+    return lease_until if whole_from(lease) <= lease_until <= lease else lease
+
+
+def whole_from(lease: datetime) -> datetime:
+    """A lease that ends between this and `lease`, a new one, is nearly whole and need not be renewed.
+
+    Writing it anew with every report would change an index with every report.
+    """
+    return lease - timedelta(seconds=settings.LEASE_SECONDS / 20)
+
+
+def parse_id(text: str) -> UUID | None:
+    """An attempt id of the contract as ours; None where it is none that we gave out."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

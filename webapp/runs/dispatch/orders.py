@@ -1,0 +1,178 @@
+"""What an attempt asks of its host, as a signed order, and the way into the host's queue."""
+
+import logging
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+
+import msgspec
+from django.conf import settings
+from django.db.models import F
+from django.utils import timezone
+from kombu.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from webapp.celery import app
+from webapp.core.services import actor_name
+from webapp.hosts.keys import signing_key
+from webapp.hosts.selectors import drives_of
+from webapp.plans.fitness import HOST_WIDE
+from webapp.plans.points import layout_of
+from webapp.plans.selectors import reference_of, stream_at
+from webapp.runs.arming import arming_of
+from webapp.runs.logs import about_attempt
+from webapp.runs.models import Attempt, AttemptKind, AttemptState, HostAction, Trial
+from worker.contract.orders import (
+    ORDER_TASK,
+    AnyOrder,
+    Arming,
+    CloseRunOrder,
+    InventoryOrder,
+    LayoutWish,
+    PurgeOrder,
+    SettingDeed,
+    SettingOrder,
+    SettingWish,
+    TrialOrder,
+    queue_name,
+)
+from worker.contract.purge import PurgeMethod
+from worker.contract.signing import seal
+from worker.contract.workload import AnyWorkload, Stream, Workload
+
+log = logging.getLogger(__name__)
+
+# What a trial may take beyond its own time before it counts as stuck (s).
+_SLACK_S = 120
+# Slowest storage that an amount of data is waited for (bytes/s).
+_SLOWEST_BYTES_PER_S = 1_000_000
+_LONGEST_S = 40 * 86400
+
+
+def publish(attempt: Attempt) -> bool:
+    """Sign the attempt's order for now and put it into the host's queue; False where the broker is away.
+
+    May be done any number of times: the worker's journal refuses an attempt that it knows.
+    The order goes straight to the queue's list (no bindings that an emptied Redis would have lost).
+    """
+    with about_attempt(attempt):
+        return _publish(attempt)
+
+
+def _publish(attempt: Attempt) -> bool:
+    envelope = seal(order_for(attempt), signing_key(trusted=attempt.host.trusted_keys)[1])
+    try:
+        app.send_task(ORDER_TASK, args=[envelope], queue=queue_name(str(attempt.host_id)), declare=[], argsrepr="[…]")
+    except (OperationalError, RedisError, OSError) as error:
+        log.warning("The broker did not take the order, it will be sent again: %s", error)
+        return False
+    Attempt.objects.filter(pk=attempt.pk).update(published_at=timezone.now())
+    return True
+
+
+def waiting_orders(host_id: object) -> int:
+    """How many orders lie in the host's queue. Raises OSError, RedisError or OperationalError without a broker."""
+    with app.producer_pool.acquire(block=True, timeout=5) as producer:
+        return int(producer.channel.client.llen(queue_name(str(host_id))))
+
+
+def order_for(attempt: Attempt) -> AnyOrder:
+    """The order of an attempt, valid from now on for ORDER_EXPIRES_SECONDS."""
+    now = time.time()
+    head = {
+        "host": str(attempt.host_id),
+        "attempt": str(attempt.pk),
+        "issued_at": now,
+        "expires_at": now + settings.ORDER_EXPIRES_SECONDS,
+        "version": attempt.host.contract,
+    }
+    if attempt.kind == AttemptKind.INVENTORY:
+        return InventoryOrder(**head)  # type: ignore[arg-type]
+    if attempt.kind == AttemptKind.SETTING:
+        return _setting_order(attempt.action, head)
+    if attempt.kind == AttemptKind.PURGE:
+        return _purge_order(attempt.action, head)
+    if attempt.kind == AttemptKind.CLOSE_RUN:
+        return CloseRunOrder(run=str(attempt.run_id), **head)  # type: ignore[arg-type]
+    trial, run = attempt.trial, attempt.run
+    assert trial is not None
+    assert run is not None
+    streams = streams_of(trial)
+    return TrialOrder(
+        run=str(run.pk),
+        trial=str(trial.pk),
+        streams=streams,
+        settings=tuple(_wishes(trial)),
+        layout=_wish(trial),
+        drop_caches=trial.drop_caches,
+        purge=PurgeMethod(trial.purge) if trial.purge else None,
+        arming=arming_of(run),
+        total_limit_s=total_limit_s(streams[0].workload, len(streams)),
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def _setting_order(action: HostAction, head: dict[str, object]) -> SettingOrder:
+    return SettingOrder(
+        target=reference_of(action.target),
+        name=action.setting,
+        deed=SettingDeed(action.deed),
+        value=action.value,
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
+    assert action.armed_until is not None
+    return PurgeOrder(
+        target=reference_of(action.target),
+        method=PurgeMethod(action.purge),
+        arming=Arming(
+            serials=(action.target.arming_serial,), by=actor_name(action.by), until=action.armed_until.timestamp()
+        ),
+        **head,  # type: ignore[arg-type]
+    )
+
+
+def streams_of(trial: Trial) -> tuple[Stream, ...]:
+    """One at each of its targets, all with the same workload."""
+    work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
+    return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
+
+
+def _wishes(trial: Trial) -> Iterator[SettingWish]:
+    """Of the host once, of what lies under a target for each stream."""
+    for name, value in trial.settings.items():
+        for stream in range(1 if name in HOST_WIDE else trial.stream_count):
+            yield SettingWish(name=name, value=value, stream=stream)
+
+
+def _wish(trial: Trial) -> LayoutWish | None:
+    """The drives that are put together for it, each by its serial: the pool's first ones."""
+    layout = layout_of(trial.point)
+    if layout is None:
+        return None
+    drives = drives_of(trial.target)[: layout.drives]
+    return LayoutWish(layout=layout, drives=tuple(reference_of(drive) for drive in drives))
+
+
+def total_limit_s(workload: Workload, streams: int = 1) -> int:
+    """How long a stream may take in all before the worker ends it. Streams may share the drive that is so slow."""
+    slowest = _SLOWEST_BYTES_PER_S / streams
+    measured = workload.time_s + (workload.moved_bytes or 0) / slowest
+    prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
+    return min(_LONGEST_S, int(measured + prefill) + _SLACK_S)
+
+
+def to_publish_again() -> list[Attempt]:
+    """Orders that nobody accepted in time. Orders of cancelled runs and skipped trials are left to lapse."""
+    overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
+    waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
+    waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)
+    waiting = waiting.exclude(trial__skip_requested_at__isnull=False)
+    waiting = waiting.exclude(published_at__gt=overdue)
+    return list(
+        waiting.order_by(F("published_at").asc(nulls_first=True)).select_related(
+            "run", "trial__target", "host", "action__target", "action__by"
+        )
+    )

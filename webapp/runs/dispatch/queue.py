@@ -1,0 +1,35 @@
+"""The queue of runs: one for all hosts.
+
+Hosts take runs in the order of `Run.queue_position`, which is unique. A host that has begun a run finishes it first,
+unless the run is paused. The priority of a run decides its first position.
+"""
+
+from django.db import connection
+from django.db.models import F, Max, Min, QuerySet
+
+from webapp.runs.models import OPEN_RUN_STATES, Run, RunState
+
+_QUEUE_LOCK = 0x71_7565_7565
+
+
+def queued_runs() -> QuerySet[Run]:
+    """Open runs in the order of the queue."""
+    open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES)
+    return open_runs.order_by(F("queue_position").asc(nulls_last=True), "number")
+
+
+def lock_queue() -> None:
+    """Lock the queue until the commit, to add a run or change the order: run numbers have no gaps and are unique."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_QUEUE_LOCK])
+
+
+def position_for(priority: int) -> int:
+    """The position before all waiting runs of a lower priority, else the last one. Call with the queue locked."""
+    lower = Run.objects.filter(state=RunState.QUEUED, priority__lt=priority, queue_position__isnull=False)
+    position: int | None = lower.aggregate(first=Min("queue_position"))["first"]
+    if position is None:
+        last: int | None = Run.objects.aggregate(last=Max("queue_position"))["last"]
+        return (last or 0) + 1
+    Run.objects.filter(queue_position__gte=position).update(queue_position=F("queue_position") + 1)
+    return position

@@ -1,0 +1,110 @@
+"""An attempt: one order to a host, with everything that belongs to it."""
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from webapp.hosts.models import Host, Target
+from webapp.runs.models.choices import (
+    ACTIVE_ATTEMPT_STATES,
+    AttemptKind,
+    AttemptState,
+)
+from webapp.runs.models.run import Run
+from webapp.runs.models.trial import Trial
+from webapp.runs.reasons import sentence
+
+
+class Attempt(models.Model):
+    """One order to one host and everything that came of it."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    kind = models.CharField(max_length=10, choices=AttemptKind.choices)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="attempts", null=True)
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="attempts", null=True)
+    number = models.PositiveSmallIntegerField(default=1)  # 1 is the first try
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="attempts")
+    state = models.CharField(max_length=10, choices=AttemptState.choices, default=AttemptState.DISPATCHED)
+    confirmed_seq = models.PositiveIntegerField(default=0)  # all batches up to here are committed
+    lease_until = models.DateTimeField()
+    published_at = models.DateTimeField(null=True)  # last time the order went to the broker
+    accepted_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)  # fio began
+    ended_at = models.DateTimeField(null=True)
+    phase = models.JSONField(default=dict)  # contract.items.Phase last reported; {} before. See runs.phases
+    configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
+    # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
+    clock_offset_ms = models.BigIntegerField(null=True)
+    purged = models.JSONField(default=list)  # contract.items.Purged of each drive
+    outcome_code = models.CharField(max_length=60, blank=True)
+    outcome_fields = models.JSONField(default=dict)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["created_at"]
+        constraints = [
+            # A host does one thing at a time. This is what keeps two runs from measuring each other.
+            models.UniqueConstraint(
+                fields=["host"], name="attempt_one_active_per_host", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)
+            ),
+            models.UniqueConstraint(fields=["trial", "number"], name="attempt_number_once_per_trial"),
+            models.CheckConstraint(condition=Q(state__in=AttemptState.values), name="attempt_state_known"),
+            models.CheckConstraint(
+                condition=Q(kind="trial", trial__isnull=False, run__isnull=False)
+                | Q(kind="close_run", trial__isnull=True, run__isnull=False)
+                | Q(kind__in=["inventory", "purge", "setting"], trial__isnull=True, run__isnull=True),
+                name="attempt_kind_has_its_subject",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["lease_until"], name="attempt_lease", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)),
+        ]
+
+    @property
+    def outcome(self) -> str:
+        """Why it ended as it did, as a sentence; "" where it is done."""
+        return sentence(self.outcome_code, self.outcome_fields)
+
+
+class HostAction(models.Model):
+    """What a person asked of one target of a host, outside any run. Its attempt says what became of it."""
+
+    attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="action")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="actions")
+    purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod
+    armed_until = models.DateTimeField(null=True)  # of a purge: the serial was typed; begun by then or not at all
+    stop_requested_at = models.DateTimeField(null=True)  # of a purge: the host learns it with its next report
+    setting = models.CharField(max_length=100, blank=True)
+    deed = models.CharField(max_length=10, blank=True)  # contract.orders.SettingDeed
+    value = models.CharField(max_length=200, blank=True)  # to be set
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    why = models.CharField(max_length=500, blank=True)
+    at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-at"]
+
+
+class TargetLock(models.Model):
+    """A drive in use by an attempt. Deleted when the attempt ends; under a layout, when its run is closed there."""
+
+    lock_key = models.CharField(max_length=300, primary_key=True)  # of Target.lock_keys
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="locks")
+
+
+class SettingChange(models.Model):
+    """A setting as asked for and as observed, and whether it was put back."""
+
+    attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="setting_changes")
+    at = models.DateTimeField()
+    name = models.CharField(max_length=100)
+    device = models.CharField(max_length=200, blank=True)
+    before = models.TextField(blank=True)
+    asked = models.TextField()
+    observed = models.TextField()
+    took_s = models.FloatField(null=True)  # of a layout that was built for the trial, by the worker's clock
+    restoring = models.BooleanField(default=False)  # this row is the putting back
+    restored = models.BooleanField(default=False)
+    note = models.TextField(blank=True)

@@ -1,0 +1,152 @@
+"""A trial, and the targets it uses."""
+
+import uuid
+from typing import Self
+
+from django.db import models
+from django.db.models import Q
+
+from webapp.core.models import User
+from webapp.hosts.models import Host, Target
+from webapp.hosts.names import group_name
+from webapp.plans.points import at_once
+from webapp.plans.trial_numbers import index_of, number_of
+from webapp.runs.models.choices import (
+    TrialState,
+)
+from webapp.runs.models.run import Run
+from webapp.runs.reasons import sentence
+
+
+class Trials(models.QuerySet["Trial"]):
+    def numbered(self, *numbers: int) -> Self:
+        """Those with these numbers in their run."""
+        return self.filter(index__in=[index_of(number) for number in numbers])
+
+
+class Trial(models.Model):
+    """One execution of one point in a run."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="trials")
+    index = models.PositiveIntegerField()  # place in the order of execution, from 0; shown is `number`
+    repeat = models.PositiveIntegerField()  # from 1
+    part = models.CharField(max_length=100)  # name of the plan's part it belongs to
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="+")
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="trials")  # the first one, of stream 0
+    # Every level of this point, fixed ones too: factor name -> level, e.g. {"block_size": 4096, "scheduler": "none"}.
+    # Keys and units are those of plans.factors; filters on any factor go through its GIN index.
+    point = models.JSONField()
+    # The same but for target and repeat: trials with equal point_key are repeats of one another.
+    point_key = models.CharField(max_length=64)
+    workload = models.JSONField()  # contract.workload.AnyWorkload
+    settings = models.JSONField(default=dict)  # setting name -> wanted value
+    drop_caches = models.BooleanField(default=False)
+    purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod, before anything else; "" none
+    destructive = models.BooleanField(
+        default=False
+    )  # overwrites its target: needs arming, is never tried again unasked
+    state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
+    reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost: see runs.reasons
+    reason_fields = models.JSONField(default=dict)
+    attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
+    ended_at = models.DateTimeField(null=True)
+    invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
+    skip_requested_at = models.DateTimeField(null=True)  # a person wants it stopped, or not started
+    skipped_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
+    skip_reason = models.CharField(max_length=500, blank=True)  # as typed
+
+    objects = Trials.as_manager()
+
+    class Meta:
+        ordering = ["run", "index"]
+        constraints = [
+            models.UniqueConstraint(fields=["run", "index"], name="trial_index_once_per_run"),
+            models.CheckConstraint(condition=Q(state__in=TrialState.values), name="trial_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state__in=[TrialState.FAILED, TrialState.LOST]) | ~Q(reason_code=""),
+                name="trial_failure_has_reason",
+            ),
+        ]
+        indexes = [
+            # next trial of a host
+            models.Index(fields=["host", "run", "index"], name="trial_planned", condition=Q(state="planned")),
+            # how far a run is, in lists of runs
+            models.Index(fields=["run", "state"], name="trial_states_of_run"),
+            # the stop rule looks at the newest failures of a run on a host
+            models.Index(fields=["run", "host", "-ended_at"], name="trial_failed", condition=Q(state="failed")),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.run} trial {self.number}"
+
+    @property
+    def reason(self) -> str:
+        """Why it failed, was cancelled or was lost, as a sentence; "" otherwise."""
+        by = self.skipped_by.username if self.reason_code == "skipped" and self.skipped_by else ""
+        return sentence(self.reason_code, self.reason_fields, by)
+
+    @property
+    def skip_sentence(self) -> str:
+        """Who skipped it and why."""
+        return sentence("skipped", {"why": self.skip_reason}, self.skipped_by.username if self.skipped_by else "")
+
+    @property
+    def number(self) -> int:
+        """What people call it in its run; from 1."""
+        return number_of(self.index)
+
+    @property
+    def why_invalid(self) -> str:
+        """Why its results are not to be trusted: its own reason, or its run's; "" where they are."""
+        return self.invalid_reason or self.run.invalid_reason
+
+    @property
+    def has_layout(self) -> bool:
+        """It works on drives put together for it."""
+        return "layout" in self.point
+
+    @property
+    def stream_count(self) -> int:
+        """A stream for each target that it uses at once."""
+        return at_once(self.point)
+
+    @property
+    def all_targets(self) -> list[Target]:
+        """In the order of its streams; without a query for a trial of one."""
+        further = self.further.all() if self.stream_count > 1 else ()
+        return [self.target, *(each.target for each in further)]
+
+    @property
+    def target_names(self) -> str:
+        """On its host: nvme0n1, or nvme0n1 + nvme1n1 at once."""
+        first, *further = self.all_targets
+        return group_name(first.slug, [each.slug for each in further])
+
+    @property
+    def place(self) -> str:
+        """For people: host/nvme0n1 + nvme1n1."""
+        return f"{self.target.host.slug}/{self.target_names}"
+
+
+class _WithTarget(models.Manager["FurtherTarget"]):
+    def get_queryset(self) -> models.QuerySet["FurtherTarget"]:
+        return super().get_queryset().select_related("target__host")
+
+
+class FurtherTarget(models.Model):
+    """A target that a trial uses at the same time as its first one, which is `Trial.target`."""
+
+    trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="further", db_index=False)
+    stream = models.PositiveSmallIntegerField()  # its number in the order, from 1
+    target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="+")
+
+    objects = _WithTarget()
+
+    class Meta:
+        ordering = ["stream"]
+        constraints = [
+            models.UniqueConstraint(fields=["trial", "stream"], name="further_target_once_per_stream"),
+            models.UniqueConstraint(fields=["trial", "target"], name="further_target_once_per_trial"),
+            models.CheckConstraint(condition=Q(stream__gte=1), name="further_target_after_the_first"),
+        ]
