@@ -173,7 +173,8 @@ def _moves(trial: Trial, attempt: Attempt) -> Iterator[Transition]:
 
 def _stream(attempt: Attempt, run: Run, configuration: Configuration) -> StreamRun:
     return StreamRun(
-        attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version="fio-3.33",
+        attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"],
+        engine_version="fio-3.33",
         configuration=configuration, started_at=run.started_at or BEGAN,
     )  # fmt: skip
 

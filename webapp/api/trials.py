@@ -16,7 +16,7 @@ from webapp.results.reading.trial_streams import StreamFigures, trial_streams
 from webapp.results.selectors import (
     configuration_of,
     current_attempt,
-    fio_json,
+    engine_output,
     sensors_of,
     series,
     trial_with,
@@ -167,9 +167,9 @@ class JobOut(Schema):
     stream: int
     job_text: str
     command: list[str]
-    fio_version: str
+    engine_version: str
     exit_code: int | None
-    fio_json: str
+    engine_output: str
     stderr: str
 
 
@@ -217,6 +217,8 @@ def job(request: HttpRequest, trial_id: UUID) -> list[dict[str, object]]:
     attempt = current_attempt(found)
     streams = list(StreamRun.objects.filter(attempt=attempt).order_by("stream")) if attempt else []
     if not streams:
-        raise Refusal("job_unknown", f"fio has not been started for trial {trial_id}.")
-    names = [name for name in JobOut.model_fields if name != "fio_json"]
-    return [{name: getattr(stream, name) for name in names} | {"fio_json": fio_json(stream)} for stream in streams]
+        raise Refusal("job_unknown", f"No engine was started for trial {trial_id}.")
+    names = [name for name in JobOut.model_fields if name != "engine_output"]
+    return [
+        {name: getattr(stream, name) for name in names} | {"engine_output": engine_output(stream)} for stream in streams
+    ]

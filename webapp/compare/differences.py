@@ -166,7 +166,8 @@ def _facts(known: set[str], configured: Iterable[ResultRow]) -> Iterable[_Candid
         if name in VOLATILE or {name, setting_of(name)} & known or (_THE_DEVICE & known and name in IDENTITY):
             continue
         yield _Candidate(name, name, _fact_text(name), _of_configuration)
-    yield _Candidate("fio version", "fio version", lambda row: row.fio_version or UNKNOWN, attrgetter("fio_version"))
+    name = "engine version"
+    yield _Candidate(name, name, lambda row: row.engine_version or UNKNOWN, attrgetter("engine_version"))
 
 
 def _of_configurations(facts: Sequence[Difference], query: CompareQuery) -> Sequence[Difference]:

@@ -1,6 +1,6 @@
 """What a plan would write to drives at most, held against what they are rated for.
 
-Where a time ends a trial, the bound is what the links to the drive let through (`hosts.ceilings`), at most what the
+Where a time ends a trial, the bound is what the links to the drive let through (`inventory.ceilings`), at most what the
 fastest drive of today takes. On a pool each drive counts with all that is written to the pool: how much of that it gets
 is the layout's affair, and never more.
 """

@@ -28,7 +28,7 @@ class Configuration(models.Model):
 
 
 class StreamRun(models.Model):
-    """One stream of one attempt: what was started and what fio said at the end."""
+    """One stream of one attempt: what was started and what the engine said at the end."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="streams")
     stream = models.PositiveSmallIntegerField()
@@ -37,15 +37,17 @@ class StreamRun(models.Model):
     configuration = models.ForeignKey(Configuration, on_delete=models.PROTECT, related_name="streams", null=True)
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True)
-    fio_version = models.CharField(max_length=40, blank=True)
+    engine_version = models.CharField(max_length=40, blank=True)
     exit_code = models.IntegerField(null=True)
-    fio_json = models.BinaryField(default=b"")  # zlib of fio's last dump
+    engine_output = models.BinaryField(default=b"")  # zlib of the engine's own result, JSON
     stderr = models.TextField(blank=True)
     # JSON of its DirectionResults; emptied when the attempt is done if it is the only stream: its results say the same
     directions = models.BinaryField(default=b"")
     usr_cpu_percent = models.FloatField(null=True)
     sys_cpu_percent = models.FloatField(null=True)
     device = models.JSONField(null=True)  # contract.items.DeviceSample over the whole stream
+    # As declared at its start and measured: [{"name", "label", "unit", "lower_is_better", "value"}], value null before
+    metrics = models.JSONField(default=list)
     samples_sent = models.PositiveIntegerField(default=0)
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
     kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen

@@ -56,6 +56,6 @@ def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUI
     return {trial: lines for trial, lines in counted if trial is not None}
 
 
-def fio_json(stream: StreamRun) -> str:
+def engine_output(stream: StreamRun) -> str:
     """The last JSON output of fio for a stream; "" if there is none."""
-    return zlib.decompress(bytes(stream.fio_json)).decode() if stream.fio_json else ""
+    return zlib.decompress(bytes(stream.engine_output)).decode() if stream.engine_output else ""

@@ -10,7 +10,7 @@ from django.test import Client
 
 from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun
-from webapp.results.selectors import fio_json
+from webapp.results.selectors import engine_output
 from webapp.runs.models import RunState, TargetLock, Trial
 from webapp.tests.drives import MIB, loop_device
 from webapp.tests.people import operator
@@ -54,7 +54,7 @@ def pair(system: System) -> Iterator[StorageHost]:
 
 def said(stream: StreamRun) -> dict[str, Any]:
     """What fio's own JSON says of all its jobs' reads."""
-    jobs = [job["read"] for job in json.loads(fio_json(stream))["jobs"]]
+    jobs = [job["read"] for job in json.loads(engine_output(stream))["jobs"]]
     return {name: sum(job[name] for job in jobs) for name in ("total_ios", "io_bytes", "iops")}
 
 

@@ -103,8 +103,8 @@ def test_it_turns_a_plan_into_results(system: System, storage: StorageHost) -> N
         assert result.latency_kind == "lat"
     stream = StreamRun.objects.filter(attempt__run=run).first()
     assert stream is not None
-    final = json.loads(zlib.decompress(stream.fio_json))
-    assert final["fio version"] == stream.fio_version
+    final = json.loads(zlib.decompress(stream.engine_output))
+    assert final["fio version"] == stream.engine_version
     assert "ioengine=io_uring" in stream.job_text
     assert stream.configuration is not None
     assert stream.configuration.facts

@@ -260,9 +260,9 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     stream: StreamNumber
     started_at: float
     ended_at: float
-    fio_version: Label
+    engine_version: Label
     exit_code: int
-    fio_json: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # fio's last dump, as printed
+    engine_output: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # the engine's own result as printed, JSON
     stderr: LongText
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
     usr_cpu_percent: Number  # of one CPU, all processes of fio together: over 100 with several

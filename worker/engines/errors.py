@@ -8,13 +8,13 @@ class StreamFailed(Exception):
     """The stream has no result. `code` is one of docs/message-contract.md; the rest is for people."""
 
     def __init__(
-        self, code: str, message: str, *, stderr: str = "", fio_json: str = "", exit_code: int | None = None
+        self, code: str, message: str, *, stderr: str = "", engine_output: str = "", exit_code: int | None = None
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.stderr = stderr
-        self.fio_json = fio_json
+        self.engine_output = engine_output
         self.exit_code = exit_code
 
 

@@ -140,8 +140,9 @@ def _result(at: float, seconds: int) -> StreamResult:
         latency_mean_ns=30_000, latency_max_ns=90_000, latency_stddev_ns=5_000, latency=pack(whole),
     )  # fmt: skip
     return StreamResult(
-        stream=0, started_at=at, ended_at=at + seconds, fio_version="fio-3.33", exit_code=0, fio_json="{}" * 2_000,
-        stderr="", directions=(direction,), usr_cpu_percent=5.0, sys_cpu_percent=20.0, samples=seconds,
+        stream=0, started_at=at, ended_at=at + seconds, engine_version="fio-3.33", exit_code=0,
+        engine_output="{}" * 2_000, stderr="", directions=(direction,),
+        usr_cpu_percent=5.0, sys_cpu_percent=20.0, samples=seconds,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ def test_a_trial_comes_with_its_tries_configuration_and_job(viewer: Caller, lab:
     assert found["workload"]["pattern"] == "randread"
     job = viewer("get", f"trials/{trial.id}/job")[1][0]
     assert job["job_text"] == "[sweetspot]\nrw=randread\n"
-    assert json.loads(job["fio_json"]) == {"fio version": "fio-3.33"}
+    assert json.loads(job["engine_output"]) == {"fio version": "fio-3.33"}
 
 
 def test_a_series_is_read_on_from_where_one_was(viewer: Caller, lab: Lab) -> None:

@@ -191,9 +191,9 @@ def test_what_differs_between_series_confounds_them(lab: Lab) -> None:
     lab.measure(40.0, 41.0, ioengine="psync", numjobs=4, facts=FACTS | {"kernel.release": "6.18.0"}, fio="fio-3.36")
     made = compare(ENGINES)
     assert {d.name: d.kind for d in made.differs} == dict.fromkeys(
-        ("numjobs", "kernel.release", "fio version"), DifferenceKind.CONFOUNDED
+        ("numjobs", "kernel.release", "engine version"), DifferenceKind.CONFOUNDED
     )
-    assert made.verdict == "Confounded by Jobs, kernel.release, fio version."
+    assert made.verdict == "Confounded by Jobs, kernel.release, engine version."
     assert "(io_uring: 6.1.0; psync: 6.18.0)" in next(d.text for d in made.differs if d.name == "kernel.release")
 
 

@@ -104,6 +104,7 @@ def _stream_started(changes: Changes, item: StreamStarted) -> None:
         job_text=item.job_text,
         command=list(item.command),
         sensors=[(sensor.kind.value, sensor.name) for sensor in item.sensors],
+        metrics=[msgspec.to_builtins(metric) | {"value": None} for metric in item.metrics],
         kernel_log_read=item.kernel_log,
         configuration_id=changes.attempt.configuration_digest or None,
         started_at=moment(item.at),
@@ -160,15 +161,16 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         stream,
         started_at=moment(item.started_at),
         ended_at=moment(item.ended_at),
-        fio_version=item.fio_version[:40],
+        engine_version=item.engine_version[:40],
         exit_code=item.exit_code,
-        fio_json=zlib.compress(item.fio_json.encode("utf-8", "surrogatepass")),
+        engine_output=zlib.compress(item.engine_output.encode("utf-8", "surrogatepass")),
         stderr=item.stderr,
         directions=msgspec.json.encode(item.directions),
         usr_cpu_percent=item.usr_cpu_percent,
         sys_cpu_percent=item.sys_cpu_percent,
         device=msgspec.to_builtins(item.device),
         samples_sent=item.samples,
+        metrics=[declared | {"value": item.metrics.get(str(declared["name"]))} for declared in stream.metrics],
     )
 
 

@@ -46,7 +46,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     p99_ns: int | None
     p999_ns: int | None
     repeat: int
-    fio_version: str
+    engine_version: str
     point_key: str
     configuration: str  # digest, "" if none was observed
     trial_id: str
@@ -77,7 +77,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
 
 _OWN = ResultRow.__struct_fields__[: ResultRow.__struct_fields__.index("repeat")]
 _COLUMNS: tuple[str | Cast, ...] = (
-    *_OWN, "trial__repeat", "stream_run__fio_version", "point_key", "stream_run__configuration_id",
+    *_OWN, "trial__repeat", "stream_run__engine_version", "point_key", "stream_run__configuration_id",
     # A text is a faster dictionary key than a UUID.
     Cast("trial_id", TextField()), "trial__index", "trial__invalid_reason",
     Cast("run_id", TextField()), Cast("target_id", TextField()),

@@ -49,8 +49,8 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
     """The attempt that `results` belong to. None for a trial with one stream or without results."""
     if trial.stream_count < 2 or not results:
         return None
-    streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).defer("fio_json").order_by("stream")
-    known = list(streams)
+    streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).order_by("stream")
+    known = list(streams.defer("engine_output"))
     sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
     first_start = min(stream.started_at for stream in known)
     times = {

@@ -97,9 +97,9 @@ class Lab:
             kind="trial", run=self.run, trial=trial, host=at.host, state=AttemptState.DONE, lease_until=START
         )
         return StreamRun.objects.create(
-            attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], fio_version=fio,
+            attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], engine_version=fio,
             configuration=_configuration(FACTS if facts is None else facts),
-            started_at=START + timedelta(seconds=index), fio_json=zlib.compress(b'{"fio version": "fio-3.33"}'),
+            started_at=START + timedelta(seconds=index), engine_output=zlib.compress(b'{"fio version": "fio-3.33"}'),
         )  # fmt: skip
 
 

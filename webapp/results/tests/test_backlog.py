@@ -67,7 +67,7 @@ def _kept(attempt: Attempt) -> list[object]:
     return [
         (attempt.state, attempt.confirmed_seq, attempt.phase, None in (attempt.accepted_at, attempt.started_at)),
         [
-            (stream.stream, stream.started_at, stream.ended_at, stream.fio_version, bytes(stream.fio_json))
+            (stream.stream, stream.started_at, stream.ended_at, stream.engine_version, bytes(stream.engine_output))
             for stream in streams
         ],
         [bytes(stream.directions) for stream in streams],

@@ -85,7 +85,7 @@ def test_it_keeps_everything_that_a_good_attempt_says(attempt: Attempt) -> None:
     assert state(attempt) == ("done", "done")
     stream, result = StreamRun.objects.get(), Result.objects.get()
     assert stream.configuration == Configuration.objects.get()
-    assert (stream.fio_version, stream.exit_code, bytes(stream.directions)) == ("fio-3.33", 0, b"")
+    assert (stream.engine_version, stream.exit_code, bytes(stream.directions)) == ("fio-3.33", 0, b"")
     assert attempt.phase["name"] == "run"
     assert phase_sentence(attempt) == "measuring, 50 %"
     assert SettingChange.objects.get().asked == "none"

@@ -7,7 +7,7 @@ from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
-from webapp.results.selectors import current_attempt, fio_json, series
+from webapp.results.selectors import current_attempt, engine_output, series
 from webapp.results.tests.lab import Lab, add_samples, make_host, make_target, make_version
 
 pytestmark = pytest.mark.django_db
@@ -142,8 +142,8 @@ def test_a_series_goes_on_after_a_second(lab: Lab) -> None:
     assert [sample.second for sample in series(attempt, after=2)] == [3, 4]
 
 
-def test_fio_json_is_unpacked(lab: Lab) -> None:
-    assert fio_json(Result.objects.latest("pk").stream_run) == '{"fio version": "fio-3.33"}'
+def test_engine_output_is_unpacked(lab: Lab) -> None:
+    assert engine_output(Result.objects.latest("pk").stream_run) == '{"fio version": "fio-3.33"}'
 
 
 def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:

@@ -1,4 +1,4 @@
-"""Which drives an attempt holds: the keys of `hosts.lock_groups`, one row for each, taken together or not at all.
+"""Which drives an attempt holds: the keys of `Target.lock_keys`, one row for each, taken together or not at all.
 
 Drives under a layout stay with the run on that host until it is closed there: what was built stands between its
 trials, and another host that sees the drives could not know. Where closing failed, what was built may stand still:

@@ -105,7 +105,7 @@ class Observed:
 def observed(run: Run) -> list[Observed]:
     """The configurations of the run, most frequent first."""
     streams = StreamRun.objects.filter(attempt__run=run, configuration__isnull=False).order_by()
-    rows = streams.values_list("configuration_id", "fio_version")
+    rows = streams.values_list("configuration_id", "engine_version")
     counted: dict[tuple[str, str], int] = {}
     for digest, fio in rows:
         if digest is not None:

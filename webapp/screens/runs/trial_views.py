@@ -13,7 +13,7 @@ from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.results.selectors import configuration_of, fio_json
+from webapp.results.selectors import configuration_of, engine_output
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
@@ -82,17 +82,17 @@ def _skippable(trial: Trial) -> dict[str, object]:
 
 
 @page
-def trial_fio_json(request: HttpRequest, number: int, trial: int) -> HttpResponse:
+def trial_engine_output(request: HttpRequest, number: int, trial: int) -> HttpResponse:
     """The JSON output of fio for the newest attempt; `?stream=` selects another stream."""
-    streams = StreamRun.objects.filter(attempt__trial=_trial(number, trial), fio_json__gt=b"").order_by(
+    streams = StreamRun.objects.filter(attempt__trial=_trial(number, trial), engine_output__gt=b"").order_by(
         "-attempt__number", "stream"
     )
     asked = request.GET.get("stream", "")
     stream = streams.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else streams.first()
     if stream is None:
         raise Http404("This trial has no fio output.")
-    response = HttpResponse(fio_json(stream), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-fio.json"'
+    response = HttpResponse(engine_output(stream), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-engine-output.json"'
     return response
 
 
@@ -124,7 +124,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "repeats": repeats,
         "results": results,
         "trial_streams": trial_streams(trial, results),
-        "streams": streams.defer("fio_json").order_by("attempt__number", "stream"),
+        "streams": streams.defer("engine_output").order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),

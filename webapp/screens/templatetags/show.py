@@ -33,6 +33,16 @@ def metric_label(key: str, *, short: bool = False) -> str:
     return METRICS[key].short if short else METRICS[key].label
 
 
+@register.filter
+def metric_text(metric: dict[str, Any]) -> str:
+    """A figure of an engine's own with its unit: see results.models.StreamRun.metrics."""
+    shown = {"s": lambda value: f"{formatting.significant(value)} s", "B/s": formatting.bytes_per_s}
+    value = metric["value"]
+    if value is None:
+        return "–"
+    return shown.get(metric["unit"], lambda value: f"{formatting.significant(value)} {metric['unit']}".strip())(value)
+
+
 @register.inclusion_tag("screens/tags/state_badge.html")
 def state_badge(thing: Any) -> dict[str, str]:
     """The state of a run, trial or attempt in its one colour."""

@@ -234,7 +234,7 @@ def _stream(attempt: Attempt, at: datetime, seconds: int) -> StreamRun:
     return StreamRun.objects.create(
         attempt=attempt, stream=0, configuration=configuration, started_at=at, ended_at=at + timedelta(seconds=seconds),
         job_text="[global]\nioengine=io_uring\ndirect=1\n\n[sweetspot]\nrw=randread\nbs=4096\niodepth=32\nruntime=3\n",
-        command=["fio", "--output-format=json+", "--status-interval=1", "-"], fio_version="fio-3.33", exit_code=0,
+        command=["fio", "--output-format=json+", "--status-interval=1", "-"], engine_version="fio-3.33", exit_code=0,
         stderr="fio: cpu affinity is not set\n", usr_cpu_percent=12.5, sys_cpu_percent=41.2, samples_sent=seconds,
     )  # fmt: skip
 

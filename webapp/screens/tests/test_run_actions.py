@@ -128,7 +128,7 @@ def test_it_shows_percentiles_of_the_whole_histogram_and_fios_own_words(operator
     page = operator.get("/runs/1/trials/1/").content.decode()
     assert '<th scope="row" class="sticky">p99</th><td class="num">900 µs</td>' in page
     assert '<th scope="row" class="sticky">p99.9</th><td class="num">–</td>' in page
-    assert operator.get("/runs/1/trials/2/fio.json").status_code == 404
+    assert operator.get("/runs/1/trials/2/engine-output.json").status_code == 404
 
 
 def test_it_lists_runs_by_plan_host_person_and_text(operator: Client, run: Run) -> None:

@@ -182,9 +182,9 @@ STREAM_RESULT = StreamResult(
     metrics={"copy_s": 12.5},
     started_at=AT,
     ended_at=AT + 60,
-    fio_version="fio-3.33",
+    engine_version="fio-3.33",
     exit_code=0,
-    fio_json="{}",
+    engine_output="{}",
     stderr="",
     directions=(
         DirectionResult(

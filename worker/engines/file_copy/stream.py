@@ -1,6 +1,7 @@
 """One file copy as a stream: the program started, followed second by second, its result taken."""
 
 import math
+import platform
 import sys
 import threading
 import time
@@ -31,6 +32,7 @@ from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 from worker.recipes import render
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
+VERSION = f"Python {platform.python_version()}"
 MAX_LINE_BYTES = 4 * 1024 * 1024
 METRICS = (
     Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),
@@ -128,9 +130,9 @@ def run_stream(
         stream=stream.number,
         started_at=started_at,
         ended_at=time.time(),
-        fio_version="",
+        engine_version=VERSION,
         exit_code=code,
-        fio_json=reader.text,
+        engine_output=reader.text,
         stderr=child.stderr(),
         directions=tuple(
             _result(direction, counts, end.end_ms)

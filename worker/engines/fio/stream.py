@@ -64,9 +64,9 @@ def run_stream(
         stream=stream.number,
         started_at=started_at,
         ended_at=ended_at,
-        fio_version=final.version,
+        engine_version=final.version,
         exit_code=ended.exit_code,
-        fio_json=final.text,
+        engine_output=final.text,
         stderr=ended.stderr[-STDERR_KEPT:],
         directions=results_of(final, dumps.kind),
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
@@ -134,5 +134,5 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
 def _failed(ended: Ended, code: str, message: str) -> StreamFailed:
     text = ended.last.text if ended.last else ""
     return StreamFailed(
-        code, message, stderr=ended.stderr[-STDERR_KEPT:], fio_json=text[:JSON_KEPT], exit_code=ended.exit_code
+        code, message, stderr=ended.stderr[-STDERR_KEPT:], engine_output=text[:JSON_KEPT], exit_code=ended.exit_code
     )

@@ -53,7 +53,7 @@ def watch(child: Child, scope: Scope, limits: StreamLimits, on_dump: Callable[[D
 
 
 def _failed(code: str, message: str, child: Child, dumps: list[Dump]) -> StreamFailed:
-    return StreamFailed(code, message, stderr=child.stderr(), fio_json=dumps[-1].text if dumps else "")
+    return StreamFailed(code, message, stderr=child.stderr(), engine_output=dumps[-1].text if dumps else "")
 
 
 def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:

@@ -104,8 +104,8 @@ def test_it_measures_a_mix_with_several_jobs_and_a_ramp(bench: Bench) -> None:
     assert unpack(read.latency).total == read.ios
     assert abs(read.ios - read.bytes // 4096) <= workload_of(work).depth  # in flight when the ramp ended
     assert bench.started[0].job_text == render(work).job_text
-    assert result.fio_version.startswith("fio-")
-    assert result.fio_json.startswith("{")
+    assert result.engine_version.startswith("fio-")
+    assert result.engine_output.startswith("{")
 
 
 def test_it_ends_an_amount_with_a_short_sample(bench: Bench) -> None:
