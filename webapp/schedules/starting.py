@@ -126,6 +126,9 @@ def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
         raise Missed(Reason("plan_deleted", {"plan": schedule.version.plan.title}))
     if not (schedule.owner.is_active and schedule.owner.is_operator):
         raise Missed(Reason("owner_left"))
+    asked = occurrence.requested_by
+    if asked is not None and not (asked.is_active and asked.is_operator):
+        raise Missed(Reason("requester_left"))
     limit = deadline_of(schedule, occurrence.due_at)
     if limit and now > limit:
         raise Missed(timed("deadline_passed", schedule, deadline=limit))
