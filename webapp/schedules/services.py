@@ -11,7 +11,6 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.schedules.arming import (
     checked_drives,
-    drives_overwritten,
     drives_to_be_armed,
     end_arming,
     refuse_unarmed,
@@ -33,6 +32,7 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     Raises Refusal: name_refused, targets_refused, trigger_refused, cron_refused, time_zone_refused, time_passed,
     window_refused, deadline_refused, limit_refused, plan_deleted.
     """
+    lock_schedules()  # of two schedules with one name, the second is refused
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
     schedule.enabled = not checked_drives(spec.version, _targets(spec))
     schedule.off_code = "" if schedule.enabled else NOT_ARMED
@@ -163,8 +163,8 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
 
 
 def overwritten_by(spec: ScheduleSpec) -> list[Target]:
-    """Drives and files that a schedule would overwrite if it were made so."""
-    return drives_overwritten(spec.version, _targets(spec))
+    """Drives and files that a schedule would overwrite if it were made so. Raises Refusal targets_refused."""
+    return checked_drives(spec.version, _targets(spec))
 
 
 def _targets(spec: ScheduleSpec) -> list[Target]:
