@@ -242,6 +242,22 @@ def test_editing_shows_what_is_saved_and_offers_the_newest_version(
     assert (schedule.version, schedule.name, schedule.start_within_s) == (newest, "later", 5400)
 
 
+def test_editing_another_field_keeps_a_time_that_the_form_cannot_show(
+    operator: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    second = datetime(2027, 10, 31, 1, 30, 30, tzinfo=UTC)  # the second 02:30 of that night in Berlin
+    schedule = a_schedule(
+        olga, version=PlanVersion.objects.get(), targets=[target], trigger=Trigger.ONCE, once_at=second
+    )
+    once = {"trigger": "once", "once_date": "2027-10-31", "once_time": "02:30", "name": "renamed"}
+    operator.post(f"/schedules/{schedule.pk}/edit/", typed | once)
+    schedule.refresh_from_db()
+    assert (schedule.name, schedule.once_at) == ("renamed", second)
+    operator.post(f"/schedules/{schedule.pk}/edit/", typed | once | {"once_time": "02:31"})
+    schedule.refresh_from_db()
+    assert schedule.once_at == datetime(2027, 10, 31, 0, 31, tzinfo=UTC)
+
+
 def test_a_schedule_does_not_follow_itself(operator: Client, typed: dict[str, Any], olga: User, target: Target) -> None:
     schedule = a_schedule(olga, version=PlanVersion.objects.get(), targets=[target])
     second = a_schedule(
