@@ -373,3 +373,21 @@ def test_the_page_of_one_for_a_group_leads_to_the_group(operator: Client, olga: 
     page = page_of(operator, f"/schedules/{schedule.pk}/")
     assert f'href="/groups/{group.slug}/"' in page
     assert "(1 host, side by side)" in page
+
+
+def test_the_page_of_one_whose_group_was_empty_shows_what_was_missed(
+    operator: Client, olga: User, version: PlanVersion
+) -> None:
+    """An occurrence without a host: of an empty group, or from before the schedule had a group."""
+    group = a_group(factories.make_target(factories.make_host()))
+    schedule = a_schedule(olga, version=version, group=group)
+    missed(schedule, 2, "The host group has no hosts.")
+    assert "The host group has no hosts." in page_of(operator, f"/schedules/{schedule.pk}/")
+
+
+def test_its_page_says_that_a_target_is_gone(operator: Client, nightly: Schedule) -> None:
+    assert "no longer in the policy" not in page_of(operator, f"/schedules/{nightly.pk}/")
+    nightly.targets.update(in_policy=False)
+    assert "no longer in the policy of its host" in page_of(operator, f"/schedules/{nightly.pk}/")
+    nightly.targets.update(in_policy=True, present=False)
+    assert ">absent<" in page_of(operator, f"/schedules/{nightly.pk}/")
