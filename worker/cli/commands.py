@@ -123,7 +123,9 @@ def _kept_line(record: LayoutRecord) -> str:
 
 def _unreadable_lines(journal: Journal) -> list[str]:
     count = journal.unreadable()
-    words = f"Changed settings or layouts that cannot be read: {count}. They stay; “sweetspot-worker doctor” says where."
+    words = (
+        f"Changed settings or layouts that cannot be read: {count}. They stay; “sweetspot-worker doctor” says where."
+    )
     return [words] if count else []
 
 

@@ -18,8 +18,8 @@ from webapp.runs.models import Run
 from webapp.runs.services import start_run
 from webapp.schedules import starting, tasks
 from webapp.schedules.models import Occurrence, SchedulerTick, Trigger
-from webapp.schedules.tests.clock import Clock
 from webapp.schedules.services import create_schedule
+from webapp.schedules.tests.clock import Clock
 from webapp.schedules.tests.factories import a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import states

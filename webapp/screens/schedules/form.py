@@ -1,5 +1,6 @@
 """The form of a schedule: its fields, and what they say as a `ScheduleSpec`."""
 
+import hashlib
 from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -144,7 +145,12 @@ def _kept_once(schedule: Schedule | None, data: dict[str, Any], zone: str) -> da
 
     The form has neither seconds nor the second of two equal hours, so a time that nobody changed is not read anew.
     """
-    if schedule is None or schedule.once_at is None or schedule.time_zone != zone or data.get("trigger") != Trigger.ONCE:
+    if (
+        schedule is None
+        or schedule.once_at is None
+        or schedule.time_zone != zone
+        or data.get("trigger") != Trigger.ONCE
+    ):
         return None
     shown = schedule.once_at.astimezone(ZoneInfo(zone))
     typed = (data.get("once_date"), data.get("once_time"))
@@ -217,6 +223,11 @@ def values_of(schedule: Schedule) -> dict[str, Any]:
         "priority": schedule.priority,
         "note": schedule.note,
     }
+
+
+def base_of(schedule: Schedule) -> str:
+    """Changes with everything that the form shows: tells whether another person saved the schedule meanwhile."""
+    return hashlib.sha256(repr(values_of(schedule)).encode()).hexdigest()[:16]
 
 
 def _in_units(seconds: int) -> tuple[int, str]:
