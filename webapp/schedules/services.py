@@ -21,7 +21,7 @@ from webapp.schedules.locks import lock_schedules, locked_present, locked_schedu
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets, group_targets
-from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
+from webapp.schedules.spec import ScheduleSpec, checked_name, drafted, refuse_deleted_plan
 from webapp.schedules.timing import due_after, refuse_impossible
 
 
@@ -79,10 +79,14 @@ def _set_next(schedule: Schedule) -> None:
 
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
-    """Let it be due again, from now on. Raises Refusal not_armed, targets_refused, or for a time that has passed."""
+    """Let it be due again, from now on.
+
+    Raises Refusal plan_deleted, not_armed, targets_refused, or for a time that has passed.
+    """
     locked = locked_present(schedule)
     if locked.enabled:
         return
+    refuse_deleted_plan(locked.version)
     if not all_targets(locked):
         raise Refusal("targets_refused", "The schedule has no targets any more. Edit it and choose some.")
     refuse_impossible(locked, timezone.now())
