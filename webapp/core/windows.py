@@ -95,6 +95,8 @@ def weekly_window(days: Collection[int], opens: time, closes: time, zone: ZoneIn
         raise Refusal("window_refused", "A day of the window is a number from 0 (Monday) to 6 (Sunday).")
     if opens.tzinfo or closes.tzinfo:
         raise Refusal("window_refused", "The times of a window are local and have no offset: write 22:00.")
+    if opens.replace(second=0, microsecond=0) != opens or closes.replace(second=0, microsecond=0) != closes:
+        raise Refusal("window_refused", "The times of a window are whole minutes: write 22:00.")
     if not days:
         raise Refusal("window_refused", "The window never opens: choose at least one day.")
     return WeeklyWindow(tuple(sorted(set(days))), opens, closes, zone)

@@ -107,6 +107,7 @@ _SENTENCES: Mapping[str, Callable[[Fields], str]] = {
     NOT_FOLLOWED: _followed,
     "plan_deleted": lambda fields: f"The plan “{fields['plan']}” was deleted.",
     "owner_left": lambda fields: f"The owner of the schedule{fields['name']} may no longer start runs.",
+    "requester_left": lambda _: "The person who chose “Run now” may no longer start runs.",
     "deadline_passed": lambda fields: f"Its deadline, {_time(fields, 'deadline')}, passed before it could start.",
     "still_going": lambda fields: f"{_earlier(fields)} {'had not ended' if 'run' in fields else 'was still waiting'}.",
     "latest_start_passed": _late,

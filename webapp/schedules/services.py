@@ -11,7 +11,6 @@ from webapp.core.services import audit
 from webapp.hosts.models import Target
 from webapp.schedules.arming import (
     checked_drives,
-    drives_overwritten,
     drives_to_be_armed,
     end_arming,
     refuse_unarmed,
@@ -22,7 +21,7 @@ from webapp.schedules.locks import lock_schedules, locked_present, locked_schedu
 from webapp.schedules.models import Occurrence, OccurrenceState, Schedule
 from webapp.schedules.reasons import NOT_ARMED, Reason
 from webapp.schedules.selectors import all_targets, group_targets
-from webapp.schedules.spec import ScheduleSpec, checked_name, drafted
+from webapp.schedules.spec import ScheduleSpec, checked_name, drafted, refuse_deleted_plan
 from webapp.schedules.timing import due_after, refuse_impossible
 
 
@@ -33,6 +32,7 @@ def create_schedule(*, spec: ScheduleSpec, by: User) -> Schedule:
     Raises Refusal: name_refused, targets_refused, trigger_refused, cron_refused, time_zone_refused, time_passed,
     window_refused, deadline_refused, limit_refused, plan_deleted.
     """
+    lock_schedules()  # of two schedules with one name, the second is refused
     schedule = drafted(spec, Schedule(owner=by), now=timezone.now())
     schedule.enabled = not checked_drives(spec.version, _targets(spec))
     schedule.off_code = "" if schedule.enabled else NOT_ARMED
@@ -79,10 +79,14 @@ def _set_next(schedule: Schedule) -> None:
 
 @transaction.atomic
 def switch_on(*, schedule: Schedule, by: User) -> None:
-    """Let it be due again, from now on. Raises Refusal not_armed, targets_refused, or for a time that has passed."""
+    """Let it be due again, from now on.
+
+    Raises Refusal plan_deleted, not_armed, targets_refused, or for a time that has passed.
+    """
     locked = locked_present(schedule)
     if locked.enabled:
         return
+    refuse_deleted_plan(locked.version)
     if not all_targets(locked):
         raise Refusal("targets_refused", "The schedule has no targets any more. Edit it and choose some.")
     refuse_impossible(locked, timezone.now())
@@ -163,8 +167,8 @@ def skip_occurrence(*, occurrence: Occurrence, by: User) -> None:
 
 
 def overwritten_by(spec: ScheduleSpec) -> list[Target]:
-    """Drives and files that a schedule would overwrite if it were made so."""
-    return drives_overwritten(spec.version, _targets(spec))
+    """Drives and files that a schedule would overwrite if it were made so. Raises Refusal targets_refused."""
+    return checked_drives(spec.version, _targets(spec))
 
 
 def _targets(spec: ScheduleSpec) -> list[Target]:

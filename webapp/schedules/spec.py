@@ -58,8 +58,7 @@ def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedul
     """The schedule with everything of `spec` in it, checked and not saved. Raises Refusal as `create_schedule` does."""
     schedule.name = checked_name(spec.name, schedule)
     schedule.version = spec.version
-    if spec.version.plan.deleted_at:
-        raise Refusal("plan_deleted", f"The plan “{spec.version.plan.title}” was deleted. Restore it first.")
+    refuse_deleted_plan(spec.version)
     _refuse_targets(spec)
     schedule.group, schedule.group_order = spec.group, spec.group_order
     schedule.target_order = [str(target.pk) for target in spec.targets]
@@ -70,6 +69,11 @@ def drafted(spec: ScheduleSpec, schedule: Schedule, *, now: datetime) -> Schedul
     _set_limits(schedule, spec)
     refuse_impossible(schedule, now, kept_trigger=kept_trigger)
     return schedule
+
+
+def refuse_deleted_plan(version: PlanVersion) -> None:
+    if version.plan.deleted_at:
+        raise Refusal("plan_deleted", f"The plan “{version.plan.title}” was deleted. Restore it first.")
 
 
 def _trigger(one: Schedule | ScheduleSpec) -> tuple[object, ...]:

@@ -12,10 +12,11 @@ from itertools import takewhile
 from uuid import UUID
 
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
+from webapp.core.models import User
 from webapp.hosts.models import GroupMember, Target
 from webapp.runs.models import Priority
 from webapp.runs.services import StartOptions, start_run
@@ -124,14 +125,20 @@ def _refuse_invalid(occurrence: Occurrence, now: datetime) -> None:
     schedule = occurrence.schedule
     if schedule.version.plan.deleted_at:
         raise Missed(Reason("plan_deleted", {"plan": schedule.version.plan.title}))
-    if not (schedule.owner.is_active and schedule.owner.is_operator):
-        raise Missed(Reason("owner_left"))
+    _refuse_without_rights(schedule.owner, occurrence.requested_by)
     limit = deadline_of(schedule, occurrence.due_at)
     if limit and now > limit:
         raise Missed(timed("deadline_passed", schedule, deadline=limit))
     earlier = _earlier_open(occurrence) if schedule.overlap == Overlap.SKIP else None
     if earlier is not None:
         raise Missed(_about_earlier("still_going", earlier))
+
+
+def _refuse_without_rights(owner: User, requester: User | None) -> None:
+    if not (owner.is_active and owner.is_operator):
+        raise Missed(Reason("owner_left"))
+    if requester and not (requester.is_active and requester.is_operator):
+        raise Missed(Reason("requester_left"))
 
 
 def _waits_for(occurrence: Occurrence, now: datetime) -> Reason | None:
@@ -162,12 +169,15 @@ def _latest_start(occurrence: Occurrence) -> datetime:
 
 
 def _earlier_open(occurrence: Occurrence) -> Occurrence | None:
-    """An earlier due time of the schedule that is not over; side by side each host stands for itself."""
+    """An earlier due time of the schedule that is not over.
+
+    Side by side each host stands for itself; one without a host is from before the schedule had a group.
+    """
     earlier = Occurrence.objects.filter(
         schedule=occurrence.schedule, due_at__lt=occurrence.due_at, state__in=OPEN_OCCURRENCE_STATES
     )
     if occurrence.host_id and occurrence.schedule.group_order == GroupOrder.SIDE_BY_SIDE:
-        earlier = earlier.filter(host=occurrence.host_id)
+        earlier = earlier.filter(Q(host=occurrence.host_id) | Q(host=None))
     return earlier.select_related("run", "schedule").first()
 
 

@@ -64,10 +64,10 @@ def _refuse_past(schedule: Schedule, now: datetime) -> None:
         raise Refusal("trigger_refused", f"Schedule “{schedule.after_schedule}”, which it follows, was deleted.")
     if schedule.trigger != Trigger.ONCE or schedule.once_at is None:
         return
+    if abs(schedule.once_at - now) > FARTHEST:
+        raise Refusal("time_refused", "Choose a time within the next ten years.")
     if schedule.once_at <= now:
         raise Refusal("time_passed", f"{local_time(schedule, schedule.once_at)} has passed. Choose a later time.")
-    if schedule.once_at > now + FARTHEST:
-        raise Refusal("time_refused", "Choose a time within the next ten years.")
 
 
 def _refuse_closed(schedule: Schedule, window: WeeklyWindow, now: datetime) -> None:

@@ -95,12 +95,14 @@ def run_restore(options: argparse.Namespace, paths: Paths) -> int:
                 *layouts.restore(layouts.of_runs(journal), state=paths.state, journal=journal),
             ]
             kept = list(map(_kept_line, journal.layouts(BY_HAND)))
+        unreadable = _unreadable_lines(journal)
+    kept += unreadable
     if options.json:
         print(msgspec.json.encode(restored).decode())
         print("".join(f"{line}\n" for line in kept), end="", file=sys.stderr)
     else:
         print("\n".join([*map(restored_line, restored), *kept]) or "Nothing to restore.")
-    return 0 if all(item.restored for item in restored) else 1
+    return 0 if all(item.restored for item in restored) and not unreadable else 1
 
 
 def _named(keys: list[str], journal: Journal) -> list[LayoutRecord]:
@@ -117,6 +119,14 @@ def _kept_line(record: LayoutRecord) -> str:
         f"Layout {record.key} ({record.line}) was built by hand and is kept; run “{layouts.removal_command(record)}” "
         "to take it down."
     )
+
+
+def _unreadable_lines(journal: Journal) -> list[str]:
+    count = journal.unreadable()
+    words = (
+        f"Changed settings or layouts that cannot be read: {count}. They stay; “sweetspot-worker doctor” says where."
+    )
+    return [words] if count else []
 
 
 def restored_line(item: SettingRestored) -> str:

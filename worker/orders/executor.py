@@ -2,7 +2,7 @@
 
     received ──► begun ──► (handler of the order) ──► final item on disk ──► closed
         │           └── the worker died: the next start reports worker_died
-        ├── cannot be read: order_unreadable, and its text is set aside in the journal
+        ├── cannot be read, or its row is damaged: order_unreadable, and its text is set aside in the journal
         └── expired: order_expired
 
 The Celery task calls `take` and returns. The journal refuses an order that it knows, so an order that is delivered
@@ -121,7 +121,7 @@ class Executor:
 
     def _recover_attempt(self, entry: OpenAttempt, restored: Sequence[SettingRestored]) -> None:
         try:
-            decode_order(entry.order)
+            _order_of(entry)
         except ContractError as error:
             self._set_aside(entry, error, restored)
             return
@@ -174,7 +174,7 @@ class Executor:
             self._context.journal.begin(entry.attempt)
             self._idle_done = False
             try:
-                order = decode_order(entry.order)
+                order = _order_of(entry)
             except ContractError as error:
                 self._set_aside(entry, error)
                 return
@@ -260,6 +260,14 @@ class Executor:
         if self._stopping.is_set():
             control.fail("worker_stopped", "The worker was stopped on its host before the order was begun.")
         return control
+
+
+def _order_of(entry: OpenAttempt) -> AnyOrder:
+    """Raises ContractError. A row under another attempt could never be closed: its order would run again and again."""
+    order = decode_order(entry.order)
+    if order.attempt != entry.attempt:
+        raise ContractError(f"The order is of attempt {order.attempt}, its row in the journal of {entry.attempt}.")
+    return order
 
 
 def _title(order: AnyOrder) -> str:

@@ -11,7 +11,7 @@ from worker.settings.files import read_file, write_file
 class KernelFile(Setting):
     """A file that holds one value. It does not survive a reboot, unless its class says so."""
 
-    _form = re.compile(r"^\d{1,18}$")
+    _form = re.compile(r"[0-9]{1,18}")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class KernelFile(Setting):
     def _refuse_malformed(self, value: str) -> None:
         if self._worded and value not in self._worded:
             raise refused(f"{self.name} cannot be {value!r}; there is {', '.join(self._worded)}.")
-        if not self._worded and not self._form.match(value):
+        if not self._worded and not self._form.fullmatch(value):
             raise refused(f"{self.name} cannot be {value!r}: it is a whole number.")
 
     def _write(self, subject: str, value: str) -> None:

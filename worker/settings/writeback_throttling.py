@@ -8,7 +8,7 @@ from worker.settings.queue_file import QueueFile
 
 
 class WritebackThrottling(QueueFile):
-    _form = re.compile(r"^(-1|\d{1,18})$")
+    _form = re.compile(r"-1|[0-9]{1,18}")
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
         """After -1 the kernel shows the default that it chose."""

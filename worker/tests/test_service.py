@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
@@ -382,3 +383,19 @@ def test_it_works_as_a_redis_user_confined_to_its_own_queue(tmp_path: Path, fold
     finally:
         bench.close()
         bench.redis.execute_command("ACL", "DELUSER", user)  # type: ignore[no-untyped-call]
+
+
+def test_an_order_whose_row_is_damaged_is_set_aside_and_never_carried_out(own: Bench) -> None:
+    """Its row could not be found again under the attempt of the order, so the order would never be finished."""
+    order = trial(own)
+    assert own.stop() == 0
+    insert = "insert into attempts (attempt, order_text, received_at) values (cast(x'61ff' as text), ?, 0)"
+    with sqlite3.connect(own.paths.journal) as db:
+        db.execute(insert, (encode(order).decode(),))
+    own.start()
+    after = own.send(trial(own))
+    assert own.peer.wait_end(after).outcome is Outcome.DONE
+    assert own.peer.items(order.attempt) == []
+    with sqlite3.connect(own.paths.journal) as db:
+        ((finished, text),) = db.execute("select finished_at is not null, order_text from attempts where number = 1")
+    assert (finished, text) == (1, encode(order).decode())

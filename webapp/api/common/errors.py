@@ -41,7 +41,7 @@ def add_error_handlers(api: NinjaAPI) -> None:
         ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
         # JSON can hold both of these, and PostgreSQL's text neither: half of a surrogate pair, and e.g. a NUL
         UnicodeEncodeError: lambda _: (422, "request_refused", "The request holds half of a surrogate pair."),
-        DataError: lambda error: (422, "request_refused", f"The request holds what cannot be kept: {error}"),
+        DataError: lambda error: (422, "request_refused", _unkept(error)),
     }
     for kind, describe in handlers.items():
         api.add_exception_handler(kind, _handler(api, describe))
@@ -62,6 +62,11 @@ def _status(code: str) -> int:
     if code.endswith("_unknown") and not code.startswith("compare_"):
         return 404
     return _STATUSES.get(code, 422)
+
+
+def _unkept(error: DataError) -> str:
+    """Without the statement, which PostgreSQL quotes in further lines."""
+    return f"The request holds what cannot be kept, for example a NUL: {str(error).splitlines()[0]}"
 
 
 def _said(error: ValidationError) -> str:

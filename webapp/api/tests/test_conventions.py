@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
 from webapp.core.models import ApiToken, Role, User
+from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
 from webapp.results.tests.lab import Lab, make_host, make_target
@@ -144,3 +145,12 @@ def test_lists_take_a_fixed_number_of_queries(
         status, found = viewer("get", path)
     assert status == 200
     assert found["count"] >= 1
+
+
+def test_a_nul_inside_a_list_is_refused_without_the_statement(client: Client) -> None:
+    client.force_login(a_user())
+    body = {"plan": a_version().plan.slug, "targets": [str(a_target())], "armed_serials": ["\u0000"]}
+    answer = client.post("/api/v1/runs", json.dumps(body), content_type="application/json")
+    assert (answer.status_code, answer.json()["code"]) == (422, "request_refused")
+    assert answer.json()["message"].startswith("The request holds what cannot be kept, for example a NUL: ")
+    assert "UPDATE" not in answer.json()["message"]

@@ -111,6 +111,12 @@ def test_a_preview_says_the_next_five_due_times_and_saves_nothing(
     assert not Schedule.objects.exists()
 
 
+def test_a_preview_is_refused_as_saving_is(client: Client, version: PlanVersion, target: Target) -> None:
+    wrong = body(version, target) | {"targets": [str(a_target(kind="slot"))]}
+    assert send(client, "POST", "", wrong)[1]["code"] == "targets_refused"
+    assert send(client, "POST", "/preview", wrong)[1]["code"] == "targets_refused"
+
+
 def test_what_became_of_each_due_time_can_be_read(client: Client, at_noon: Clock, target: Target, person: User) -> None:
     schedule = a_schedule(person, targets=[target])
     at_noon.to(NOON + timedelta(hours=9))

@@ -18,8 +18,9 @@ from webapp.runs.models import Run
 from webapp.runs.services import start_run
 from webapp.schedules import starting, tasks
 from webapp.schedules.models import Occurrence, SchedulerTick, Trigger
+from webapp.schedules.services import create_schedule
 from webapp.schedules.tests.clock import Clock
-from webapp.schedules.tests.factories import a_schedule
+from webapp.schedules.tests.factories import a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import states
 
@@ -136,3 +137,11 @@ def hold_in(monkeypatch: pytest.MonkeyPatch, reached: threading.Event) -> None:
         refuse(*args)
 
     monkeypatch.setattr(starting, "_refuse_invalid", slow)
+
+
+def test_of_two_schedules_with_one_name_the_second_is_refused(at_noon: Clock) -> None:
+    specs = [a_spec(name="twin"), a_spec(name="twin")]
+    person = a_user()
+    found = at_once(*(lambda spec=spec: create_schedule(spec=spec, by=person) for spec in specs))
+    refused = [one for one in found if isinstance(one, Exception)]
+    assert [getattr(one, "code", repr(one)) for one in refused] == ["name_refused"]

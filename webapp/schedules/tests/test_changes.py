@@ -123,3 +123,12 @@ def test_switching_twice_is_the_same_as_once() -> None:
     assert AuditEntry.objects.filter(action__in=("schedule.on", "schedule.off")).count() == 2
     schedule.refresh_from_db()
     assert schedule.next_due_at == DUE
+
+
+def test_a_run_from_before_the_schedule_had_a_group_is_still_going_for_its_hosts(at_noon: Clock) -> None:
+    target, person = a_target(), a_user()
+    schedule = a_schedule(targets=[target])
+    at_noon.to(DUE)
+    change_schedule(schedule=schedule, spec=a_spec(version=schedule.version, group=a_group(target)), by=person)
+    at_noon.to(DUE + timedelta(days=1))
+    assert list(Occurrence.objects.values_list("state", "reason_code")) == [("missed", "still_going"), ("started", "")]

@@ -14,7 +14,7 @@ from webapp.notices.models import Event
 from webapp.notices.tests.factories import a_subscription
 from webapp.schedules.arming import arm_schedule
 from webapp.schedules.owners import take_over
-from webapp.schedules.services import switch_on
+from webapp.schedules.services import make_due, switch_on
 from webapp.schedules.tests.clock import Clock
 from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE, NOON
@@ -110,3 +110,17 @@ def test_only_an_operator_may_take_over() -> None:
     schedule = a_schedule()
     with pytest.raises(Refusal, match="needs the role operator"):
         take_over(schedule=schedule, by=a_user(role=Role.VIEWER))
+
+
+def test_what_a_person_made_due_does_not_start_after_they_lost_their_rights(at_noon: Clock, target: Target) -> None:
+    admin, owner, leaver = a_user("ada", Role.ADMIN), a_user("olga"), a_user("otto")
+    schedule = a_schedule(owner, targets=[target])
+    at_noon.away.add(target.host.slug)
+    at_noon.after(minutes=10)
+    make_due(schedule=schedule, by=leaver)
+    at_noon.after(seconds=5)
+    change_role(user=leaver, role=Role.VIEWER, by=admin)
+    at_noon.away.clear()
+    at_noon.after(seconds=5)
+    occurrence = schedule.occurrences.get()
+    assert (occurrence.state, occurrence.reason_code, occurrence.run) == ("missed", "requester_left", None)

@@ -1,6 +1,6 @@
 """Schedules that can never work are refused."""
 
-from datetime import UTC, time
+from datetime import UTC, datetime, time
 from typing import Any
 
 import pytest
@@ -13,6 +13,8 @@ from webapp.schedules.services import change_schedule, create_schedule, delete_s
 from webapp.schedules.spec import Window
 from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 from webapp.schedules.tests.moments import NIGHT, NOON
+
+FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)  # in other time zones it cannot be written
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 
@@ -39,11 +41,13 @@ def refusal_of_another(**changes: Any) -> Refusal:
         ({"time_zone": "Berlin"}, "time_zone_refused", "is not a time zone"),
         ({"trigger": Trigger.ONCE}, "trigger_refused", "Enter a date"),
         ({"trigger": Trigger.ONCE, "once_at": NOON}, "time_passed", "13:00 (Europe/Berlin) has passed"),
+        ({"trigger": Trigger.ONCE, "once_at": FIRST_MOMENT}, "time_refused", "within the next ten years"),
         ({"trigger": Trigger.AFTER_RUN}, "trigger_refused", "not ended"),
         ({"trigger": Trigger.AFTER_SCHEDULE}, "trigger_refused", "it follows"),
         ({"window": Window((), time(22), time(6))}, "window_refused", "never opens"),
         ({"window": Window((9,), time(22), time(6))}, "window_refused", "from 0"),
         ({"window": Window(tuple(range(7)), time(6), time(6))}, "window_refused", "always open"),
+        ({"window": Window((0,), time(22), time(22, 0, 30))}, "window_refused", "whole minutes"),
         ({"cron": "0 12 * * *", "window": NIGHT}, "window_refused", "does not open between any due time"),
         ({"start_within_s": 59}, "limit_refused", "latest start must be 1 minute"),
         ({"deadline_s": 31 * 86400}, "limit_refused", "deadline must be 1 minute to 30 days"),

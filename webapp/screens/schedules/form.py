@@ -1,5 +1,6 @@
 """The form of a schedule: its fields, and what they say as a `ScheduleSpec`."""
 
+import hashlib
 from datetime import datetime, time, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -67,6 +68,7 @@ class ScheduleForm(forms.Form):
 
     def __init__(self, *args: Any, schedule: Schedule | None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.schedule = schedule
         self._choose_from("target", schedulable_targets(schedule))
         self._choose_from("version", PlanVersion.objects.select_related("plan"))
         self._choose_from("after_schedule", other_schedules(schedule))
@@ -117,7 +119,7 @@ def spec_from(form: ScheduleForm) -> ScheduleSpec:
         targets=() if grouped else _as_listed(form, list(data.get("target") or ())),
         group=data.get("group") if grouped else None,
         group_order=GroupOrder(data.get("group_order") or GroupOrder.SIDE_BY_SIDE),
-        once_at=_once_at(data, zone),
+        once_at=_kept_once(form.schedule, data, zone) or _once_at(data, zone),
         cron=data.get("cron", ""),
         time_zone=zone,
         after_schedule=data.get("after_schedule"),
@@ -136,6 +138,23 @@ def spec_from(form: ScheduleForm) -> ScheduleSpec:
 def _as_listed(form: ScheduleForm, targets: list[Target]) -> tuple[Target, ...]:
     places = {key: place for place, key in enumerate(form.data.getlist("target"))}  # type: ignore[attr-defined]
     return tuple(sorted(targets, key=lambda target: places.get(str(target.pk), len(places))))
+
+
+def _kept_once(schedule: Schedule | None, data: dict[str, Any], zone: str) -> datetime | None:
+    """The time of the schedule, if the form still shows it.
+
+    The form has neither seconds nor the second of two equal hours, so a time that nobody changed is not read anew.
+    """
+    if (
+        schedule is None
+        or schedule.once_at is None
+        or schedule.time_zone != zone
+        or data.get("trigger") != Trigger.ONCE
+    ):
+        return None
+    shown = schedule.once_at.astimezone(ZoneInfo(zone))
+    typed = (data.get("once_date"), data.get("once_time"))
+    return schedule.once_at if typed == (shown.date(), shown.time().replace(second=0, microsecond=0)) else None
 
 
 def _once_at(data: dict[str, Any], zone: str) -> datetime | None:
@@ -204,6 +223,11 @@ def values_of(schedule: Schedule) -> dict[str, Any]:
         "priority": schedule.priority,
         "note": schedule.note,
     }
+
+
+def base_of(schedule: Schedule) -> str:
+    """Changes with everything that the form shows: tells whether another person saved the schedule meanwhile."""
+    return hashlib.sha256(repr(values_of(schedule)).encode()).hexdigest()[:16]
 
 
 def _in_units(seconds: int) -> tuple[int, str]:

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 from django.contrib import messages
+from django.db import transaction
 from django.db.models import F, Max
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.http.response import HttpResponseBase
@@ -16,6 +17,7 @@ from webapp.core.windows import DAYS, zone_names
 from webapp.hosts.models import HostGroup
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import Priority
+from webapp.schedules.locks import locked_present
 from webapp.schedules.models import AtDeadline, Condition, GroupOrder, Overlap, Schedule, Trigger
 from webapp.schedules.selectors import schedules_list
 from webapp.schedules.services import change_schedule, create_schedule
@@ -25,6 +27,7 @@ from webapp.screens.plans.payloads import PlanAnswer, PlanProblem
 from webapp.screens.schedules.checking import Checked, check, place_of
 from webapp.screens.schedules.form import (
     ScheduleForm,
+    base_of,
     other_schedules,
     runs_to_follow,
     schedulable_targets,
@@ -124,7 +127,7 @@ def save_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
     if checked.problems or "do" in request.POST:
         return _page(request, checked, _typed(request.POST), schedule, problems=checked.problems)
     try:
-        saved = change_schedule(schedule=schedule, spec=checked.spec, by=person(request))
+        saved = _change(request, schedule, checked)
     except Refusal as refusal:
         return _refused(request, checked, schedule, refusal)
     if schedule.enabled and not saved.enabled:
@@ -134,10 +137,23 @@ def save_edited_schedule(request: HttpRequest, pk: int) -> HttpResponse:
     return redirect("schedule", pk=pk)
 
 
+@transaction.atomic
+def _change(request: HttpRequest, schedule: Schedule, checked: Checked) -> Schedule:
+    """Raises Refusal schedule_changed if another person saved the schedule after this form was opened."""
+    if request.POST.get("base", "") not in ("", base_of(locked_present(schedule))):
+        raise Refusal(
+            "schedule_changed",
+            "Nothing was saved: another person changed this schedule after you opened this form. Look at the schedule "
+            "in a second window. To replace those changes with what this form shows, save again.",
+        )
+    return change_schedule(schedule=schedule, spec=checked.spec, by=person(request))
+
+
 def _refused(request: HttpRequest, checked: Checked, schedule: Schedule | None, refusal: Refusal) -> HttpResponse:
     """Something changed between the check and the saving."""
     place = place_of(refusal, checked.spec)
-    return _page(request, checked, _typed(request.POST), schedule, problems={place: refusal.message})
+    again = refusal.code == "schedule_changed"
+    return _page(request, checked, _typed(request.POST), schedule, problems={place: refusal.message}, new_base=again)
 
 
 def _typed(data: QueryDict) -> dict[str, Any]:
@@ -167,11 +183,14 @@ def _page(
     schedule: Schedule | None,
     *,
     problems: dict[str, str],
+    new_base: bool = False,
 ) -> HttpResponse:
+    """`new_base`: the next saving replaces what another person saved."""
     values = _as_text(values)
     plan_is_fixed = schedule is not None or "plan" in request.GET
     context = {
         "schedule": schedule,
+        "base": _base(request, schedule, new=new_base),
         "unsaved": request.method == "POST",
         "values": values,
         "problems": problems,
@@ -196,6 +215,14 @@ def _page(
     }
     refused = bool(problems) and "do" not in request.POST
     return render(request, "screens/schedule_form.html", context, status=400 if refused else 200)
+
+
+def _base(request: HttpRequest, schedule: Schedule | None, *, new: bool) -> str:
+    if schedule is None:
+        return ""
+    if request.method == "POST" and not new:
+        return request.POST.get("base", "")
+    return base_of(Schedule.objects.get(pk=schedule.pk))
 
 
 def _as_text(values: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The form of a schedule: what it begins with, what it refuses, what its preview says."""
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -240,6 +241,47 @@ def test_editing_shows_what_is_saved_and_offers_the_newest_version(
     operator.post(f"/schedules/{schedule.pk}/edit/", typed | {"version": newest.pk, "name": "later"})
     schedule.refresh_from_db()
     assert (schedule.version, schedule.name, schedule.start_within_s) == (newest, "later", 5400)
+
+
+def test_editing_another_field_keeps_a_time_that_the_form_cannot_show(
+    operator: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    second = datetime(2027, 10, 31, 1, 30, 30, tzinfo=UTC)  # the second 02:30 of that night in Berlin
+    schedule = a_schedule(
+        olga, version=PlanVersion.objects.get(), targets=[target], trigger=Trigger.ONCE, once_at=second
+    )
+    once = {"trigger": "once", "once_date": "2027-10-31", "once_time": "02:30", "name": "renamed"}
+    operator.post(f"/schedules/{schedule.pk}/edit/", typed | once)
+    schedule.refresh_from_db()
+    assert (schedule.name, schedule.once_at) == ("renamed", second)
+    operator.post(f"/schedules/{schedule.pk}/edit/", typed | once | {"once_time": "02:31"})
+    schedule.refresh_from_db()
+    assert schedule.once_at == datetime(2027, 10, 31, 0, 31, tzinfo=UTC)
+
+
+def test_a_form_that_another_person_overtook_is_not_saved_over_their_change(
+    operator: Client, admin: Client, typed: dict[str, Any], olga: User, target: Target
+) -> None:
+    schedule = a_schedule(olga, version=PlanVersion.objects.get(), targets=[target])
+    address = f"/schedules/{schedule.pk}/edit/"
+    first, second = base_in(operator.get(address)), base_in(admin.get(address))
+    assert first == second
+    assert admin.post(address, typed | {"base": second, "cron": "0 5 * * 1"}).status_code == 302
+    answer = operator.post(address, typed | {"base": first, "name": "renamed"})
+    assert answer.status_code == 400
+    assert "another person changed this schedule" in answer.content.decode()
+    assert 'value="renamed"' in answer.content.decode()
+    schedule.refresh_from_db()
+    assert (schedule.name, schedule.cron) == ("nightly", "0 5 * * 1")
+    assert operator.post(address, typed | {"base": base_in(answer), "name": "renamed"}).status_code == 302
+    schedule.refresh_from_db()
+    assert (schedule.name, schedule.cron) == ("renamed", "0 22 * * *")
+
+
+def base_in(answer: Any) -> str:
+    found = re.search(r'name="base" value="(\w+)"', answer.content.decode())
+    assert found is not None
+    return found[1]
 
 
 def test_a_schedule_does_not_follow_itself(operator: Client, typed: dict[str, Any], olga: User, target: Target) -> None:

@@ -9,12 +9,14 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from webapp.core.errors import Refusal
 from webapp.core.models import User
 from webapp.plans.models import PlanVersion
+from webapp.plans.services import delete_plan
 from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence, Schedule, Trigger
 from webapp.schedules.selectors import group_targets
-from webapp.schedules.services import delete_schedule, make_due, switch_off
+from webapp.schedules.services import delete_schedule, make_due, switch_off, switch_on
 from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.screens.schedules.cost import run_cost
 from webapp.screens.tests import factories
@@ -373,3 +375,30 @@ def test_the_page_of_one_for_a_group_leads_to_the_group(operator: Client, olga: 
     page = page_of(operator, f"/schedules/{schedule.pk}/")
     assert f'href="/groups/{group.slug}/"' in page
     assert "(1 host, side by side)" in page
+
+
+def test_the_page_of_one_whose_group_was_empty_shows_what_was_missed(
+    operator: Client, olga: User, version: PlanVersion
+) -> None:
+    """An occurrence without a host: of an empty group, or from before the schedule had a group."""
+    group = a_group(factories.make_target(factories.make_host()))
+    schedule = a_schedule(olga, version=version, group=group)
+    missed(schedule, 2, "The host group has no hosts.")
+    assert "The host group has no hosts." in page_of(operator, f"/schedules/{schedule.pk}/")
+
+
+def test_its_page_says_that_a_target_is_gone(operator: Client, nightly: Schedule) -> None:
+    assert "no longer in the policy" not in page_of(operator, f"/schedules/{nightly.pk}/")
+    nightly.targets.update(in_policy=False)
+    assert "no longer in the policy of its host" in page_of(operator, f"/schedules/{nightly.pk}/")
+    nightly.targets.update(in_policy=True, present=False)
+    assert ">absent<" in page_of(operator, f"/schedules/{nightly.pk}/")
+
+
+def test_one_whose_plan_was_deleted_says_so_and_is_not_switched_on(operator: Client, nightly: Schedule) -> None:
+    assert "plan of this schedule was deleted" not in page_of(operator, f"/schedules/{nightly.pk}/")
+    delete_plan(plan=nightly.version.plan, by=nightly.owner)
+    assert "The plan of this schedule was deleted" in page_of(operator, f"/schedules/{nightly.pk}/")
+    switch_off(schedule=nightly, by=nightly.owner)
+    with pytest.raises(Refusal, match="was deleted"):
+        switch_on(schedule=nightly, by=nightly.owner)

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -192,6 +193,15 @@ def test_it_takes_stock(shell: Shell) -> None:
 def test_it_has_nothing_to_put_back(shell: Shell) -> None:
     assert shell("restore") == 0
     assert "Nothing to restore" in shell.out
+
+
+def test_it_says_that_something_it_cannot_read_stays_changed(shell: Shell) -> None:
+    assert shell("restore") == 0
+    with sqlite3.connect(find_paths(state=str(shell.state)).journal) as db:
+        db.execute("insert into layouts (key, run, record) values ('k', 'r', 'damaged')")
+    assert shell("restore") == 1
+    assert "Changed settings or layouts that cannot be read: 1." in shell.out
+    assert "Nothing to restore" not in shell.out
 
 
 def test_it_says_its_version(shell: Shell) -> None:

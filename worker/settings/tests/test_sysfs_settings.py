@@ -135,3 +135,11 @@ def test_it_reads_an_arrays_limits(tmp_path: Path) -> None:
     assert not fastest.verify("md0", "system", "50000")
     with pytest.raises(SettingError, match="whole number"):
         fastest.apply("md0", "fast")
+
+
+@pytest.mark.parametrize("value", ["64\n", "\u0664", "+64", "", "-2"])
+def test_a_number_is_digits_alone(tmp_path: Path, value: str) -> None:
+    put(tmp_path, class__block__sda__queue__nr_requests="32")
+    with pytest.raises(SettingError, match="whole number"):
+        QueueFile("nr_requests", "", sys=tmp_path).apply("sda", value)
+    assert (tmp_path / "class/block/sda/queue/nr_requests").read_text().strip() == "32"
