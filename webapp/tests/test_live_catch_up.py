@@ -93,10 +93,10 @@ def test_an_operator_pauses_skips_and_runs_again(system: System, storage: Storag
     page.goto("/queue/")
     expect(page.get_by_text("Paused by operator")).to_be_visible()
     page.get_by_role("link", name=f"Run {run.number}").click()
-    page.get_by_role("button", name="Go on").click()
+    page.get_by_role("button", name="Resume").click()
     expect(page.locator("#now-title")).to_have_text("Trial 2 of 2", timeout=PATIENCE_MS)
     page.get_by_role("button", name="Cancel run").click()
-    expect(page.locator("#cancel-now")).to_contain_text("Trial 2 on storage1 is stopped.")
+    expect(page.locator("#cancel-now")).to_contain_text("Trial 2 on storage1 will be stopped.")
     page.get_by_role("button", name=f"Cancel run {run.number}").click()
     assert system.until_ended(run, limit_s=60).state == RunState.CANCELLED
     expect(page.get_by_role("button", name="Run again")).to_be_visible(timeout=PATIENCE_MS)

@@ -248,9 +248,7 @@ def test_the_editor_works_without_script(page: Page, target: Target) -> None:
     quiet.goto("/plans/new/")
     quiet.get_by_label("Title").fill("By hand")
     quiet.get_by_role("button", name="Add factor").nth(0).click()
-    quiet.get_by_role("button", name="Take Reads out").or_(
-        quiet.get_by_role("button", name="Take Pattern out")
-    ).first.click()
+    quiet.get_by_role("button", name="Take Engine out").click()
     expect(quiet.get_by_label("Title")).to_have_value("By hand")
     levels(quiet, "Queue depth").fill("1, 2")
     quiet.get_by_role("button", name="#3", exact=True).click()
