@@ -7,13 +7,10 @@ person, and `by` is the name that the person has now. Notices are stored as text
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from webapp.core.models import User
 from webapp.runs.reasons import Fields, local_time
-
-if TYPE_CHECKING:
-    from webapp.schedules.models import Schedule
 
 NOT_ARMED = "not_armed"
 OWNER_LOST_RIGHTS = "owner_lost_rights"
@@ -39,7 +36,13 @@ class Reason:
         return {"code": self.code, "fields": self.fields}
 
 
-def timed(code: str, of: "Schedule", **fields: Any) -> Reason:
+class HasTimeZone(Protocol):
+    """A schedule."""
+
+    time_zone: str
+
+
+def timed(code: str, of: HasTimeZone, **fields: Any) -> Reason:
     """A reason with moments, shown in the schedule's time zone."""
     plain = {name: value.isoformat() if isinstance(value, datetime) else value for name, value in fields.items()}
     return Reason(code, plain | {"time_zone": of.time_zone})
