@@ -116,10 +116,11 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
     if len(texts.get(ENGINE, "").split(",")) > 1:
         return [GridProblem(ENGINE, "a part has one engine; make a part for each.")]
     name = engine_name(texts)
+    others = _of_other_engines(name)
     return [
         GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; take it out.")
         for factor in texts
-        if factor in _of_other_engines(name)
+        if factor in others
     ]
 
 

@@ -46,10 +46,6 @@ class Workload(Message, tag_field="engine", frozen=True, kw_only=True):
         raise NotImplementedError
 
     @property
-    def reads(self) -> bool:
-        raise NotImplementedError
-
-    @property
     def writes(self) -> bool:
         """Whether it overwrites what is on a block device or in a file."""
         raise NotImplementedError

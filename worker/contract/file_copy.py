@@ -27,10 +27,6 @@ class CopyWorkload(Workload, tag="file_copy", frozen=True, kw_only=True):
         return self.method is CopyMethod.DIRECT
 
     @property
-    def reads(self) -> bool:
-        return True
-
-    @property
     def writes(self) -> bool:
         return True
 

@@ -136,10 +136,6 @@ class FioWorkload(Workload, tag="fio", frozen=True, kw_only=True):
         return self.numjobs * self.iodepth
 
     @property
-    def reads(self) -> bool:
-        return self.pattern.reads
-
-    @property
     def writes(self) -> bool:
         return self.pattern.writes
 

@@ -4,7 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from worker.contract.items import DeviceSample, DirectionSample, Sample, Sensor, StreamStarted
+from worker.contract.histogram import Histogram, supported_percentile
+from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample, Sensor, StreamStarted
+from worker.contract.packing import pack
 from worker.contract.workload import Stream
 from worker.engines.device import Counters, read_counters, sample_of_all
 from worker.engines.errors import StreamFailed
@@ -39,6 +41,22 @@ def stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemet
         command=recipe.command,
         sensors=telemetry.sensors if telemetry else (),
         kernel_log=telemetry.kernel_log if telemetry else False,
+    )
+
+
+def direction_sample(
+    direction: Direction, *, ios: int, moved_bytes: int, runtime_ms: int, latency: Histogram
+) -> DirectionSample:
+    """One direction of a sample, with the percentiles that the histogram holds enough I/Os for."""
+    return DirectionSample(
+        direction=direction,
+        ios=ios,
+        bytes=moved_bytes,
+        runtime_ms=runtime_ms,
+        latency=pack(latency),
+        p50_ns=supported_percentile(latency, 50.0),
+        p99_ns=supported_percentile(latency, 99.0),
+        p999_ns=supported_percentile(latency, 99.9),
     )
 
 

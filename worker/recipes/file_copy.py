@@ -9,7 +9,7 @@ from worker.recipes.base import Recipe
 from worker.recipes.names import scratch_names
 
 LABEL = "File copy"
-COMMAND = ("sweetspot-file-copy",)  # the worker starts `python -m worker.engines.file_copy.program`
+COMMAND = ("python3", "-m", "worker.engines.file_copy.program")  # the worker starts it with its own interpreter
 
 
 class CopyJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from worker.contract.histogram import Histogram, supported_percentile
+from worker.contract.histogram import Histogram
 from worker.contract.items import (
     Direction,
     DirectionResult,
@@ -26,7 +26,7 @@ from worker.contract.packing import pack
 from worker.contract.workload import Stream
 from worker.engines.errors import StreamFailed, last_words
 from worker.engines.file_copy import program
-from worker.engines.sampling import Sampler, Telemetry, recipe_at, stream_started
+from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe_at, stream_started
 from worker.open_target import OpenTarget
 from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 from worker.recipes import render
@@ -177,15 +177,8 @@ def _failed(child: Child, code: int) -> StreamFailed:
 
 def _samples(line: Line, length_ms: int) -> tuple[DirectionSample, ...]:
     return tuple(
-        DirectionSample(
-            direction=direction,
-            ios=counts.ios,
-            bytes=counts.bytes,
-            runtime_ms=length_ms,
-            latency=pack(counts.histogram),
-            p50_ns=supported_percentile(counts.histogram, 50.0),
-            p99_ns=supported_percentile(counts.histogram, 99.0),
-            p999_ns=supported_percentile(counts.histogram, 99.9),
+        direction_sample(
+            direction, ios=counts.ios, moved_bytes=counts.bytes, runtime_ms=length_ms, latency=counts.histogram
         )
         for direction, counts in ((Direction.READ, line.read), (Direction.WRITE, line.write))
     )

@@ -11,10 +11,11 @@ an amount ends with a short sample. Either way the samples add up to the final d
 
 import msgspec
 
-from worker.contract.histogram import Histogram, supported_percentile
+from worker.contract.histogram import Histogram
 from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import pack
 from worker.engines.fio.output import Dump, Flow, Latency
+from worker.engines.sampling import direction_sample
 
 RAMP_LEAST_MS = 500  # the first sample after a ramp holds at least this much: see Differ
 
@@ -112,15 +113,12 @@ def latency_of(flow: Flow, kind: LatencyKind) -> Latency:
 def _sample(direction: Direction, now: Totals, before: Totals) -> DirectionSample:
     """A counter that went back has been set to zero in between, and counts from there."""
     latency = _histogram({b: n - before.bins.get(b, 0) for b, n in now.bins.items()})
-    return DirectionSample(
-        direction=direction,
+    return direction_sample(
+        direction,
         ios=_since(now.ios, before.ios),
-        bytes=_since(now.bytes, before.bytes),
+        moved_bytes=_since(now.bytes, before.bytes),
         runtime_ms=_since(now.runtime_ms, before.runtime_ms),
-        latency=pack(latency),
-        p50_ns=supported_percentile(latency, 50.0),
-        p99_ns=supported_percentile(latency, 99.0),
-        p999_ns=supported_percentile(latency, 99.9),
+        latency=latency,
     )
 
 
