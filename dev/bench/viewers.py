@@ -33,7 +33,7 @@ WANTED_P99_S = 2.0
 POLL_S = 1.0  # as entries/run.ts
 NAME = "viewers"
 FACTORS = {"pattern": "randread", "block_size": "4k", "iodepth": "1", "size": "64M"}
-Second = tuple[int, int, int]  # trial, attempt, second
+Second = tuple[int, int, int]  # trial, attempt, offset_ms
 
 OBSERVE = """() => {
   window.drawn = [];
@@ -81,7 +81,7 @@ class Viewer:
         now, payload = time.time(), json.loads(body)
         self.bytes_received += len(body)
         for sample in payload["samples"]:
-            self.seen.setdefault((sample["trial"], sample["attempt"], sample["second"]), now)
+            self.seen.setdefault((sample["trial"], sample["attempt"], sample["offset_ms"]), now)
         cursor: str = payload["cursor"]
         return cursor
 
@@ -184,7 +184,7 @@ def _figures(run: "Run", clients: Sequence[Viewer], drawn: Sequence[tuple[float,
     if not_done:
         raise ToolError(f"The trial is not done: {not_done}")
     rows = Sample.objects.filter(attempt__run=run).values_list(
-        "attempt__trial__index", "attempt__number", "second", "at"
+        "attempt__trial__index", "attempt__number", "offset_ms", "at"
     )
     ends = {(number_of(index), attempt, second): at.timestamp() for index, attempt, second, at in rows}
     last = max(ends.values()) - 1.5  # the last second may end after the viewers' last poll

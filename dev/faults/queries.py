@@ -23,15 +23,13 @@ INVARIANTS = {
         left join results_result r on r.trial_id = t.id
         where t.run_id = %(run)s group by t.id, r.direction
         having count(r.id) <> (t.state = 'done')::int""",
-    # A second without I/O, for example of a frozen fio, has no row; the sums below still agree.
-    "seconds missing or too many": """
-        select t.index + 1, l.samples_sent, count(distinct s.second), max(s.second) from runs_trial t
+    "samples missing or too many": """
+        select t.index + 1, l.samples_sent, count(distinct s.offset_ms), max(s.offset_ms) from runs_trial t
         join runs_attempt a on a.trial_id = t.id and a.state = 'done'
         join results_streamrun l on l.attempt_id = a.id
         left join results_sample s on s.attempt_id = a.id and s.stream = l.stream
         where t.run_id = %(run)s group by t.index, l.id
-        having count(distinct s.second) > l.samples_sent or max(s.second) >= l.samples_sent
-        or count(s.second) = 0""",
+        having count(distinct s.offset_ms) <> l.samples_sent or count(s.offset_ms) = 0""",
     "samples that do not add up to the result": """
         select t.index + 1, r.direction, r.ios, sum(s.ios) from results_result r
         join runs_trial t on t.id = r.trial_id

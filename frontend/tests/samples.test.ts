@@ -9,7 +9,9 @@ function sample(second: number, changes: Partial<LiveSample> = {}): LiveSample {
     trial: 0,
     attempt: 1,
     stream: 0,
-    second,
+    offset_ms: 1000 * (second + 1),
+    length_ms: 1000,
+    estimated: false,
     at_s: second + 1,
     direction: "read",
     iops: 1000 + second,
@@ -28,13 +30,13 @@ test("a second that comes twice is one second", () => {
   const store = new SampleStore();
   expect(store.add([sample(0), sample(1)])).toBe(2);
   expect(store.add([sample(1), sample(2)])).toBe(1);
-  expect(store.line("storage1", "read").map((each) => each.second)).toEqual([0, 1, 2]);
+  expect(store.line("storage1", "read").map((each) => each.offset_ms)).toEqual([1000, 2000, 3000]);
 });
 
 test("seconds that come late are put in their place", () => {
   const store = new SampleStore();
   store.add([sample(2), sample(0), sample(1)]);
-  expect(store.line("storage1", "read").map((each) => each.second)).toEqual([0, 1, 2]);
+  expect(store.line("storage1", "read").map((each) => each.offset_ms)).toEqual([1000, 2000, 3000]);
 });
 
 test("lines break between trials and where seconds are missing, and nowhere else", () => {
@@ -49,9 +51,9 @@ test("points begin where the window begins", () => {
 test("the nearest second of every line is read at a time, and none far away", () => {
   const store = new SampleStore();
   store.add([sample(0), sample(1), sample(1, { direction: "write" })]);
-  expect(store.at(2.2).map((each) => [each.second, each.direction])).toEqual([
-    [1, "read"],
-    [1, "write"],
+  expect(store.at(2.2).map((each) => [each.offset_ms, each.direction])).toEqual([
+    [2000, "read"],
+    [2000, "write"],
   ]);
   expect(store.at(60)).toEqual([]);
 });

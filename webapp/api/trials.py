@@ -10,13 +10,12 @@ from ninja import Field, Router, Schema
 from webapp.api.results import ResultOut
 from webapp.api.runs import TrialOut
 from webapp.core.errors import Refusal
-from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.rows import ResultRow, read_rows
 from webapp.results.reading.trial_streams import StreamFigures, trial_streams
 from webapp.results.selectors import (
     configuration_of,
     current_attempt,
-    engine_output,
     sensors_of,
     series,
     trial_with,
@@ -126,22 +125,25 @@ class TrialDetail(TrialOut):
 
 
 class SampleOut(Schema):
-    """One second of one direction."""
+    """One direction of an interval of about a second. Rates: I/Os and bytes divided by its length.
+
+    `estimated`: the engine reported nothing in it, so it was counted at the device.
+    """
 
     stream: int
-    second: int
+    offset_ms: int  # end of the interval, since the measured part began
+    length_ms: int
     direction: str
-    at: datetime
-    interval_ms: int
+    at: datetime  # of the end
+    estimated: bool
     ios: int
     bytes: int
-    runtime_ms: int
     p50_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
     queue_depth: float | None
     utilisation_percent: float | None
-    telemetry: list[float | None] | None  # in the order of the series' `sensors`; in one direction of a second only
+    telemetry: list[float | None] | None  # in the order of the series' `sensors`; in one direction only
 
 
 class SensorOut(Schema):
@@ -152,7 +154,7 @@ class SensorOut(Schema):
 
 
 class SeriesOut(Schema):
-    """`attempt` is the newest try, null before the first. Ask again with `after` set to the last second for more."""
+    """`attempt` is the newest try, null before the first. Ask again with `after_ms` set to the last offset for more."""
 
     attempt: UUID | None
     state: str
@@ -161,16 +163,33 @@ class SeriesOut(Schema):
     more: bool
 
 
+class AttachmentOut(Schema):
+    """A file that the engine made, such as fio's own result."""
+
+    name: str
+    media_type: str
+    text: str
+
+    @staticmethod
+    def resolve_text(attachment: Attachment) -> str:
+        return attachment.content.decode(errors="replace")
+
+
 class JobOut(Schema):
-    """What fio got and what it said, of each stream."""
+    """What the engine of a stream was started with, and what it said."""
 
     stream: int
     job_text: str
     command: list[str]
     engine_version: str
     exit_code: int | None
-    engine_output: str
     stderr: str
+    metrics: list[dict[str, Any]]
+    attachments: list[AttachmentOut]
+
+    @staticmethod
+    def resolve_attachments(stream: StreamRun) -> list[Attachment]:
+        return list(stream.attachments.all())
 
 
 def _results(trial: Trial) -> list[ResultRow]:
@@ -186,14 +205,14 @@ def trial(request: HttpRequest, trial_id: UUID) -> Trial:
 def samples(
     request: HttpRequest,
     trial_id: UUID,
-    after: Annotated[int, Field(ge=-1)] = -1,
+    after_ms: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 3600,
 ) -> dict[str, object]:
-    """The seconds of the newest try, in whole: a second's directions and streams are never torn apart."""
+    """The samples of the newest try, in order of their offset; the directions of a sample are never torn apart."""
     attempt = current_attempt(trial_with(str(trial_id)))
     if attempt is None:
         return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
-    found = list(series(attempt, after=after)[: limit + 1])
+    found = list(series(attempt, after_ms=after_ms)[: limit + 1])
     more = len(found) > limit
     return {
         "attempt": attempt.pk,
@@ -205,20 +224,17 @@ def samples(
 
 
 def _whole(found: list[Sample]) -> list[Sample]:
-    """Without the last second, which may go on; with it where it is the only one."""
-    kept = [sample for sample in found if sample.second < found[-1].second]
+    """Without the last offset, which may go on; with it where it is the only one."""
+    kept = [sample for sample in found if sample.offset_ms < found[-1].offset_ms]
     return kept or found
 
 
 @router.get("/trials/{trial_id}/job", response=list[JobOut])
-def job(request: HttpRequest, trial_id: UUID) -> list[dict[str, object]]:
-    """The exact job text and fio's own JSON, of the newest try. Raises 404 before fio was started."""
-    found: Trial = trial_with(str(trial_id))
-    attempt = current_attempt(found)
-    streams = list(StreamRun.objects.filter(attempt=attempt).order_by("stream")) if attempt else []
+def job(request: HttpRequest, trial_id: UUID) -> list[StreamRun]:
+    """The exact job and the engine's own output, for each stream of the newest attempt. 404 before it started."""
+    attempt = current_attempt(trial_with(str(trial_id)))
+    found = StreamRun.objects.filter(attempt=attempt).prefetch_related("attachments").order_by("stream")
+    streams = list(found) if attempt else []
     if not streams:
         raise Refusal("job_unknown", f"No engine was started for trial {trial_id}.")
-    names = [name for name in JobOut.model_fields if name != "engine_output"]
-    return [
-        {name: getattr(stream, name) for name in names} | {"engine_output": engine_output(stream)} for stream in streams
-    ]
+    return streams

@@ -1,14 +1,17 @@
-"""Samples of several trials over one time axis, from the first recorded second (ramps are not recorded).
+"""Samples of several trials over one time axis, from the start of the measured part (ramps are not recorded).
 
-A second of a trial with several targets covers all its streams, each from its own start: rates are added up, and
-percentiles are those of all I/Os of the second. Rates of a mix's directions are added up too.
+The axis has seconds. A sample counts in each second by the share of its length that lies in it; a second that no sample
+covers has no value. A second of a trial with several targets covers all its streams, each from its own start: rates are
+added up, and percentiles are those of all I/Os of the samples that end in the second. Rates of a mix's directions are
+added up too.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
+from typing import Any
 from uuid import UUID
 
 from webapp.compare.chart_points import ChartPoint
@@ -21,7 +24,9 @@ from worker.contract.packing import unpack
 
 MAX_SAMPLES = 60_000
 MAX_POINTS = 600  # of a line; a longer line is binned
+MIN_COVERED_MS = 500  # of a second, or it has no rate: the end of a trial
 Line = tuple[float | None, ...]
+_Row = tuple[Any, ...]  # result id or None, attempt id, stream, direction, offset_ms, length_ms, the quantity
 
 
 class SeriesLines(Struct, frozen=True, kw_only=True):
@@ -96,43 +101,79 @@ def _bin_text(bin_s: int, quantity: _Quantity) -> str:
 
 
 def _seconds(point: ChartPoint, quantity: _Quantity) -> Mapping[int, Line]:
-    """Result id -> a value for each second, starting with the first."""
+    """Result id -> a value for each second."""
     columns = ("stream_run__attempt_id", "direction", "id")
     row_of = {id_: row.id for each in point.series.values() for row in each for id_ in row.ids}
     results = {tuple(key): row_of[id_] for *key, id_ in Result.objects.filter(id__in=row_of).values_list(*columns)}
-    found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("second")
-    names = ("attempt_id", "stream", "direction", "second", "interval_ms", "runtime_ms", quantity.column)
+    found = Sample.objects.filter(attempt_id__in={key[0] for key in results}).order_by("offset_ms")
+    names = ("attempt_id", "stream", "direction", "offset_ms", "length_ms", quantity.column)
     rows = list(found.values_list(*names)[: MAX_SAMPLES + 1])
     if len(rows) > MAX_SAMPLES:
         raise CompareRefused(
             "compare_too_many", f"More than {MAX_SAMPLES:,} seconds of samples. Choose fewer repeats, runs or series."
         )
-    values: dict[int, dict[int, float | None]] = defaultdict(dict)
-    for attempt, stream, direction, second, interval_ms, runtime_ms, value in rows:
-        id_, lasted_ms = results.get((attempt, direction)), runtime_ms or interval_ms
-        if id_ is not None and (stream == 0 or quantity.is_rate):
-            rate = value * 1000 / lasted_ms if quantity.is_rate and lasted_ms else value
-            values[id_][second] = (values[id_].get(second) or 0.0) + rate if quantity.is_rate else value
-    if not quantity.is_rate:
+    if quantity.is_rate:
+        values = _rates((results.get((row[0], row[2])), *row) for row in rows)
+    else:
+        values = _worst((results.get((row[0], row[2])), *row) for row in rows if row[1] == 0)
         several = {row[0] for row in rows if row[1] > 0}
         for (attempt, direction), id_ in results.items():
             if attempt in several:
                 values[id_] = _percentiles(attempt, direction, quantity)
-    return {id_: _as_line(line) for id_, line in values.items()}
+    return {id_: _as_line(line) for id_, line in values.items() if line}
+
+
+def _rates(samples: Iterable[_Row]) -> dict[int, dict[int, float | None]]:
+    """Result id -> second -> rate, summed over streams and directions."""
+    counted: dict[tuple[Any, ...], dict[int, tuple[float, int]]] = defaultdict(dict)
+    for id_, _attempt, stream, direction, offset_ms, length_ms, count in samples:
+        if id_ is not None:
+            line = counted[id_, stream, direction]
+            for second, covered_ms in _seconds_under(offset_ms, length_ms):
+                before, covered_before_ms = line.get(second, (0.0, 0))
+                line[second] = (before + count * covered_ms / length_ms, covered_before_ms + covered_ms)
+    values: dict[int, dict[int, float | None]] = defaultdict(dict)
+    for (id_, *_), line in counted.items():
+        for second, (count, covered_ms) in line.items():
+            if covered_ms >= MIN_COVERED_MS:
+                values[id_][second] = (values[id_].get(second) or 0.0) + count * 1000 / covered_ms
+    return values
+
+
+def _seconds_under(offset_ms: int, length_ms: int) -> Iterator[tuple[int, int]]:
+    """The seconds that a sample overlaps, and for how many ms."""
+    begin_ms = offset_ms - length_ms
+    for second in range(begin_ms // 1000, -(-offset_ms // 1000)):
+        yield second, min(offset_ms, 1000 * (second + 1)) - max(begin_ms, 1000 * second)
+
+
+def _worst(samples: Iterable[_Row]) -> dict[int, dict[int, float | None]]:
+    """Result id -> second -> the greatest value of the samples that end in it."""
+    values: dict[int, dict[int, float | None]] = defaultdict(dict)
+    for id_, _attempt, _stream, _direction, offset_ms, _length_ms, value in samples:
+        if id_ is not None:
+            line, second = values[id_], _second_of(offset_ms)
+            known = [each for each in (line.get(second), value) if each is not None]
+            line[second] = max(known, default=None)
+    return values
+
+
+def _second_of(offset_ms: int) -> int:
+    """The second that holds the end of a sample. One that ends a little late still belongs to the second before."""
+    return max(0, round(offset_ms / 1000) - 1)
 
 
 def _percentiles(attempt: UUID, direction: str, quantity: _Quantity) -> dict[int, float | None]:
     """Percentiles over all streams, for each second, from their histograms."""
     histograms: dict[int, list[Histogram]] = defaultdict(list)
     found = Sample.objects.filter(attempt=attempt, direction=direction)
-    for second, packed in found.values_list("second", "latency"):
-        histograms[second].append(unpack(bytes(packed)))
+    for offset_ms, packed in found.values_list("offset_ms", "latency"):
+        histograms[_second_of(offset_ms)].append(unpack(bytes(packed)))
     return {second: supported_percentile(merge(each), quantity.percent) for second, each in histograms.items()}
 
 
 def _as_line(line: Mapping[int, float | None]) -> Line:
-    first, last = min(line), max(line)
-    return tuple(line.get(second) for second in range(first, last + 1))
+    return tuple(line.get(second) for second in range(max(line) + 1))
 
 
 def _binned(line: Line, bin_s: int, quantity: _Quantity) -> Line:

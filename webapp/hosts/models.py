@@ -5,6 +5,8 @@ import uuid
 from django.conf import settings
 from django.db import models
 
+from worker.contract.base import CONTRACT_VERSION
+
 
 class ServerKey(models.Model):
     """An Ed25519 key that signs orders: for each host the newest that the host trusts and that is not retired."""
@@ -22,6 +24,10 @@ class HostState(models.TextChoices):
     REVOKED = "revoked", "Revoked"  # its token no longer opens anything
 
 
+def newest_contract() -> int:
+    return CONTRACT_VERSION
+
+
 class Host(models.Model):
     """A storage server with an enrolled worker."""
 
@@ -34,7 +40,7 @@ class Host(models.Model):
     last_seen_at = models.DateTimeField(null=True)
     boot_id = models.CharField(max_length=64, blank=True)
     worker_version = models.CharField(max_length=40, blank=True)
-    contract = models.PositiveSmallIntegerField(default=1)  # the version agreed on
+    contract = models.PositiveSmallIntegerField(default=newest_contract)  # the version agreed on
     capabilities = models.JSONField(default=dict)  # contract.inventory.Capabilities as last reported
     health = models.JSONField(default=list)  # contract.inventory.DriveHealth of each drive, as last reported
     settings_allowed = models.JSONField(default=list)  # names of kernel-wide settings that its policy lets change

@@ -1,5 +1,6 @@
 """What was measured. Bytes/s, ns and IOPS; raw samples are kept, everything else can be rebuilt from them."""
 
+import zlib
 from datetime import date
 
 from django.conf import settings
@@ -39,7 +40,6 @@ class StreamRun(models.Model):
     ended_at = models.DateTimeField(null=True)
     engine_version = models.CharField(max_length=40, blank=True)
     exit_code = models.IntegerField(null=True)
-    engine_output = models.BinaryField(default=b"")  # zlib of the engine's own result, JSON
     stderr = models.TextField(blank=True)
     # JSON of its DirectionResults; emptied when the attempt is done if it is the only stream: its results say the same
     directions = models.BinaryField(default=b"")
@@ -56,14 +56,31 @@ class StreamRun(models.Model):
         constraints = [models.UniqueConstraint(fields=["attempt", "stream"], name="streamrun_once")]
 
 
+class Attachment(models.Model):
+    """A file that the engine of a stream made, such as fio's own result."""
+
+    stream_run = models.ForeignKey(StreamRun, on_delete=models.CASCADE, related_name="attachments")
+    name = models.CharField(max_length=60)
+    media_type = models.CharField(max_length=60)  # contract.items.MediaType
+    compressed = models.BinaryField()  # zlib
+
+    class Meta:
+        ordering = ["name"]
+        constraints = [models.UniqueConstraint(fields=["stream_run", "name"], name="attachment_once")]
+
+    @property
+    def content(self) -> bytes:
+        return zlib.decompress(bytes(self.compressed))
+
+
 def utc_today() -> date:
     return timezone.now().date()
 
 
 class Sample(models.Model):
-    """One direction of one second of a stream. The table is partitioned by `day`, see `results.partitions`."""
+    """One direction of one interval of a stream. The table is partitioned by `day`, see `results.partitions`."""
 
-    pk = models.CompositePrimaryKey("attempt_id", "stream", "second", "direction")
+    pk = models.CompositePrimaryKey("attempt_id", "stream", "offset_ms", "direction")
     # Without a constraint, as a partition with one cannot be dropped without locking all attempts; and without an
     # index, as the primary key begins with it. A sample is written while its attempt is locked.
     attempt = models.ForeignKey(
@@ -71,14 +88,14 @@ class Sample(models.Model):
     )
     day = models.DateField(default=utc_today)  # on which the server created the attempt (UTC)
     stream = models.PositiveSmallIntegerField()
-    second = models.PositiveIntegerField()
+    offset_ms = models.PositiveIntegerField()  # end of the interval, since the measured part began
+    length_ms = models.PositiveIntegerField()
     direction = models.CharField(max_length=5)
     at = models.DateTimeField()  # end of the interval
-    interval_ms = models.PositiveIntegerField()
+    estimated = models.BooleanField(default=False)  # counted at the device, as the engine reported nothing
     ios = models.BigIntegerField()
     bytes = models.BigIntegerField()
-    runtime_ms = models.PositiveIntegerField()
-    p50_ns = models.BigIntegerField(null=True)  # null where the second holds too few I/Os for it
+    p50_ns = models.BigIntegerField(null=True)  # null where the interval holds too few I/Os for it
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the interval's histogram

@@ -1,10 +1,10 @@
 """The partitions of the table of samples: one a month, by the day on which the server created the attempt.
 
 All samples of an attempt are in one partition whatever the worker's clock says, so the primary key (attempt, stream,
-second, direction, day) keeps each second once.
+offset, direction, day) keeps each sample once.
 
     results_sample_2026_11            all samples of attempts of November 2026
-    results_sample_2026_11_thinned    one second in ten of them, see `results.retention`
+    results_sample_2026_11_thinned    about one in ten of them, see `results.retention`
 """
 
 import re

@@ -1,7 +1,7 @@
 """Old samples are thinned, and runs are deleted on request.
 
 A partition of samples (`results.partitions`) is thinned once its month is over and every run with an attempt in it
-ended more than SWEETSPOT_SAMPLE_DAYS ago: a new table with one second in ten of its rows takes its place, and the old
+ended more than SWEETSPOT_SAMPLE_DAYS ago: a new table with about one sample in ten takes its place, and the old
 table is dropped. One run that is open or ended lately keeps its whole partition as it is. Results with their
 histograms, and everything else that they lead back to, stay.
 """
@@ -23,7 +23,7 @@ from webapp.runs.models import OPEN_RUN_STATES, Attempt, Run
 
 log = logging.getLogger(__name__)
 
-KEEP_EVERY = 10  # s
+KEPT = "offset_ms / 10000 > (offset_ms - length_ms) / 10000"  # SQL: the samples that go over a full ten seconds
 
 
 def thin_samples() -> int:
@@ -45,7 +45,7 @@ def _is_old(partition: Partition, before: datetime) -> bool:
 def _thin(partition: Partition) -> int:
     """The number of rows dropped; 0 if somebody reads the samples for long: then the next day's task tries again."""
     try:
-        dropped = replace_partition(partition, f"second % {KEEP_EVERY} = 0")
+        dropped = replace_partition(partition, KEPT)
     except OperationalError as error:
         log.warning("%s could not be thinned now: %s", partition.table, error)
         return 0

@@ -1,6 +1,5 @@
-"""Reads of one trial: its attempts, samples, configuration and fio's output. Results are read in `reading`."""
+"""Reads of one trial: its attempts, samples and configuration. Results are read in `reading`."""
 
-import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
@@ -37,10 +36,10 @@ def configuration_of(trial: Trial) -> dict[str, str]:
     return facts or {}
 
 
-def series(attempt: Attempt, *, after: int = -1) -> QuerySet[Sample]:
-    """The samples of an attempt after second `after`, in order, without histograms."""
-    samples = Sample.objects.filter(attempt=attempt, second__gt=after).defer("latency")
-    return samples.order_by("second", "stream", "direction")
+def series(attempt: Attempt, *, after_ms: int = 0) -> QuerySet[Sample]:
+    """The samples of an attempt that end after offset `after_ms`, in order, without histograms."""
+    samples = Sample.objects.filter(attempt=attempt, offset_ms__gt=after_ms).defer("latency")
+    return samples.order_by("offset_ms", "stream", "direction")
 
 
 def sensors_of(attempt: Attempt) -> list[tuple[str, str]]:
@@ -54,8 +53,3 @@ def kernel_lines_of(trials: Iterable[Trial] | QuerySet[Any, Any]) -> Mapping[UUI
     said = KernelLine.objects.filter(attempt__trial__in=trials, elsewhere=False).order_by()
     counted = said.values_list("attempt__trial").annotate(Count("sequence"))
     return {trial: lines for trial, lines in counted if trial is not None}
-
-
-def engine_output(stream: StreamRun) -> str:
-    """The last JSON output of fio for a stream; "" if there is none."""
-    return zlib.decompress(bytes(stream.engine_output)).decode() if stream.engine_output else ""

@@ -25,13 +25,15 @@ class Marks(Payload, frozen=True, kw_only=True):
 
 
 class LiveSample(Payload, frozen=True, kw_only=True):
-    """One direction of one second of a stream."""
+    """One direction of one interval of a stream."""
 
     host: str
     trial: int  # number in the run
     attempt: int
     stream: int
-    second: int
+    offset_ms: int  # end of the interval, since the measured part of the stream began
+    length_ms: int
+    estimated: bool  # counted at the device, as the engine reported nothing
     at_s: float  # end of the interval, since the run began
     direction: str
     iops: float

@@ -141,7 +141,7 @@ PAGES: dict[str, Rule] = {
     "run_again": act(Who.OPERATOR),
     "add_note": act(Who.OPERATOR),
     "delete_note": act(Who.OPERATOR),
-    "trial_engine_output": look(Who.VIEWER),
+    "trial_attachment": look(Who.VIEWER),
     "queue": look(Who.VIEWER),
     "move_run": act(Who.OPERATOR),
     "run_invalid": act(Who.OPERATOR),

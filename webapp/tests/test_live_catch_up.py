@@ -41,8 +41,8 @@ def open_run(page: Page, run: Run) -> None:
 
 
 def stored(run: Run) -> list[str]:
-    rows = Sample.objects.filter(attempt__run=run).order_by("second").select_related("attempt__trial")
-    return [f"{row.attempt.trial.number}/{row.attempt.number}/{row.second}/{row.direction}" for row in rows]  # type: ignore[union-attr]
+    rows = Sample.objects.filter(attempt__run=run).order_by("offset_ms").select_related("attempt__trial")
+    return [f"{row.attempt.trial.number}/{row.attempt.number}/{row.offset_ms}/{row.direction}" for row in rows]  # type: ignore[union-attr]
 
 
 def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage: StorageHost, page: Page) -> None:

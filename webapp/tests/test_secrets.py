@@ -102,7 +102,7 @@ def test_it_masks_secrets_in_the_text_of_objects() -> None:
         "public_keys": {},
         "contract": 1,
     }
-    enrol = Enrol(token=secret, hostname="h", worker_version="1", oldest_contract=1, newest_contract=1)
+    enrol = Enrol(token=secret, hostname="h", worker_version="1", oldest_contract=2, newest_contract=2)
     enrolment = Enrolment(server="https://server.example", **known)
     for thing in (EnrolReply(**known), enrolment, enrol, WorkerClient("https://server.example", secret)):
         assert secret not in repr(thing)

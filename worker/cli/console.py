@@ -67,9 +67,9 @@ def _setting(item: SettingRecord) -> str:
 
 
 def _sample(item: Sample) -> str:
-    parts = [f"stream {item.stream} {item.second + 1:4} s"]
+    parts = [f"stream {item.stream} {item.offset_ms / 1000:6.1f} s{' (estimated)' if item.estimated else ''}"]
     for one in item.directions:
-        seconds = max(one.runtime_ms, 1) / 1000
+        seconds = item.length_ms / 1000
         parts.append(
             f"{one.direction.value} {formatting.rate(one.ios / seconds)} IOPS {formatting.size(one.bytes / seconds)}/s "
             f"p50 {formatting.latency(one.p50_ns)} p99 {formatting.latency(one.p99_ns)}"

@@ -5,8 +5,8 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-CONTRACT_VERSION = 1
-OLDEST_UNDERSTOOD = 1
+CONTRACT_VERSION = 2
+OLDEST_UNDERSTOOD = 2
 
 MAX_ORDER_BYTES = 256 * 1024
 MAX_REPORT_BYTES = 16 * 1024 * 1024

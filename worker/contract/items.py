@@ -184,13 +184,12 @@ class StreamStarted(Message, tag="stream_started", frozen=True, kw_only=True):
 
 
 class DirectionSample(Message, frozen=True, kw_only=True):
-    """One direction in one interval, all from differences of two of fio's dumps."""
+    """One direction in one interval."""
 
     direction: Direction
     ios: Count  # completed in the interval
     bytes: Count
-    runtime_ms: Count  # fio's own runtime between the two dumps
-    latency: Packed  # the interval's histogram
+    latency: Packed  # of the I/Os that the engine reported in the interval
     p50_ns: Count | None = None
     p99_ns: Count | None = None
     p999_ns: Count | None = None
@@ -212,14 +211,22 @@ class DeviceSample(Message, frozen=True, kw_only=True):
     write_bytes: Count
 
 
+Milliseconds = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
+
 class Sample(Message, tag="sample", frozen=True, kw_only=True):
-    """One second of a stream, of the measured part (not the ramp)."""
+    """One interval of a stream, about a second long. Intervals follow each other without gaps, in order.
+
+    `estimated`: the engine reported nothing in the interval, so I/Os and bytes are what the device completed, scaled by
+    the engine's share of the device's bytes so far. The next samples are corrected, so that the sum is the engine's.
+    """
 
     stream: StreamNumber
-    second: Annotated[int, Meta(ge=0, le=2**31 - 1)]  # 0, 1, 2 … without gaps
+    offset_ms: Milliseconds  # end of the interval, since the measured part began (after the ramp)
+    length_ms: Milliseconds
     at: float  # Unix time of the interval's end
-    interval_ms: Annotated[int, Meta(ge=1)]
-    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]
+    directions: Annotated[tuple[DirectionSample, ...], Meta(max_length=3)]  # all of the workload's, also without I/Os
+    estimated: bool = False
     device: DeviceSample | None = None
     # A value for each sensor of the stream's start, over the same interval; null where there is none in it.
     telemetry: Annotated[tuple[float | None, ...], Meta(max_length=MOST_SENSORS)] = ()
@@ -256,13 +263,26 @@ class DirectionResult(Message, frozen=True, kw_only=True):
     latency: Packed  # the whole histogram
 
 
+class MediaType(StrEnum):
+    JSON = "application/json"
+    TEXT = "text/plain"
+    CSV = "text/csv"
+
+
+class Attachment(Message, frozen=True, kw_only=True):
+    """A file that the engine made, such as its own result, kept as it is."""
+
+    name: Annotated[str, Meta(max_length=60, pattern=r"^[a-z0-9][a-z0-9_-]*\.[a-z0-9]+$")]  # fio.json
+    media_type: MediaType
+    text: Annotated[str, Meta(max_length=2 * 1024 * 1024)]
+
+
 class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     stream: StreamNumber
     started_at: float
     ended_at: float
     engine_version: Label
     exit_code: int
-    engine_output: Annotated[str, Meta(max_length=2 * 1024 * 1024)]  # the engine's own result as printed, JSON
     stderr: LongText
     directions: Annotated[tuple[DirectionResult, ...], Meta(max_length=3)]
     usr_cpu_percent: Number  # of one CPU, all processes of fio together: over 100 with several
@@ -270,6 +290,7 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     device: DeviceSample | None = None  # over the whole stream
     samples: Count = 0  # how many were sent, so a gap would be seen
     metrics: dict[Name, Number] = {}  # of the whole stream, by the names of its start
+    attachments: Annotated[tuple[Attachment, ...], Meta(max_length=8)] = ()  # each with a name of its own
 
 
 class Finished(Message, tag="finished", frozen=True, kw_only=True):

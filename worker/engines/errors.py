@@ -7,15 +7,9 @@ import re
 class StreamFailed(Exception):
     """The stream has no result. `code` is one of docs/message-contract.md; the rest is for people."""
 
-    def __init__(
-        self, code: str, message: str, *, stderr: str = "", engine_output: str = "", exit_code: int | None = None
-    ) -> None:
+    def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.message = message
-        self.stderr = stderr
-        self.engine_output = engine_output
-        self.exit_code = exit_code
 
 
 # What fio says -> the code of the failure.

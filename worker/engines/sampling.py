@@ -13,6 +13,8 @@ from worker.engines.errors import StreamFailed
 from worker.open_target import OpenTarget
 from worker.recipes import Recipe, RecipeError, opening
 
+NO_LATENCIES = Histogram(latency_ns=(), counts=())
+
 
 class Telemetry(Protocol):
     """What else is read for every sample: values in the order of the sensors."""
@@ -45,14 +47,13 @@ def stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemet
 
 
 def direction_sample(
-    direction: Direction, *, ios: int, moved_bytes: int, runtime_ms: int, latency: Histogram
+    direction: Direction, *, ios: int, moved_bytes: int, latency: Histogram = NO_LATENCIES
 ) -> DirectionSample:
     """One direction of a sample, with the percentiles that the histogram holds enough I/Os for."""
     return DirectionSample(
         direction=direction,
         ios=ios,
         bytes=moved_bytes,
-        runtime_ms=runtime_ms,
         latency=pack(latency),
         p50_ns=supported_percentile(latency, 50.0),
         p99_ns=supported_percentile(latency, 99.0),
@@ -61,7 +62,7 @@ def direction_sample(
 
 
 class Sampler:
-    """Sends the samples of one stream."""
+    """Sends the samples of one stream. Moments are of the monotonic clock, in s."""
 
     def __init__(
         self,
@@ -75,28 +76,48 @@ class Sampler:
         self._devices = devices
         self._on_sample = on_sample
         self._telemetry = telemetry
+        self._offset_ms = 0
         self.restart()
 
     def restart(self) -> None:
-        """The measured part begins now: a ramp was under way."""
+        """The measured part begins now: so far, there was a ramp."""
+        self.began_at(time.monotonic())
         self._first = self._before = self._counters()
         if self._telemetry:
             self._telemetry.restart()
 
-    def emit(self, directions: tuple[DirectionSample, ...], length_ms: int) -> None:
-        """The interval ends now. `length_ms` is by the engine's own clock."""
+    def began_at(self, moment: float) -> None:
+        """When the measured part really began, known only by the engine's first report."""
+        self.began = self.ended = moment
+
+    def emit(self, directions: tuple[DirectionSample, ...], moment: float) -> None:
+        """Send the interval from the last sample to `moment`, as the engine reported it."""
+        self._send(directions, moment, self._counters(), estimated=False)
+
+    def estimate(self, counted: Callable[[DeviceSample], tuple[DirectionSample, ...]]) -> None:
+        """Send the interval from the last sample to now, as `counted` at the device. Nothing if it does not count."""
         after = self._counters()
+        device = sample_of_all(self._devices, self._before, after)
+        if device is not None:
+            self._send(counted(device), time.monotonic(), after, estimated=True)
+
+    def _send(
+        self, directions: tuple[DirectionSample, ...], moment: float, after: tuple[Counters | None, ...], *,
+        estimated: bool,
+    ) -> None:  # fmt: skip
+        offset_ms = max(self._offset_ms + 1, round((moment - self.began) * 1000))
         sample = Sample(
             stream=self._stream,
-            second=self.count,
-            at=time.time(),
-            interval_ms=length_ms,
+            offset_ms=offset_ms,
+            length_ms=offset_ms - self._offset_ms,
+            at=time.time() - (time.monotonic() - moment),
             directions=directions,
+            estimated=estimated,
             device=sample_of_all(self._devices, self._before, after),
             telemetry=self._telemetry.take() if self._telemetry else (),
         )
         self.count += 1
-        self._before = after
+        self.ended, self._offset_ms, self._before = moment, offset_ms, after
         self._on_sample(sample)
 
     def whole(self) -> DeviceSample | None:

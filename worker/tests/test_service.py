@@ -6,6 +6,7 @@ import sqlite3
 import time
 import uuid
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def test_it_runs_a_trial_and_tells_its_story_in_order(shared: Bench) -> None:
     assert order == ["Accepted", "Observed", "StreamStarted", "Sample", "StreamResult", "Finished"]
     (result,) = of(items, StreamResult)
     samples = of(items, Sample)
-    assert [sample.second for sample in samples] == list(range(len(samples)))
+    assert [sample.offset_ms for sample in samples] == list(accumulate(sample.length_ms for sample in samples))
     assert result.samples == len(samples) >= 1
     assert result.directions[0].ios > 0
     assert of(items, Observed)[0].facts
@@ -248,7 +249,7 @@ def test_it_outlives_messages_that_only_look_like_orders(shared: Bench) -> None:
 
 def test_it_drops_what_the_server_signed_but_no_order_says(shared: Bench) -> None:
     after = len(shared.log_text())
-    text = msgspec.json.encode({**shared.head(), "purpose": "format_disk", "version": 1})
+    text = msgspec.json.encode({**shared.head(), "purpose": "format_disk", "version": 2})
     key = Ed25519PrivateKey.from_private_bytes(shared.private_key)
     envelope = Envelope(
         key_id=key_id(key.public_key().public_bytes_raw()),
@@ -317,9 +318,9 @@ def test_it_loses_and_doubles_no_sample_while_the_server_is_away(shared: Bench) 
     shared.peer.up()
     assert shared.peer.wait_end(order.attempt).outcome is Outcome.DONE
     items = shared.peer.items(order.attempt)
-    seconds = [sample.second for sample in of(items, Sample)]
-    assert seconds == list(range(len(seconds)))
-    assert of(items, StreamResult)[0].samples == len(seconds) >= 5
+    samples = of(items, Sample)
+    assert [sample.offset_ms for sample in samples] == list(accumulate(sample.length_ms for sample in samples))
+    assert of(items, StreamResult)[0].samples == len(samples) >= 5
 
 
 def test_it_uses_little_of_the_machine_while_a_trial_streams(shared: Bench) -> None:

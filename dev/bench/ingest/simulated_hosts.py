@@ -14,6 +14,7 @@ from worker.contract.base import encode
 from worker.contract.histogram import Histogram
 from worker.contract.items import (
     Accepted,
+    Attachment,
     DeviceSample,
     Direction,
     DirectionResult,
@@ -21,6 +22,7 @@ from worker.contract.items import (
     Finished,
     Item,
     LatencyKind,
+    MediaType,
     Observed,
     Outcome,
     Sample,
@@ -62,10 +64,10 @@ def _histogram() -> Histogram:
 HISTOGRAM = _histogram()
 IOS = sum(HISTOGRAM.counts)
 SECOND = Sample(
-    stream=0, second=0, at=time.time(), interval_ms=1000,
+    stream=0, offset_ms=1000, length_ms=1000, at=time.time(),
     directions=(
         DirectionSample(
-            direction=Direction.READ, ios=IOS, bytes=IOS * 4096, runtime_ms=1000, latency=pack(HISTOGRAM),
+            direction=Direction.READ, ios=IOS, bytes=IOS * 4096, latency=pack(HISTOGRAM),
             p50_ns=30_000, p99_ns=39_000, p999_ns=39_900,
         ),
     ),
@@ -91,8 +93,8 @@ class SimulatedHost:
     def seconds(self, first: int, ended_at: Sequence[float]) -> bytes:
         """The report of several seconds from number `first`, a batch each."""
         name = str(self.attempt)
-        samples = [msgspec.structs.replace(SECOND, second=first + n, at=at) for n, at in enumerate(ended_at)]
-        batches = [Batch(attempt=name, seq=sample.second + 2, items=(sample,)) for sample in samples]
+        samples = [_sample(first + n, at) for n, at in enumerate(ended_at)]
+        batches = [Batch(attempt=name, seq=sample.offset_ms // 1000 + 1, items=(sample,)) for sample in samples]
         return self._post(Report(batches=tuple(batches), active=(name,)))
 
     def whole_trial(self, seconds: int) -> bytes:
@@ -101,7 +103,7 @@ class SimulatedHost:
         items: list[tuple[Item, ...]] = [
             (Accepted(at=now, worker_version="0.1.0"),),
             (Observed(at=now, facts={f"device.nvme0n1.fact{n}": f"value {n}" for n in range(40)}), _started(now)),
-            *((msgspec.structs.replace(SECOND, second=n, at=now + n),) for n in range(seconds)),
+            *((_sample(n, now + n),) for n in range(seconds)),
             (_result(now, seconds), Finished(at=now, outcome=Outcome.DONE)),
         ]
         return self._post(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
@@ -132,6 +134,10 @@ def _started(at: float) -> StreamStarted:
     )
 
 
+def _sample(number: int, at: float) -> Sample:
+    return msgspec.structs.replace(SECOND, offset_ms=1000 * (number + 1), at=at)
+
+
 def _result(at: float, seconds: int) -> StreamResult:
     whole = Histogram(latency_ns=HISTOGRAM.latency_ns, counts=tuple(seconds * count for count in HISTOGRAM.counts))
     direction = DirectionResult(
@@ -141,8 +147,9 @@ def _result(at: float, seconds: int) -> StreamResult:
     )  # fmt: skip
     return StreamResult(
         stream=0, started_at=at, ended_at=at + seconds, engine_version="fio-3.33", exit_code=0,
-        engine_output="{}" * 2_000, stderr="", directions=(direction,),
+        stderr="", directions=(direction,),
         usr_cpu_percent=5.0, sys_cpu_percent=20.0, samples=seconds,
+        attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}" * 2_000),),
     )  # fmt: skip
 
 

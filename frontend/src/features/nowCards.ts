@@ -46,17 +46,21 @@ export interface Second {
   readonly p99Ns: number | null;
 }
 
-/** Directions and streams of one second taken together: rates add up, of the percentiles the worst counts. */
+/** The second's value is that of the sample that covers its middle. Rates of directions and streams add up, of the
+ * percentiles the worst counts. */
 export function bySecond(samples: readonly LiveSample[]): Second[] {
   const seconds = new Map<string, Second>();
   for (const sample of samples) {
-    const key = `${sample.host}/${sample.trial}/${sample.attempt}/${sample.second}`;
-    const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
-    seconds.set(key, {
-      iops: before.iops + sample.iops,
-      bytesPerS: before.bytesPerS + sample.bytes_per_s,
-      p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
-    });
+    const begin = Math.round((sample.offset_ms - sample.length_ms) / 1000);
+    for (let second = begin; second < Math.round(sample.offset_ms / 1000); second += 1) {
+      const key = `${sample.host}/${sample.trial}/${sample.attempt}/${second}`;
+      const before = seconds.get(key) ?? { iops: 0, bytesPerS: 0, p99Ns: null };
+      seconds.set(key, {
+        iops: before.iops + sample.iops,
+        bytesPerS: before.bytesPerS + sample.bytes_per_s,
+        p99Ns: sample.p99_ns === null ? before.p99Ns : Math.max(before.p99Ns ?? 0, sample.p99_ns),
+      });
+    }
   }
   return [...seconds.values()];
 }

@@ -4,14 +4,15 @@ import { bytesPerSecond, clock, iops, latency, percent, significant } from "../l
 import { METRIC_LABELS } from "../lib/labels";
 import type { LiveSample } from "../payloads/live";
 
-/** The stream of several targets at once; "" for the first, as for a single target. */
-function streamOf(sample: LiveSample): string {
-  return sample.stream > 0 ? ` stream ${sample.stream + 1}` : "";
+/** Direction, the stream where targets are used at once, and whether the engine or the device counted. */
+function whatOf(sample: LiveSample): string {
+  const stream = sample.stream > 0 ? ` stream ${sample.stream + 1}` : "";
+  return `${sample.direction}${stream}${sample.estimated ? " (estimated from the device)" : ""}`;
 }
 
 export function inWords(sample: LiveSample): string {
   const parts = [
-    `${clock(sample.at_s)}  #${sample.trial} ${sample.direction}${streamOf(sample)}`,
+    `${clock(sample.at_s)}  #${sample.trial} ${whatOf(sample)}`,
     `${iops(sample.iops)} ${METRIC_LABELS.iops}`,
     bytesPerSecond(sample.bytes_per_s),
     `${METRIC_LABELS.latency_p50} ${latency(sample.p50_ns)}`,
@@ -25,11 +26,11 @@ export function inWords(sample: LiveSample): string {
 
 export function tableRow(sample: LiveSample, telemetry: string): HTMLTableRowElement {
   const row = document.createElement("tr");
-  row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.second}/${sample.direction}`;
+  row.dataset.sample = `${sample.trial}/${sample.attempt}/${sample.offset_ms}/${sample.direction}`;
   const cells = [
     clock(sample.at_s),
     `#${sample.trial}`,
-    `${sample.direction}${streamOf(sample)}`,
+    whatOf(sample),
     iops(sample.iops),
     bytesPerSecond(sample.bytes_per_s),
     latency(sample.p50_ns),

@@ -16,14 +16,19 @@ export type SampleField =
   | "queue_depth"
   | "utilisation_percent";
 
-const LONGEST_STEP_S = 2.5;
+const MAX_GAP_S = 1.5; // between the end of a sample and the beginning of the next
+const LONG_MS = 1500; // a longer sample is drawn from its beginning to its end
 
 function identity(sample: LiveSample): string {
-  return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.stream}/${sample.second}/${sample.direction}`;
+  return `${sample.host}/${sample.trial}/${sample.attempt}/${sample.stream}/${sample.offset_ms}/${sample.direction}`;
 }
 
 function attemptOf(of: { host: string; trial: number; attempt: number }): string {
   return `${of.host}/${of.trial}/${of.attempt}`;
+}
+
+function beginOf(sample: LiveSample): number {
+  return sample.at_s - sample.length_ms / 1000;
 }
 
 /** At its place in time; nearly always the last. */
@@ -130,7 +135,7 @@ export class SampleStore {
     const seconds = new Map<string, LiveSample>();
     for (const direction of this.directions(host)) {
       for (const sample of this.line(host, direction, stream)) {
-        seconds.set(`${sample.trial}/${sample.attempt}/${sample.second}`, sample);
+        seconds.set(`${sample.trial}/${sample.attempt}/${sample.offset_ms}`, sample);
       }
     }
     return [...seconds.values()].sort((a, b) => a.at_s - b.at_s);
@@ -141,11 +146,11 @@ export class SampleStore {
     return [...this.lines].flatMap(([name, line]) => (name.startsWith(`${host}\t`) ? line : []));
   }
 
-  /** Trial, attempt and second of the latest sample, as 3/1/17; "" while there is none. */
+  /** Trial, attempt and offset in ms of the latest sample, as 3/1/17004; "" while there is none. */
   newest(): string {
     const last = [...this.lines.values()].map((line) => line[line.length - 1]).filter((each) => each !== undefined);
     const newest = last.sort((a, b) => b.at_s - a.at_s)[0];
-    return newest ? `${newest.trial}/${newest.attempt}/${newest.second}` : "";
+    return newest ? `${newest.trial}/${newest.attempt}/${newest.offset_ms}` : "";
   }
 
   /** First and last second held, or null while there is none. */
@@ -173,7 +178,7 @@ export class SampleStore {
     for (const line of this.lines.values()) {
       for (const sample of line) {
         const key = `${sample.host}/${sample.trial}/${sample.attempt}`;
-        const begin = Math.max(0, sample.at_s - 1);
+        const begin = Math.max(0, beginOf(sample));
         if (!first.has(key)) first.set(key, { at: begin, trial: sample.trial });
       }
     }
@@ -202,6 +207,7 @@ export function points(line: readonly LiveSample[], field: SampleField, from: nu
   for (const sample of line) {
     if (sample.at_s < from) continue;
     if (last && breaks(last, sample)) made.push({ x: last.at_s + 0.01, y: null });
+    if (sample.length_ms > LONG_MS) made.push({ x: Math.max(from, beginOf(sample) + 0.01), y: sample[field] });
     made.push({ x: sample.at_s, y: sample[field] });
     last = sample;
   }
@@ -222,5 +228,5 @@ export function telemetryPoints(readings: ReturnType<SampleStore["readings"]>, f
 }
 
 function breaks(before: LiveSample, after: LiveSample): boolean {
-  return before.trial !== after.trial || before.attempt !== after.attempt || after.at_s - before.at_s > LONGEST_STEP_S;
+  return before.trial !== after.trial || before.attempt !== after.attempt || beginOf(after) - before.at_s > MAX_GAP_S;
 }

@@ -35,7 +35,9 @@ def test_a_trial_comes_with_its_tries_configuration_and_job(viewer: Caller, lab:
     assert found["workload"]["pattern"] == "randread"
     job = viewer("get", f"trials/{trial.id}/job")[1][0]
     assert job["job_text"] == "[sweetspot]\nrw=randread\n"
-    assert json.loads(job["engine_output"]) == {"fio version": "fio-3.33"}
+    (attachment,) = job["attachments"]
+    assert attachment["name"] == "fio.json"
+    assert json.loads(attachment["text"]) == {"fio version": "fio-3.33"}
 
 
 def test_a_series_is_read_on_from_where_one_was(viewer: Caller, lab: Lab) -> None:
@@ -43,9 +45,9 @@ def test_a_series_is_read_on_from_where_one_was(viewer: Caller, lab: Lab) -> Non
     assert trial is not None
     add_samples(trial.attempts.get(), 5)
     first = viewer("get", f"trials/{trial.id}/samples?limit=3")[1]
-    assert ([s["second"] for s in first["samples"]], first["more"]) == ([0, 1, 2], True)
-    rest = viewer("get", f"trials/{trial.id}/samples?after=2")[1]
-    assert ([s["second"] for s in rest["samples"]], rest["more"]) == ([3, 4], False)
+    assert ([s["offset_ms"] for s in first["samples"]], first["more"]) == ([1000, 2000, 3000], True)
+    rest = viewer("get", f"trials/{trial.id}/samples?after_ms=3000")[1]
+    assert ([s["offset_ms"] for s in rest["samples"]], rest["more"]) == ([4000, 5000], False)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

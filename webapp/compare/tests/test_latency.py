@@ -92,14 +92,14 @@ def test_the_place_is_the_one_asked_for_else_the_last_that_holds_the_most(lab: L
         chart_point(selected, "|64")
 
 
-def seconds(result: Result, ios: dict[int, int], interval_ms: int = 1000, direction: str = "read") -> None:
+def samples(result: Result, ios: dict[int, int], length_ms: int = 1000, direction: str = "read") -> None:
+    """I/Os by the offset at which their sample ended, in units of its length."""
     Sample.objects.bulk_create(
         Sample(
-            attempt=result.stream_run.attempt, stream=0, second=second, direction=direction, at=START,
-            interval_ms=interval_ms, ios=count, bytes=4096 * count, runtime_ms=interval_ms, p99_ns=count * 10,
-            latency=b"",
+            attempt=result.stream_run.attempt, stream=0, offset_ms=length_ms * number, direction=direction, at=START,
+            length_ms=length_ms, ios=count, bytes=4096 * count, p99_ns=count * 10, latency=b"",
         )
-        for second, count in ios.items()
+        for number, count in ios.items()
     )  # fmt: skip
 
 
@@ -107,21 +107,21 @@ def test_trials_begin_together_and_their_mean_is_of_what_there_is(
     lab: Lab, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     first, second = lab.measure(10.0, 11.0)
-    seconds(first, {0: 100, 1: 200, 3: 400})
-    seconds(second, {5: 50, 6: 150}, interval_ms=500)
+    samples(first, {1: 100, 2: 200, 4: 400})
+    samples(second, {1: 50, 2: 150, 3: 100, 4: 50}, length_ms=500)
     selected = select(ENGINES)
     with django_assert_num_queries(2):
         made = time_lines(chart_point(selected), "iops")
     (series,) = made.series
-    assert series.repeats == ((100.0, 200.0, None, 400.0), (100.0, 300.0))
-    assert series.mean == (100.0, 250.0, None, 400.0)
+    assert series.repeats == ((100.0, 200.0, None, 400.0), (200.0, 150.0))
+    assert series.mean == (150.0, 175.0, None, 400.0)
     assert (made.bin_s, made.bin_text, made.metric) == (1, "", "iops")
 
 
 def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
     (result,) = lab.measure(70.0, pattern="randrw", read_percent=70)
-    seconds(result, {0: 70, 1: 140, 2: 70})
-    seconds(result, {0: 30, 1: 60, 3: 30}, direction="write")
+    samples(result, {1: 70, 2: 140, 3: 70})
+    samples(result, {1: 30, 2: 60, 4: 30}, direction="write")
     result.pk, result.direction, result.iops = None, "write", 30.0
     result.save()
     (series,) = time_lines(chart_point(select(ENGINES)), "iops").series
@@ -135,14 +135,14 @@ def test_a_second_of_a_mix_is_the_sum_of_its_reads_and_writes(lab: Lab) -> None:
 
 def test_what_a_second_does_not_hold_is_stood_in_for_by_name(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
-    seconds(result, {0: 7})
+    samples(result, {1: 7})
     made = time_lines(chart_point(select(ENGINES)), "latency_p95")
     assert (made.metric, made.label, made.series[0].mean) == ("latency_p99", "p99 latency", (70.0,))
 
 
 def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(lab: Lab) -> None:
     (result,) = lab.measure(10.0)
-    seconds(result, {n: n + 1 for n in range(1200)})
+    samples(result, {n: n for n in range(1, 1201)})
     rates = time_lines(chart_point(select(ENGINES)), "iops")
     assert (rates.bin_s, rates.bin_text) == (2, "the mean of each 2 s")
     assert rates.series[0].mean[:2] == (1.5, 3.5)
@@ -153,7 +153,7 @@ def test_of_long_trials_rates_are_averaged_and_of_percentiles_the_worst_is_kept(
 
 def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     (result,) = lab.measure(10.0)
-    seconds(result, dict.fromkeys(range(5), 1))
+    samples(result, dict.fromkeys(range(1, 6), 1))
     monkeypatch.setattr("webapp.compare.timeline.MAX_SAMPLES", 4)
     with pytest.raises(CompareRefused, match="Choose fewer repeats"):
         time_lines(chart_point(select(ENGINES)), "iops")
@@ -161,19 +161,19 @@ def test_more_seconds_than_can_be_read_are_refused_in_words(lab: Lab, monkeypatc
 
 def test_of_several_targets_at_once_a_second_is_that_of_all_streams(lab: Lab) -> None:
     alone, together = lab.measure(10.0, at_once=1) + lab.measure(20.0, at_once=2)
-    seconds(alone, {0: 100, 1: 200})
-    for stream, histogram in ((0, {1000: 900, 5000: 100}), (1, {1000: 999, 9000: 1})):
-        Sample.objects.bulk_create(
-            Sample(
-                attempt=together.stream_run.attempt, stream=stream, second=second, direction="read", at=START,
-                interval_ms=1000, ios=1000, bytes=4096000, runtime_ms=1000 + 1000 * stream, p99_ns=1,
-                latency=pack(counts(histogram)),
-            )
-            for second in range(2 - stream)
+    samples(alone, {1: 100, 2: 200})
+    for stream, offset_ms, length_ms, histogram in (
+        (0, 1000, 1000, {1000: 900, 5000: 100}),
+        (0, 2000, 1000, {1000: 900, 5000: 100}),
+        (1, 2000, 2000, {1000: 999, 9000: 1}),
+    ):
+        Sample.objects.create(
+            attempt=together.stream_run.attempt, stream=stream, offset_ms=offset_ms, length_ms=length_ms,
+            direction="read", at=START, ios=1000, bytes=4096000, p99_ns=1, latency=pack(counts(histogram)),
         )  # fmt: skip
     selected = select(CompareQuery("iodepth", ("at_once",), baseline="1"))
     rates = {each.name: each.mean for each in time_lines(chart_point(selected), "iops").series}
-    assert list(rates.values()) == [(100.0, 200.0), (1000.0 + 500.0, 1000.0)]
+    assert list(rates.values()) == [(100.0, 200.0), (1000.0 + 500.0, 1000.0 + 500.0)]
     worst = time_lines(chart_point(selected), "latency_p99").series[1].mean
     assert worst == (5000, 5000)
     median = time_lines(chart_point(selected), "latency_p50").series[1].mean

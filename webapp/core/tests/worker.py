@@ -42,8 +42,8 @@ def failed(code: str = "fio_error", message: str = "fio said no") -> Finished:
 
 
 def sample(second: int = 0, stream: int = 0) -> Sample:
-    directions = (DirectionSample(direction=Direction.READ, ios=10, bytes=40960, runtime_ms=1000, latency=pack(BINS)),)
-    return Sample(stream=stream, second=second, at=AT + second, interval_ms=1000, directions=directions)
+    directions = (DirectionSample(direction=Direction.READ, ios=10, bytes=40960, latency=pack(BINS)),)
+    return Sample(stream=stream, offset_ms=1000 * (second + 1), length_ms=1000, at=AT + second, directions=directions)
 
 
 def queued_envelopes(host: Host) -> list[str]:

@@ -7,6 +7,8 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+import webapp.hosts.models
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -70,7 +72,7 @@ class Migration(migrations.Migration):
                 ("last_seen_at", models.DateTimeField(null=True)),
                 ("boot_id", models.CharField(blank=True, max_length=64)),
                 ("worker_version", models.CharField(blank=True, max_length=40)),
-                ("contract", models.PositiveSmallIntegerField(default=1)),
+                ("contract", models.PositiveSmallIntegerField(default=webapp.hosts.models.newest_contract)),
                 ("capabilities", models.JSONField(default=dict)),
                 ("health", models.JSONField(default=list)),
                 ("settings_allowed", models.JSONField(default=list)),

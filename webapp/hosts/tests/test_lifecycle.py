@@ -156,7 +156,7 @@ def test_it_enrols_a_known_host_again_as_the_same_one() -> None:
     a_run(a_target(host))
     remove_host(host=host, typed="again", by=None)
     token = issue_enrolment_token(by=None, host=host)
-    message = Enrol(token=token, hostname="n", worker_version="0.1.0", oldest_contract=1, newest_contract=1)
+    message = Enrol(token=token, hostname="n", worker_version="0.1.0", oldest_contract=2, newest_contract=2)
     reply = enrol(message)
     host.refresh_from_db()
     assert (reply.host, reply.host_name, host.state, host.archived_at) == (str(host.pk), "again", "active", None)

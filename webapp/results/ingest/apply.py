@@ -13,7 +13,7 @@ from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.clock import moment
 from webapp.results.ingest.histograms import check_histogram
 from webapp.results.ingest.results import new_results
-from webapp.results.models import Configuration, DriveReading, KernelLine, StreamRun
+from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
 from webapp.runs.states import move_attempt, move_trial
 from worker.contract.items import (
@@ -31,6 +31,7 @@ from worker.contract.items import (
     StreamResult,
     StreamStarted,
 )
+from worker.contract.items import Attachment as AttachmentItem
 from worker.contract.items import DriveReading as ReadingItem
 
 
@@ -163,7 +164,6 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         ended_at=moment(item.ended_at),
         engine_version=item.engine_version[:40],
         exit_code=item.exit_code,
-        engine_output=zlib.compress(item.engine_output.encode("utf-8", "surrogatepass")),
         stderr=item.stderr,
         directions=msgspec.json.encode(item.directions),
         usr_cpu_percent=item.usr_cpu_percent,
@@ -171,6 +171,14 @@ def _stream_result(changes: Changes, item: StreamResult) -> None:
         device=msgspec.to_builtins(item.device),
         samples_sent=item.samples,
         metrics=[declared | {"value": item.metrics.get(str(declared["name"]))} for declared in stream.metrics],
+    )
+    changes.attachments += [_attachment(stream, each) for each in item.attachments]
+
+
+def _attachment(stream: StreamRun, item: AttachmentItem) -> Attachment:
+    content = item.text.encode("utf-8", "surrogatepass")
+    return Attachment(
+        stream_run=stream, name=item.name, media_type=item.media_type.value, compressed=zlib.compress(content)
     )
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from django.db.models import Model
 
 from webapp.results.ingest.bad_item import BadItem
-from webapp.results.models import Configuration, Result, StreamRun
+from webapp.results.models import Attachment, Configuration, Result, StreamRun
 from webapp.runs.models import Attempt
 from worker.contract.items import Finished, Sample
 
@@ -22,6 +22,7 @@ class Changes:
     configurations: list[Configuration] = field(default_factory=list)
     rows: list[Model] = field(default_factory=list)  # other new rows, of several models
     samples: list[Sample] = field(default_factory=list)
+    attachments: list[Attachment] = field(default_factory=list)
     results: list[Result] = field(default_factory=list)
     finished: Finished | None = None
 

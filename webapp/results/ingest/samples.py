@@ -16,7 +16,6 @@ from worker.contract.items import Sample as SampleItem
 
 _COLUMNS = {str(field.column): field for field in Sample._meta.concrete_fields}
 _COPY = f"COPY {Sample._meta.db_table} ({', '.join(_COLUMNS)}) FROM STDIN (FORMAT BINARY)"
-_LARGEST_INTEGER = 2**31 - 1
 _LARGEST_REAL = 3.4028234e38
 
 
@@ -47,13 +46,13 @@ def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, fir
         "attempt_id": attempt.pk,
         "day": attempt.created_at.date(),
         "stream": sample.stream,
-        "second": sample.second,
+        "offset_ms": sample.offset_ms,
+        "length_ms": sample.length_ms,
         "direction": measured.direction.value,
         "at": moment(sample.at),
-        "interval_ms": _integer(sample.interval_ms),
+        "estimated": sample.estimated,
         "ios": measured.ios,
         "bytes": measured.bytes,
-        "runtime_ms": _integer(measured.runtime_ms),
         "p50_ns": measured.p50_ns,
         "p99_ns": measured.p99_ns,
         "p999_ns": measured.p999_ns,
@@ -64,14 +63,8 @@ def _row(attempt: Attempt, sample: SampleItem, measured: DirectionSample, *, fir
     }
 
 
-def _integer(number: int) -> int:
-    """Binary COPY cuts off a number that is too large for its column. Raises BadItem."""
-    if number > _LARGEST_INTEGER:
-        raise BadItem(f"{number} is out of range.")
-    return number
-
-
 def _real(number: float | None) -> float | None:
+    """Binary COPY cuts off a number that is too large for its column. Raises BadItem."""
     if number is not None and abs(number) > _LARGEST_REAL:
         raise BadItem(f"{number} is out of range.")
     return number

@@ -6,7 +6,7 @@ from django.db.models import Model
 
 from webapp.results.ingest.changes import Changes
 from webapp.results.ingest.samples import copy_samples
-from webapp.results.models import Configuration, KernelLine, Result, StreamRun
+from webapp.results.models import Attachment, Configuration, KernelLine, Result, StreamRun
 from webapp.runs.dispatch.ending import end_attempt
 from webapp.runs.models import Attempt, AttemptState
 from webapp.runs.reasons import told
@@ -20,6 +20,9 @@ def write(changes: Changes) -> None:
         Configuration.objects.bulk_create(ordered, ignore_conflicts=True)
     if "streams" in vars(changes):  # they were loaded
         _write_streams(changes)
+    for attachment in changes.attachments:
+        attachment.stream_run_id = attachment.stream_run.pk  # the stream may just have been created
+    Attachment.objects.bulk_create(changes.attachments)
     if changes.samples:
         copy_samples(changes.attempt, changes.samples)
     _write_rows(changes.rows)

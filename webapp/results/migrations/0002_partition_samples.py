@@ -7,7 +7,7 @@ from webapp.results.partitions import create_partitions
 PARTITION = """
 ALTER TABLE results_sample RENAME TO results_sample_plain;
 CREATE TABLE results_sample (LIKE results_sample_plain INCLUDING CONSTRAINTS) PARTITION BY RANGE (day);
-ALTER TABLE results_sample ADD PRIMARY KEY (attempt_id, stream, second, direction, day);
+ALTER TABLE results_sample ADD PRIMARY KEY (attempt_id, stream, offset_ms, direction, day);
 DROP TABLE results_sample_plain;
 """
 

@@ -50,7 +50,7 @@ def trial_streams(trial: Trial, results: Sequence[ResultRow]) -> TrialStreams | 
     if trial.stream_count < 2 or not results:
         return None
     streams = StreamRun.objects.filter(attempt__streams__results=results[0].id).order_by("stream")
-    known = list(streams.defer("engine_output"))
+    known = list(streams)
     sums, targets = {result.direction: result.iops for result in results}, trial.all_targets
     first_start = min(stream.started_at for stream in known)
     times = {

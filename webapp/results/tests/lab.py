@@ -96,11 +96,15 @@ class Lab:
         attempt = Attempt.objects.create(
             kind="trial", run=self.run, trial=trial, host=at.host, state=AttemptState.DONE, lease_until=START
         )
-        return StreamRun.objects.create(
+        stream = StreamRun.objects.create(
             attempt=attempt, stream=0, job_text="[sweetspot]\nrw=randread\n", command=["fio", "-"], engine_version=fio,
             configuration=_configuration(FACTS if facts is None else facts),
-            started_at=START + timedelta(seconds=index), engine_output=zlib.compress(b'{"fio version": "fio-3.33"}'),
+            started_at=START + timedelta(seconds=index),
         )  # fmt: skip
+        stream.attachments.create(
+            name="fio.json", media_type="application/json", compressed=zlib.compress(b'{"fio version": "fio-3.33"}')
+        )
+        return stream
 
 
 def _plain(workload: object) -> dict[str, object]:
@@ -128,8 +132,8 @@ def _result(stream: StreamRun, iops: float, direction: str, invalid: bool) -> Re
 def add_samples(attempt: Attempt, seconds: int) -> None:
     Sample.objects.bulk_create(
         Sample(
-            attempt=attempt, stream=0, second=second, direction="read", at=START + timedelta(seconds=second + 1),
-            interval_ms=1000, ios=100 + second, bytes=4096 * (100 + second), runtime_ms=1000, latency=b"",
+            attempt=attempt, stream=0, offset_ms=1000 * second, length_ms=1000, direction="read",
+            at=START + timedelta(seconds=second), ios=100 + second, bytes=4096 * (100 + second), latency=b"",
         )
-        for second in range(seconds)
+        for second in range(1, seconds + 1)
     )  # fmt: skip

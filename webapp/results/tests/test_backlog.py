@@ -66,13 +66,11 @@ def _kept(attempt: Attempt) -> list[object]:
     moves = Transition.objects.filter(trial=attempt.trial).values_list("before", "after", "code", "fields")
     return [
         (attempt.state, attempt.confirmed_seq, attempt.phase, None in (attempt.accepted_at, attempt.started_at)),
-        [
-            (stream.stream, stream.started_at, stream.ended_at, stream.engine_version, bytes(stream.engine_output))
-            for stream in streams
-        ],
+        [(stream.stream, stream.started_at, stream.ended_at, stream.engine_version) for stream in streams],
         [bytes(stream.directions) for stream in streams],
+        [attachment.content for stream in streams for attachment in stream.attachments.all()],
         list(moves),
-        list(Sample.objects.filter(attempt=attempt).values_list("second", "ios", "at").order_by("second")),
+        list(Sample.objects.filter(attempt=attempt).values_list("offset_ms", "ios", "at").order_by("offset_ms")),
         list(Result.objects.filter(stream_run__attempt=attempt).values_list("direction", "ios", "iops", "p50_ns")),
     ]
 
@@ -114,7 +112,7 @@ def test_the_tick_asks_nothing_of_hosts_that_are_busy_or_away(attempt: Attempt) 
     ("wrong", "words"),
     [
         (sample(0), "already exists"),
-        (msgspec.structs.replace(sample(99), interval_ms=2**40), "out of range"),
+        (msgspec.structs.replace(sample(99), telemetry=(1e300,)), "out of range"),
         (msgspec.structs.replace(sample(99), at=1e300), "no Unix time"),
     ],
 )

@@ -7,7 +7,7 @@ from webapp.results.models import Result
 from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
-from webapp.results.selectors import current_attempt, engine_output, series
+from webapp.results.selectors import current_attempt, series
 from webapp.results.tests.lab import Lab, add_samples, make_host, make_target, make_version
 
 pytestmark = pytest.mark.django_db
@@ -133,17 +133,18 @@ def test_a_filter_on_a_factor_uses_the_index_of_points(lab: Lab) -> None:
     assert "result_point" in found.order_by().explain()
 
 
-def test_a_series_goes_on_after_a_second(lab: Lab) -> None:
+def test_a_series_goes_on_after_an_offset(lab: Lab) -> None:
     trial = Result.objects.latest("pk").trial
     attempt = current_attempt(trial)
     assert attempt is not None
     add_samples(attempt, 5)
-    assert [sample.second for sample in series(attempt)] == [0, 1, 2, 3, 4]
-    assert [sample.second for sample in series(attempt, after=2)] == [3, 4]
+    assert [sample.offset_ms for sample in series(attempt)] == [1000, 2000, 3000, 4000, 5000]
+    assert [sample.offset_ms for sample in series(attempt, after_ms=3000)] == [4000, 5000]
 
 
-def test_engine_output_is_unpacked(lab: Lab) -> None:
-    assert engine_output(Result.objects.latest("pk").stream_run) == '{"fio version": "fio-3.33"}'
+def test_an_attachment_is_unpacked(lab: Lab) -> None:
+    (attachment,) = Result.objects.latest("pk").stream_run.attachments.all()
+    assert (attachment.name, attachment.content) == ("fio.json", b'{"fio version": "fio-3.33"}')
 
 
 def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:

@@ -1,7 +1,7 @@
 """Changes in a run since a cursor: the payload of its live page.
 
 A host runs one attempt after the other, and seconds are committed in order. So the cursor has, for each host, the
-newest attempt and the last second of each of its streams; it does not depend on the worker's clock. State changes are
+newest attempt and the last offset of each of its streams; it does not depend on the worker's clock. State changes are
 found by time with an overlap, because a transaction may commit after one that started later. Sending a state twice is
 harmless. Up-to-date readers have the same cursor, so they share one answer (see `shared`).
 
@@ -44,11 +44,11 @@ class BadCursor(ValueError):
 
 @dataclass(frozen=True)
 class Position:
-    """The last second of one stream that the reader has."""
+    """The offset of the last sample of one stream that the reader has."""
 
     attempt: UUID
     stream: int
-    second: int
+    offset_ms: int
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Cursor:
             parts = [part.split(".") for part in positions.split(",") if part]
             return cls(
                 datetime.fromtimestamp(int(until_ms) / 1000, UTC),
-                tuple(Position(UUID(hex=attempt), int(stream), int(second)) for attempt, stream, second in parts),
+                tuple(Position(UUID(hex=attempt), int(stream), int(offset_ms)) for attempt, stream, offset_ms in parts),
             )
         except (ValueError, OverflowError, OSError) as error:
             raise BadCursor("The cursor is not one of this server's. Reload the page.") from error
 
     def write(self) -> str:
         until_ms = int((self.transitions_until or timezone.now()).timestamp() * 1000)
-        return f"{','.join(f'{p.attempt.hex}.{p.stream}.{p.second}' for p in self.positions)}@{until_ms}"
+        return f"{','.join(f'{p.attempt.hex}.{p.stream}.{p.offset_ms}' for p in self.positions)}@{until_ms}"
 
 
 def live_run(run: Run, after: str = "", *, with_samples: bool = True) -> LiveRun:
@@ -134,7 +134,7 @@ def _after(attempts: Sequence[Attempt], cursor: Cursor) -> Q:
     after = Q(attempt__in=[attempt.pk for attempt in attempts if attempt.pk not in begun])
     for attempt_id, streams in begun.items():
         for position in streams:
-            after |= Q(attempt=attempt_id, stream=position.stream, second__gt=position.second)
+            after |= Q(attempt=attempt_id, stream=position.stream, offset_ms__gt=position.offset_ms)
         after |= Q(attempt=attempt_id) & ~Q(stream__in=[position.stream for position in streams])
     return after
 
@@ -144,7 +144,7 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     attempts = _unseen_attempts(run, cursor)
     known = {attempt.pk: attempt for attempt in attempts}
     unseen = Sample.objects.filter(_after(attempts, cursor), attempt__in=known).defer("latency")
-    unseen = unseen.order_by("attempt__created_at", "attempt_id", "second", "stream", "direction")
+    unseen = unseen.order_by("attempt__created_at", "attempt_id", "offset_ms", "stream", "direction")
     start = 0 if cursor.positions else max(0, unseen.count() - SAMPLES_AT_FIRST)
     rows = list(unseen[start : start + SAMPLES_AT_ONCE + 1])
     for row in rows:
@@ -152,22 +152,22 @@ def _new_samples(run: Run, cursor: Cursor) -> tuple[list[Sample], bool]:
     if len(rows) <= SAMPLES_AT_ONCE:
         return rows, False
     cut = rows[-1]
-    return [row for row in rows if (row.attempt_id, row.second) != (cut.attempt_id, cut.second)], True
+    return [row for row in rows if (row.attempt_id, row.offset_ms) != (cut.attempt_id, cut.offset_ms)], True
 
 
 def _positions(cursor: Cursor, rows: Iterable[Sample]) -> tuple[Position, ...]:
-    """The new cursor: for each host the newest attempt and the last second of each of its streams."""
+    """The new cursor: for each host the newest attempt and the last offset of each of its streams."""
     newest: dict[UUID, UUID] = {}
-    last: dict[tuple[UUID, int], int] = {(p.attempt, p.stream): p.second for p in cursor.positions}
+    last: dict[tuple[UUID, int], int] = {(p.attempt, p.stream): p.offset_ms for p in cursor.positions}
     for row in rows:
         newest[row.attempt.host_id] = row.attempt_id
-        last[row.attempt_id, row.stream] = row.second
+        last[row.attempt_id, row.stream] = row.offset_ms
     if not newest:
         return cursor.positions
     hosts = dict(Attempt.objects.filter(id__in={attempt for attempt, _ in last}).values_list("id", "host_id"))
     return tuple(
-        Position(attempt, stream, second)
-        for (attempt, stream), second in last.items()
+        Position(attempt, stream, offset_ms)
+        for (attempt, stream), offset_ms in last.items()
         if attempt in hosts and newest.get(hosts[attempt], attempt) == attempt
     )
 
@@ -180,7 +180,7 @@ def _transitions_until(run: Run) -> datetime:
 
 
 def live_samples(rows: Iterable[Sample], began: datetime, lines: Mapping[UUID, Lines]) -> tuple[LiveSample, ...]:
-    """Samples for the charts, with times since `began`; rates use fio's runtime of the interval."""
+    """Samples for the charts, with times since `began`."""
     return tuple(_live_sample(row, began, lines.get(row.attempt_id)) for row in rows if row.attempt.trial is not None)
 
 
@@ -191,13 +191,15 @@ def shown_at(row: Sample) -> datetime:
 
 
 def _live_sample(row: Sample, began: datetime, lines: Lines | None) -> LiveSample:
-    seconds = (row.runtime_ms or row.interval_ms) / 1000
+    seconds = row.length_ms / 1000
     return LiveSample(
         host=row.attempt.host.slug,
         trial=row.attempt.trial.number if row.attempt.trial else 0,
         attempt=row.attempt.number,
         stream=row.stream,
-        second=row.second,
+        offset_ms=row.offset_ms,
+        length_ms=row.length_ms,
+        estimated=row.estimated,
         at_s=round((shown_at(row) - began).total_seconds(), 3),
         direction=row.direction,
         iops=row.ios / seconds,

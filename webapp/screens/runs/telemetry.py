@@ -149,7 +149,7 @@ def summary(trial: Trial) -> Summary:
     if stream is None:
         return Summary()
     rows = Sample.objects.filter(attempt=stream.attempt_id, stream=stream.stream, telemetry__isnull=False)
-    taken = rows.order_by("second").values_list("telemetry", flat=True)
+    taken = rows.order_by("offset_ms").values_list("telemetry", flat=True)
     seconds = [values for values in taken if values is not None and len(values) == len(stream.sensors)]
     columns = {(kind, name): [second[index] for second in seconds] for index, (kind, name) in enumerate(stream.sensors)}
     spreads = [_spread(kind, name, values) for (kind, name), values in columns.items() if kind not in _CPU_LABELS]

@@ -3,17 +3,19 @@
 from datetime import datetime, timedelta
 
 import msgspec
-from django.http import Http404, HttpRequest, HttpResponse
+from django.db.models import Prefetch
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.utils import timezone
+from django.utils.http import content_disposition_header
 
 from webapp.hosts.inventory.bounds import bounds_of
 from webapp.plans.points import on_virtual_drives
-from webapp.results.models import KernelLine, Result, Sample, StreamRun
+from webapp.results.models import Attachment, KernelLine, Result, Sample, StreamRun
 from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
 from webapp.results.reading.trial_streams import trial_streams
-from webapp.results.selectors import configuration_of, engine_output
+from webapp.results.selectors import configuration_of
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
@@ -40,9 +42,9 @@ def _trial(run: int, number: int) -> Trial:
 def _seconds(trial: Trial) -> dict[str, object]:
     """The samples of all its attempts, and the names of their sensors."""
     rows = Sample.objects.filter(attempt__trial=trial).select_related("attempt__trial", "attempt__host")
-    ordered = rows.defer("latency").order_by("attempt__created_at", "second", "stream", "direction")
+    ordered = rows.defer("latency").order_by("attempt__created_at", "offset_ms", "stream", "direction")
     shown = list(ordered[:SAMPLES_AT_FIRST])
-    began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].interval_ms) if shown else timezone.now()
+    began = shown_at(shown[0]) - timedelta(milliseconds=shown[0].length_ms) if shown else timezone.now()
     lines = lines_of(shown)
     return {
         "samples": msgspec.to_builtins(live_samples(shown, began, lines)),
@@ -82,18 +84,16 @@ def _skippable(trial: Trial) -> dict[str, object]:
 
 
 @page
-def trial_engine_output(request: HttpRequest, number: int, trial: int) -> HttpResponse:
-    """The JSON output of fio for the newest attempt; `?stream=` selects another stream."""
-    streams = StreamRun.objects.filter(attempt__trial=_trial(number, trial), engine_output__gt=b"").order_by(
-        "-attempt__number", "stream"
+def trial_attachment(_request: HttpRequest, number: int, trial: int, attachment: int) -> HttpResponse:
+    """A file that an engine made, to be saved."""
+    of_trial = Attachment.objects.filter(stream_run__attempt__trial=_trial(number, trial))
+    found = get_object_or_404(of_trial, pk=attachment)
+    name = f"run-{number}-trial-{trial}-{found.name}"
+    return HttpResponse(
+        found.content,
+        content_type=found.media_type,
+        headers={"Content-Disposition": content_disposition_header(as_attachment=True, filename=name)},
     )
-    asked = request.GET.get("stream", "")
-    stream = streams.filter(pk=int(asked)).first() if asked.isdecimal() and len(asked) < 18 else streams.first()
-    if stream is None:
-        raise Http404("This trial has no fio output.")
-    response = HttpResponse(engine_output(stream), content_type="application/json")
-    response["Content-Disposition"] = f'attachment; filename="run-{number}-trial-{trial}-engine-output.json"'
-    return response
 
 
 @page
@@ -105,6 +105,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
     repeats = trial.run.trials.filter(point_key=trial.point_key, target=trial.target_id).order_by("repeat")
     changes = SettingChange.objects.filter(attempt__trial=trial)
     streams = StreamRun.objects.filter(attempt__trial=trial).select_related("attempt", "configuration")
+    attachments = Prefetch("attachments", Attachment.objects.defer("compressed"))
     shown = request.GET.get("ceilings") == "on"
     bounds = bounds_of({trial.place: _measured_at(trial)}) if shown else ()
     lines = KernelLine.objects.filter(attempt__trial=trial).order_by("at", "sequence")
@@ -124,7 +125,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "repeats": repeats,
         "results": results,
         "trial_streams": trial_streams(trial, results),
-        "streams": streams.defer("engine_output").order_by("attempt__number", "stream"),
+        "streams": streams.prefetch_related(attachments).order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),
         "attempts": trial.attempts.select_related("host").order_by("number"),
         "transitions": trial.transitions.select_related("by").order_by("at", "id"),

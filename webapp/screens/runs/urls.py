@@ -4,7 +4,7 @@ from django.urls import URLPattern, path
 
 from webapp.screens.runs import action_views as actions
 from webapp.screens.runs.live_views import live, marks, wear
-from webapp.screens.runs.trial_views import trial_engine_output, trial_page
+from webapp.screens.runs.trial_views import trial_attachment, trial_page
 from webapp.screens.runs.validity_views import run_invalid, run_valid, trial_invalid, trial_valid
 from webapp.screens.runs.views import run_page, runs_page
 
@@ -26,7 +26,9 @@ urlpatterns: list[URLPattern] = [
     path("runs/<int:number>/invalid/", run_invalid, name="run_invalid"),
     path("runs/<int:number>/valid/", run_valid, name="run_valid"),
     path("runs/<int:number>/trials/<int:trial>/", trial_page, name="trial"),
-    path("runs/<int:number>/trials/<int:trial>/engine-output.json", trial_engine_output, name="trial_engine_output"),
+    path(
+        "runs/<int:number>/trials/<int:trial>/attachments/<int:attachment>/", trial_attachment, name="trial_attachment"
+    ),
     path("runs/<int:number>/trials/<int:trial>/invalid/", trial_invalid, name="trial_invalid"),
     path("runs/<int:number>/trials/<int:trial>/valid/", trial_valid, name="trial_valid"),
 ]

@@ -200,8 +200,8 @@ def add_seconds(attempt: Attempt, seconds: int, noise: random.Random, first: int
     for second in range(first, first + seconds):
         now = iops * noise.uniform(0.93, 1.05)
         rows.append(Sample(
-            attempt=attempt, stream=0, second=second, direction=direction_of(point),
-            at=attempt.started_at + timedelta(seconds=second + 1), interval_ms=1000, runtime_ms=1000, ios=int(now),
+            attempt=attempt, stream=0, offset_ms=1000 * (second + 1), length_ms=1000, direction=direction_of(point),
+            at=attempt.started_at + timedelta(seconds=second + 1), ios=int(now),
             bytes=int(now) * point["block_size"], p50_ns=int(latency_ns * 0.93),
             p99_ns=int(latency_ns * noise.uniform(1.7, 2.4)),
             p999_ns=int(latency_ns * noise.uniform(3, 6)) if now > 10_000 else None, latency=b"",

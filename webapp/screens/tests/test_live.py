@@ -33,7 +33,7 @@ def trial(run: Run, index: int) -> Trial:
 
 
 def seconds(payload: LiveRun) -> list[tuple[int, int]]:
-    return [(sample.trial, sample.second) for sample in payload.samples]
+    return [(sample.trial, sample.offset_ms // 1000 - 1) for sample in payload.samples]
 
 
 def test_it_answers_with_the_payload_that_the_script_checks(operator: Client, run: Run) -> None:
@@ -86,16 +86,16 @@ def test_it_hands_out_whole_seconds_in_pages_and_loses_none(run: Run) -> None:
     with patch.object(live, "SAMPLES_AT_ONCE", 5):
         while more:
             page = live.live_run(run, cursor)
-            got += [(sample.second, sample.direction) for sample in page.samples]
+            got += [(sample.offset_ms, sample.direction) for sample in page.samples]
             cursor, more, pages = page.cursor, page.more, pages + 1
-    assert got == [(second, direction) for second in range(7) for direction in ("read", "write")]
+    assert got == [(1000 * n, direction) for n in range(1, 8) for direction in ("read", "write")]
     assert pages > 2
 
 
 def _other_direction(sample: Sample) -> Sample:
     return Sample(
-        attempt_id=sample.attempt_id, stream=0, second=sample.second, direction="write", at=sample.at, interval_ms=1000,
-        ios=1, bytes=4096, runtime_ms=1000, latency=b"",
+        attempt_id=sample.attempt_id, stream=0, offset_ms=sample.offset_ms, length_ms=1000, direction="write",
+        at=sample.at, ios=1, bytes=4096, latency=b"",
     )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def test_it_follows_two_hosts_whose_reports_come_at_different_times(db: None) ->
     factories.add_seconds(late, 2, noise)
     first = live.live_run(run)
     factories.add_seconds(early, 2, noise, first=1)
-    assert {(s.host, s.second) for s in live.live_run(run, first.cursor).samples} == {("a", 1), ("a", 2)}
+    assert {(s.host, s.offset_ms // 1000 - 1) for s in live.live_run(run, first.cursor).samples} == {("a", 1), ("a", 2)}
 
 
 def test_it_starts_far_back_but_not_without_end(run: Run) -> None:

@@ -20,7 +20,7 @@ def measured() -> Trial:
     factories.finish_trial(trial)
     StreamRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
     for second, values in enumerate(([10, 80, 30, 0, 31.5, None], [20, 80, 50, 0, None, None])):
-        Sample.objects.filter(attempt__trial=trial, second=second).update(telemetry=values)
+        Sample.objects.filter(attempt__trial=trial, offset_ms=1000 * (second + 1)).update(telemetry=values)
     return trial
 
 

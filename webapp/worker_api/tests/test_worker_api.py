@@ -45,7 +45,7 @@ def problem(response: Any) -> Problem:
 
 
 def enrol_message(token: str, hostname: str = "storage1.lab.example") -> Enrol:
-    return Enrol(token=token, hostname=hostname, worker_version="0.1.0", oldest_contract=1, newest_contract=1)
+    return Enrol(token=token, hostname=hostname, worker_version="0.1.0", oldest_contract=2, newest_contract=2)
 
 
 def enrol(token: str, hostname: str = "storage1.lab.example") -> Any:
@@ -143,7 +143,7 @@ def test_it_refuses_a_body_without_a_length() -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"[]", b"null", b'{"version":1,"batches":7}', b'{"version":1,"extra":1}', b"\xff\xfe", b"[" * 10_000],
+    [b"", b"{", b"[]", b"null", b'{"version":2,"batches":7}', b'{"version":2,"extra":1}', b"\xff\xfe", b"[" * 10_000],
 )
 def test_it_refuses_what_is_not_of_the_contract(body: bytes) -> None:
     _, token = a_host_with_token()
@@ -173,7 +173,7 @@ def register(token: str, message: Message = HELLO) -> Any:
 def test_it_keeps_what_a_host_says_of_itself() -> None:
     host, token = a_host_with_token(last_seen_at=None, capabilities={})
     reply = msgspec.json.decode(register(token).content, type=HelloReply)
-    assert reply.contract == 1
+    assert reply.contract == 2
     assert abs(reply.server_time - timezone.now().timestamp()) < 5
     assert reply.public_keys
     host.refresh_from_db()
@@ -334,13 +334,13 @@ def test_it_hears_hosts_in_maintenance() -> None:
 
 
 def test_it_answers_in_the_version_that_it_was_asked_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("worker.contract.base.CONTRACT_VERSION", 2)
+    monkeypatch.setattr("worker.contract.base.CONTRACT_VERSION", 3)
     host, token = a_host_with_token()
-    for version in (1, 2):
+    for version in (2, 3):
         reply = post("report", Report(version=version, active=("nothing",)), token)
         assert json.loads(reply.content)["version"] == version
     request_rotation(host=host, by=None)
-    assert json.loads(post("token", TokenRequest(version=2), token).content)["version"] == 2
-    refused = post("report", Report(version=3), token)
+    assert json.loads(post("token", TokenRequest(version=3), token).content)["version"] == 3
+    refused = post("report", Report(version=4), token)
     assert (refused.status_code, problem(refused).code) == (426, "version_mismatch")
-    assert "understands 1 to 2" in problem(refused).message
+    assert "understands 2 to 3" in problem(refused).message

@@ -25,6 +25,7 @@ from worker.contract.inventory import (
 )
 from worker.contract.items import (
     Accepted,
+    Attachment,
     DeviceSample,
     Direction,
     DirectionResult,
@@ -34,6 +35,7 @@ from worker.contract.items import (
     KernelLine,
     KernelLog,
     LatencyKind,
+    MediaType,
     Metric,
     Observed,
     Outcome,
@@ -159,15 +161,14 @@ DEVICE = DeviceSample(
 )
 SAMPLE = Sample(
     stream=0,
-    second=0,
+    offset_ms=1000,
+    length_ms=1000,
     at=AT + 1,
-    interval_ms=1000,
     directions=(
         DirectionSample(
             direction=Direction.READ,
             ios=100_000,
             bytes=409_600_000,
-            runtime_ms=1000,
             latency=pack(BINS),
             p50_ns=79_360,
             p99_ns=80_384,
@@ -184,7 +185,6 @@ STREAM_RESULT = StreamResult(
     ended_at=AT + 60,
     engine_version="fio-3.33",
     exit_code=0,
-    engine_output="{}",
     stderr="",
     directions=(
         DirectionResult(
@@ -206,6 +206,7 @@ STREAM_RESULT = StreamResult(
     sys_cpu_percent=24.0,
     device=DEVICE,
     samples=60,
+    attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}"),),
 )
 HEALTH = DriveHealth(
     device="nvme0n1",
@@ -419,8 +420,8 @@ INVENTORY = Inventory(
 )
 HELLO = Hello(
     worker_version="0.1.0",
-    oldest_contract=1,
-    newest_contract=1,
+    oldest_contract=2,
+    newest_contract=2,
     boot_id="8e0f7a52-6d3a-45a0-a4ff-0f0fd1a2b301",
     at=AT,
     inventory=INVENTORY,
@@ -445,7 +446,7 @@ HELLO = Hello(
     health=(HEALTH,),
     host_settings=("vm.dirty_ratio", "vm.dirty_bytes"),
 )
-HELLO_REPLY = HelloReply(contract=1, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})
+HELLO_REPLY = HelloReply(contract=2, server_time=AT, public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"})
 WORKER_LOG = WorkerLog(
     session="5f0c3b7a91d2e604",
     lines=(
@@ -473,8 +474,8 @@ ENROL = Enrol(
     token="one-time-token-from-the-browser",
     hostname="storage1",
     worker_version="0.1.0",
-    oldest_contract=1,
-    newest_contract=1,
+    oldest_contract=2,
+    newest_contract=2,
 )
 ENROL_REPLY = EnrolReply(
     host=HOST,
@@ -482,6 +483,6 @@ ENROL_REPLY = EnrolReply(
     host_token="kept-by-the-worker-and-shown-nowhere",
     broker_url=f"rediss://host.0.{HOST}:kept-by-the-worker-too@broker.example:6379/0",
     public_keys={"8f865375a57c2ff2": "q83vEjRWeJCrze8SNFZ4kKvN7xI0"},
-    contract=1,
+    contract=2,
 )
 PROBLEM = Problem(code="version_mismatch", message="Hello is of contract version 9; this side understands 1 to 1.")

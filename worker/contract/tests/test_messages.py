@@ -72,12 +72,12 @@ def test_it_answers_garbage_with_a_contract_error(data: bytes) -> None:
 )
 def test_it_answers_any_other_json_with_a_contract_error(value: object) -> None:
     with pytest.raises(ContractError):
-        orders.decode_order(msgspec.json.encode({"version": 1, "purpose": "trial", "streams": value}))
+        orders.decode_order(msgspec.json.encode({"version": 2, "purpose": "trial", "streams": value}))
 
 
 def test_it_survives_deep_nesting() -> None:
     with pytest.raises(ContractError):
-        base.decode(b'{"version":1,"batches":' + b"[" * 100_000 + b"]" * 100_000 + b"}", Report, limit=10**6)
+        base.decode(b'{"version":2,"batches":' + b"[" * 100_000 + b"]" * 100_000 + b"}", Report, limit=10**6)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=lambda o: type(o).__name__)
@@ -112,7 +112,7 @@ def test_it_refuses_an_order_changed_in_one_character(place: int, letter: str) -
         signing.unseal(forged.decode(), host=ex.HOST, public_keys=KEYS, now=ex.AT)
 
 
-@pytest.mark.parametrize(("oldest", "newest", "agreed"), [(1, 1, 1), (1, 9, base.CONTRACT_VERSION), (0, 1, 1)])
+@pytest.mark.parametrize(("oldest", "newest", "agreed"), [(2, 2, 2), (1, 9, base.CONTRACT_VERSION), (0, 2, 2)])
 def test_it_agrees_on_the_newest_version_both_speak(oldest: int, newest: int, agreed: int) -> None:
     assert base.common_version(oldest=oldest, newest=newest) == agreed
 

@@ -12,10 +12,12 @@ import msgspec
 
 from worker.contract.histogram import Histogram
 from worker.contract.items import (
+    Attachment,
     Direction,
     DirectionResult,
     DirectionSample,
     LatencyKind,
+    MediaType,
     Metric,
     Sample,
     StreamResult,
@@ -95,8 +97,9 @@ class Reader:
         if line.event == "end":
             self.end, self.text = line, text.decode()
         elif line.end_ms > self._end_ms:
-            length_ms = line.end_ms - self._end_ms
-            self._sampler.emit(_samples(line, length_ms), length_ms)
+            if self._sampler.count == 0:
+                self._sampler.began_at(time.monotonic() - line.end_ms / 1000)
+            self._sampler.emit(_samples(line), self._sampler.began + line.end_ms / 1000)
             self._end_ms = line.end_ms
 
 
@@ -123,7 +126,7 @@ def run_stream(
     limits = Limits(total_s=total_limit_s, silence_s=silence_limit_s)
     code = _follow(child, scope, limits, reader.feed, cancelled)
     if code or reader.end is None:
-        raise _failed(child, code)
+        raise _failed(child)
     end = reader.end
     seconds = max(1, end.end_ms) / 1000
     return StreamResult(
@@ -132,7 +135,6 @@ def run_stream(
         ended_at=time.time(),
         engine_version=VERSION,
         exit_code=code,
-        engine_output=reader.text,
         stderr=child.stderr(),
         directions=tuple(
             _result(direction, counts, end.end_ms)
@@ -148,6 +150,7 @@ def run_stream(
             "copy_bytes_per_s": end.write.bytes / seconds,
             "fsync_s": end.fsync_ms / 1000,
         },
+        attachments=(Attachment(name="copy.json", media_type=MediaType.JSON, text=reader.text),),
     )
 
 
@@ -157,29 +160,27 @@ def _follow(
     try:
         return follow(child, scope, limits, feed, cancelled=cancelled, grace_s=0)
     except Stopped as stopped:
-        raise _stopped(stopped.reason, limits, child) from stopped
+        raise _stopped(stopped.reason, limits) from stopped
 
 
-def _stopped(reason: Reason, limits: Limits, child: Child) -> StreamFailed:
+def _stopped(reason: Reason, limits: Limits) -> StreamFailed:
     words = {
         Reason.CANCELLED: ("cancelled", "The stream was cancelled and the copy was killed."),
         Reason.SILENT: ("engine_silent", f"The copy program said nothing for {limits.silence_s:g} s and was killed."),
         Reason.TIMEOUT: ("engine_timeout", f"The copy was not done after {limits.total_s:g} s and was killed."),
     }
     code, message = words.get(reason, ("copy_error", f"The copy was killed: {reason}."))
-    return StreamFailed(code, message, stderr=child.stderr())
+    return StreamFailed(code, message)
 
 
-def _failed(child: Child, code: int) -> StreamFailed:
+def _failed(child: Child) -> StreamFailed:
     said = last_words(child.stderr()) or "it printed no result"
-    return StreamFailed("copy_error", f"The copy failed: {said}", stderr=child.stderr(), exit_code=code)
+    return StreamFailed("copy_error", f"The copy failed: {said}")
 
 
-def _samples(line: Line, length_ms: int) -> tuple[DirectionSample, ...]:
+def _samples(line: Line) -> tuple[DirectionSample, ...]:
     return tuple(
-        direction_sample(
-            direction, ios=counts.ios, moved_bytes=counts.bytes, runtime_ms=length_ms, latency=counts.histogram
-        )
+        direction_sample(direction, ios=counts.ios, moved_bytes=counts.bytes, latency=counts.histogram)
         for direction, counts in ((Direction.READ, line.read), (Direction.WRITE, line.write))
     )
 

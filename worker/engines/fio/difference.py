@@ -1,30 +1,23 @@
-"""From fio's cumulative dumps to samples of an interval each, and to the result.
+"""From fio's cumulative dumps to the I/Os of each interval, and to the result.
 
-Everything in a dump counts from the beginning of the job, and again from the end of its
-ramp. A sample is the difference of two dumps: counts, bytes, runtime and histogram bins
-are differenced; means, maxima and printed percentiles never are.
+Everything in a dump counts from the beginning of the job, and again from the end of its ramp. An interval is the
+difference of two dumps: counts, bytes and histogram bins are differenced; means, maxima and printed percentiles never.
 
-The rest between the last dump of a second and fio's final one: a run with a runtime holds
-its last sample back and gives it out with the rest, so it may last up to 1.5 s; a run with
-an amount ends with a short sample. Either way the samples add up to the final dump exactly.
+fio stamps `io_bytes` and `runtime` when a dump is due, but prints it only when every job has completed an I/O, and
+takes the histograms then (stat.c, __show_running_run_stats). So I/Os are counted from the histograms, and where all
+have one size, so are the bytes. Jobs leave the ramp at different times: what one still counts in its ramp has no
+latencies and does not count here either.
 """
+
+from collections.abc import Sequence
 
 import msgspec
 
 from worker.contract.histogram import Histogram
-from worker.contract.items import Direction, DirectionResult, DirectionSample, LatencyKind
+from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.packing import pack
 from worker.engines.fio.output import Dump, Flow, Latency
-from worker.engines.sampling import direction_sample
-
-RAMP_LEAST_MS = 500  # the first sample after a ramp holds at least this much: see Differ
-
-
-class Interval(msgspec.Struct, frozen=True):
-    """The measured part between two dumps."""
-
-    duration_ms: int
-    directions: tuple[DirectionSample, ...]
+from worker.engines.sampling import NO_LATENCIES, direction_sample
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -32,61 +25,66 @@ class Totals(msgspec.Struct, frozen=True):
 
     ios: int = 0
     bytes: int = 0
-    runtime_ms: int = 0
     bins: dict[int, int] = {}
 
 
 class Differ:
-    """Feed it dumps in order.
+    """Feed it dumps in order. `io_bytes` is the size of every I/O, None if sizes differ.
 
-    During the ramp fio counts bytes and runtime but no latencies, so as long as there are
-    none nothing is measured. Jobs leave the ramp some ms apart and start their counters
-    anew; the first sample is taken from zero, half a second or more later, when all have.
+    Estimated I/Os are taken off the next dumps' differences, so all intervals add up to the final dump.
     """
 
-    def __init__(self, kind: LatencyKind, *, ramp: bool, runtime_ms: int | None) -> None:
+    def __init__(self, kind: LatencyKind, directions: Sequence[Direction], *, io_bytes: int | None) -> None:
         self._kind = kind
-        self._ramp = ramp
-        self._hold_from_ms = runtime_ms - 500 if runtime_ms else None
-        self._before: dict[Direction, Totals] = {}
-        self._timestamp_ms: int | None = None
-        self._seen_latencies = False
+        self._io_bytes = io_bytes
+        self._reported = dict.fromkeys(directions, Totals())
+        self._told = dict.fromkeys(directions, Totals())  # of all intervals so far
 
-    @property
-    def ramping(self) -> bool:
-        """Nothing has been measured yet."""
-        return self._ramp and not self._seen_latencies
+    def measured(self, dump: Dump) -> bool:
+        """Whether any job has left its ramp."""
+        return any(total.ios for total in self._totals(dump).values())
 
-    def feed(self, dump: Dump, *, final: bool = False) -> Interval | None:
-        """The interval that ends with this dump; None in the ramp, while held back, or if nothing is left."""
-        now = totals_of(dump, self._kind)
-        self._seen_latencies = self._seen_latencies or any(total.ios for total in now.values())
-        if not final and (self._in_ramp(now) or self._held_back(now)):
-            return None
-        interval = self._interval(dump, now)
-        if final and not any(part.ios or part.bytes for part in interval.directions):
-            return None
-        self._before, self._timestamp_ms = now, dump.timestamp_ms
-        return interval
+    def advance(self, dump: Dump, *, final: bool = False) -> tuple[DirectionSample, ...]:
+        """The I/Os since the last interval."""
+        now = self._totals(dump, final=final)
+        before, self._reported = self._reported, now
+        return tuple(self._tell(each, now[each], _between(before[each].bins, now[each].bins)) for each in now)
 
-    def _in_ramp(self, now: dict[Direction, Totals]) -> bool:
-        if not self._ramp or self._before:
-            return False
-        return self.ramping or longest(now) < RAMP_LEAST_MS
+    def _tell(self, direction: Direction, now: Totals, latency: Histogram) -> DirectionSample:
+        told = self._told[direction]
+        ios, moved_bytes = max(0, now.ios - told.ios), max(0, now.bytes - told.bytes)
+        return self._counted(direction, ios, moved_bytes, latency)
 
-    def _held_back(self, now: dict[Direction, Totals]) -> bool:
-        return self._hold_from_ms is not None and longest(now) >= self._hold_from_ms
+    def estimate(self, device: DeviceSample, so_far: DeviceSample | None) -> tuple[DirectionSample, ...]:
+        """The I/Os of an interval without a dump, from the device's counters over it and over all intervals before."""
+        moved = {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
+        moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
+        return tuple(self._estimated(direction, *moved[direction]) for direction in self._told)
 
-    def _interval(self, dump: Dump, now: dict[Direction, Totals]) -> Interval:
-        duration_ms = longest(now) - longest(self._before)
-        if duration_ms <= 0 and self._timestamp_ms is not None:
-            duration_ms = dump.timestamp_ms - self._timestamp_ms
-        parts = tuple(_sample(d, now[d], self._before.get(d, Totals())) for d in now)
-        return Interval(max(1, duration_ms), tuple(part for part in parts if part.runtime_ms or part.ios or part.bytes))
+    def _estimated(self, direction: Direction, device_bytes: int, device_bytes_before: int) -> DirectionSample:
+        told = self._told[direction]
+        share = told.bytes / device_bytes_before if device_bytes_before and told.bytes else 1.0
+        mean_bytes = self._io_bytes or (told.bytes / told.ios if told.ios else 0)
+        ios = round(device_bytes * share / mean_bytes) if mean_bytes else 0
+        return self._counted(direction, ios, round(ios * mean_bytes), NO_LATENCIES)
+
+    def _counted(self, direction: Direction, ios: int, moved_bytes: int, latency: Histogram) -> DirectionSample:
+        told = self._told[direction]
+        self._told[direction] = Totals(ios=told.ios + ios, bytes=told.bytes + moved_bytes)
+        return direction_sample(direction, ios=ios, moved_bytes=moved_bytes, latency=latency)
+
+    def _totals(self, dump: Dump, *, final: bool = False) -> dict[Direction, Totals]:
+        totals = totals_of(dump, self._kind)
+        if self._io_bytes is None or final:
+            return {each: totals[each] for each in self._told}
+        return {
+            each: msgspec.structs.replace(totals[each], bytes=totals[each].ios * self._io_bytes) for each in self._told
+        }
 
 
-def longest(totals: dict[Direction, Totals]) -> int:
-    return max((t.runtime_ms for t in totals.values()), default=0)
+def runtime_ms(dump: Dump) -> int:
+    """Of the measured part, by fio's clock: of the direction and job that ran longest."""
+    return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
 
 
 def totals_of(dump: Dump, kind: LatencyKind) -> dict[Direction, Totals]:
@@ -101,7 +99,6 @@ def _totals(flows: list[Flow], kind: LatencyKind) -> Totals:
     return Totals(
         ios=sum(latency_of(flow, kind).N for flow in flows),
         bytes=sum(flow.io_bytes for flow in flows),
-        runtime_ms=max((flow.runtime for flow in flows), default=0),
         bins=bins,
     )
 
@@ -110,20 +107,9 @@ def latency_of(flow: Flow, kind: LatencyKind) -> Latency:
     return flow.lat_ns if kind is LatencyKind.LAT else flow.clat_ns
 
 
-def _sample(direction: Direction, now: Totals, before: Totals) -> DirectionSample:
-    """A counter that went back has been set to zero in between, and counts from there."""
-    latency = _histogram({b: n - before.bins.get(b, 0) for b, n in now.bins.items()})
-    return direction_sample(
-        direction,
-        ios=_since(now.ios, before.ios),
-        moved_bytes=_since(now.bytes, before.bytes),
-        runtime_ms=_since(now.runtime_ms, before.runtime_ms),
-        latency=latency,
-    )
-
-
-def _since(now: int, before: int) -> int:
-    return now - before if now >= before else now
+def _between(before: dict[int, int], now: dict[int, int]) -> Histogram:
+    """A counter that went back was set to zero in between, at the end of the ramp, and counts from there."""
+    return _histogram({b: n - before.get(b, 0) for b, n in now.items()})
 
 
 def _histogram(bins: dict[int, int]) -> Histogram:
@@ -136,19 +122,19 @@ def results_of(dump: Dump, kind: LatencyKind) -> tuple[DirectionResult, ...]:
     job = dump.jobs[0]  # the only one: group_reporting
     totals = totals_of(dump, kind)
     return tuple(
-        _result(direction, totals[direction], latency_of(getattr(job, direction), kind), kind)
+        _result(direction, totals[direction], getattr(job, direction), kind)
         for direction in Direction
         if totals[direction].ios
     )
 
 
-def _result(direction: Direction, total: Totals, latency: Latency, kind: LatencyKind) -> DirectionResult:
-    seconds = max(1, total.runtime_ms) / 1000
+def _result(direction: Direction, total: Totals, flow: Flow, kind: LatencyKind) -> DirectionResult:
+    seconds, latency = max(1, flow.runtime) / 1000, latency_of(flow, kind)
     return DirectionResult(
         direction=direction,
         ios=total.ios,
         bytes=total.bytes,
-        runtime_ms=total.runtime_ms,
+        runtime_ms=flow.runtime,
         iops=total.ios / seconds,
         bytes_per_s=total.bytes / seconds,
         latency_kind=kind,

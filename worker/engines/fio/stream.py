@@ -1,20 +1,19 @@
 """The measured part of a stream: fio started, followed second by second, its result taken.
 
-The final dump is not marked by fio: it is the last one before its output ends. Every dump is
-differenced when it comes, so samples are live; the final dump's difference to the one before
-is either what a run with a runtime holds back for it, or a short rest.
+The final dump is not marked by fio: it is the last one before its output ends.
 """
 
 import threading
 import time
 from collections.abc import Callable
 
-from worker.contract.items import LatencyKind, Sample, StreamResult, StreamStarted
-from worker.contract.workload import IoEngine, Stream
+from worker.contract.items import Attachment, MediaType, Sample, StreamResult, StreamStarted
+from worker.contract.workload import Stream
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
-from worker.engines.fio.difference import Differ, Interval, results_of
+from worker.engines.fio.difference import results_of
+from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
@@ -54,11 +53,11 @@ def run_stream(
     )
     on_started(stream_started(started_at, stream, recipe, telemetry))
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
-    dumps = DumpSampler(stream, sampler)
-    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), dumps.take)
+    dumps = DumpSampler(workload_of(stream), sampler)
+    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), dumps.take, dumps.poll)
     ended_at = time.time()
     final = final_dump(ended, stream, open_target)
-    _refuse_wrong_latency(final, ended, stream)
+    _refuse_wrong_latency(final, stream)
     dumps.finish(final)
     return StreamResult(
         stream=stream.number,
@@ -66,38 +65,14 @@ def run_stream(
         ended_at=ended_at,
         engine_version=final.version,
         exit_code=ended.exit_code,
-        engine_output=final.text,
         stderr=ended.stderr[-STDERR_KEPT:],
         directions=results_of(final, dumps.kind),
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=sampler.whole(),
         samples=sampler.count,
+        attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )
-
-
-class DumpSampler:
-    """Turns dumps into samples."""
-
-    def __init__(self, stream: Stream, sampler: Sampler) -> None:
-        work = workload_of(stream)
-        polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
-        self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
-        self._ramp = work.ramp_s > 0
-        self._sampler = sampler
-        self._differ = Differ(self.kind, ramp=self._ramp, runtime_ms=work.runtime_s * 1000 if work.runtime_s else None)
-
-    def take(self, dump: Dump) -> None:
-        self._emit(self._differ.feed(dump))
-
-    def finish(self, dump: Dump) -> None:
-        self._emit(self._differ.feed(dump, final=True))
-
-    def _emit(self, interval: Interval | None) -> None:
-        if interval is not None:
-            self._sampler.emit(interval.directions, interval.duration_ms)
-        elif self._sampler.count == 0 and self._ramp and self._differ.ramping:
-            self._sampler.restart()
 
 
 def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
@@ -107,32 +82,25 @@ def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
     if ended.exit_code or error:
         raise _failure(ended, stream, open_target, error)
     if dump is None:
-        raise _failed(ended, "fio_output_bad", "fio ended well but printed no result.")
+        raise StreamFailed("fio_output_bad", "fio ended well but printed no result.")
     if len(dump.text) > JSON_KEPT:
-        raise _failed(ended, "fio_output_bad", f"fio's result of {len(dump.text)} bytes is over the limit.")
+        raise StreamFailed("fio_output_bad", f"fio's result of {len(dump.text)} bytes is over the limit.")
     return dump
 
 
-def _refuse_wrong_latency(dump: Dump, ended: Ended, stream: Stream) -> None:
+def _refuse_wrong_latency(dump: Dump, stream: Stream) -> None:
     """The version of a fio that was exchanged since it was probed; usually refused before it starts."""
     problem = completion_latency_problem(dump.version, workload_of(stream))
     if problem:
-        raise _failed(ended, "option_refused", problem)
+        raise StreamFailed("option_refused", problem)
 
 
 def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) -> StreamFailed:
     words = ended.words or "no words"
     if gone := next(filter(is_gone, open_target.devices), ""):  # fio's own words would be "No space left on device"
-        return _failed(ended, "fio_error", f"{gone} went away while fio worked on it. fio: {words}")
+        return StreamFailed("fio_error", f"{gone} went away while fio worked on it. fio: {words}")
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
-        return _failed(ended, "uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
+        return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
-        return _failed(ended, "fio_error", f"fio met {errno_words(error)}: {words}")
-    return _failed(ended, code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")
-
-
-def _failed(ended: Ended, code: str, message: str) -> StreamFailed:
-    text = ended.last.text if ended.last else ""
-    return StreamFailed(
-        code, message, stderr=ended.stderr[-STDERR_KEPT:], engine_output=text[:JSON_KEPT], exit_code=ended.exit_code
-    )
+        return StreamFailed("fio_error", f"fio met {errno_words(error)}: {words}")
+    return StreamFailed(code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")

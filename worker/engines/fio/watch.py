@@ -27,10 +27,17 @@ class Ended(msgspec.Struct, frozen=True):
         return last_words(f"{self.stdout_text}\n{self.stderr}")
 
 
-def watch(child: Child, scope: Scope, limits: StreamLimits, on_dump: Callable[[Dump], None]) -> Ended:
-    """Follow fio to its end; `on_dump` gets every dump as it arrives. Raises StreamFailed after killing the scope.
+def watch(
+    child: Child,
+    scope: Scope,
+    limits: StreamLimits,
+    on_dump: Callable[[Dump], None],
+    on_poll: Callable[[], None] = lambda: None,
+) -> Ended:
+    """Follow fio to its end; `on_dump` gets every dump as it arrives, `on_poll` is called every 0.25 s.
 
-    Only whole dumps are a sign of life. fio is killed without a chance to tidy up, so that it writes nothing more.
+    Raises StreamFailed after killing the scope. Only whole dumps are a sign of life. fio is killed without a chance to
+    tidy up, so that it writes nothing more.
     """
     reader = OutputReader()
     dumps: list[Dump] = []
@@ -44,16 +51,12 @@ def watch(child: Child, scope: Scope, limits: StreamLimits, on_dump: Callable[[D
 
     bounds = Limits(total_s=limits.total_s, silence_s=limits.silence_s)
     try:
-        code = follow(child, scope, bounds, take, cancelled=limits.cancelled, grace_s=0)
+        code = follow(child, scope, bounds, take, cancelled=limits.cancelled, on_poll=on_poll, grace_s=0)
     except BadOutput as error:
-        raise _failed("fio_output_bad", str(error), child, dumps) from error
+        raise StreamFailed("fio_output_bad", str(error)) from error
     except Stopped as stopped:
-        raise _failed(*_reason(stopped.reason, limits), child, dumps) from stopped
+        raise StreamFailed(*_reason(stopped.reason, limits)) from stopped
     return Ended(code, dumps[-1] if dumps else None, reader.text, child.stderr())
-
-
-def _failed(code: str, message: str, child: Child, dumps: list[Dump]) -> StreamFailed:
-    return StreamFailed(code, message, stderr=child.stderr(), engine_output=dumps[-1].text if dumps else "")
 
 
 def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:

@@ -38,11 +38,11 @@ def reporter(peer: Peer, spool: Spool) -> Iterator[Reporter]:
 
 
 def sample(second: int) -> Sample:
-    return msgspec.structs.replace(SAMPLE, second=second)
+    return msgspec.structs.replace(SAMPLE, offset_ms=1000 * (second + 1))
 
 
 def seconds(peer: Peer, attempt: str) -> list[int]:
-    return [item.second for item in peer.items(attempt) if isinstance(item, Sample)]
+    return [item.offset_ms // 1000 - 1 for item in peer.items(attempt) if isinstance(item, Sample)]
 
 
 def await_drained(spool: Spool, limit_s: float = 15) -> None:

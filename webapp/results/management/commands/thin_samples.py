@@ -8,7 +8,7 @@ from webapp.results.retention import delete_orphans, thin_samples
 
 
 class Command(BaseCommand):
-    help = "Keep one second in ten of the samples of runs that ended more than SWEETSPOT_SAMPLE_DAYS ago."
+    help = "Keep about one sample in ten of runs that ended more than SWEETSPOT_SAMPLE_DAYS ago."
 
     def handle(self, *_: Any, **__: Any) -> None:
         self.stdout.write(f"{thin_samples()} samples thinned out, {delete_orphans()} unused configurations deleted.")

@@ -91,7 +91,7 @@ def test_its_samples_add_up_to_its_result(scratch: Scratch) -> None:
         ]
         assert sum(part.bytes for part in parts) == direction.bytes
         assert sum(part.ios for part in parts) == direction.ios
-    assert sum(sample.interval_ms for sample in scratch.samples) == result.directions[0].runtime_ms
+    assert sum(sample.length_ms for sample in scratch.samples) == result.directions[0].runtime_ms
 
 
 def test_it_leaves_its_sources_and_no_copies(scratch: Scratch) -> None:

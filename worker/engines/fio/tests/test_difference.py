@@ -1,75 +1,111 @@
-"""Samples are differences of cumulative counters and add up to the final dump."""
+"""Intervals are differences of cumulative counters and add up to the final dump."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from worker.contract.histogram import merge
-from worker.contract.items import LatencyKind
+from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
 from worker.contract.packing import unpack
-from worker.engines.fio.difference import Differ, Interval, results_of
+from worker.engines.fio.difference import Differ, results_of
 from worker.engines.fio.output import Dump, Flow, Job, Latency
 
+KIB4 = 4096
 
-def dump(at_ms: int, runtime_ms: int, bins: dict[int, int], io_bytes: int | None = None) -> Dump:
+
+def dump(bins: dict[int, int], *, io_bytes: int | None = None, runtime_ms: int = 1000) -> Dump:
     count = sum(bins.values())
     flow = Flow(
-        io_bytes=count * 4096 if io_bytes is None else io_bytes, runtime=runtime_ms, lat_ns=Latency(N=count, bins=bins)
+        io_bytes=count * KIB4 if io_bytes is None else io_bytes, runtime=runtime_ms, lat_ns=Latency(N=count, bins=bins)
     )
-    return Dump("", "fio-3.33", at_ms, (Job(read=flow),))
+    return Dump("", "fio-3.33", 0, (Job(read=flow),))
 
 
-def differ(*, ramp: bool = False, runtime_ms: int | None = None) -> Differ:
-    return Differ(LatencyKind.LAT, ramp=ramp, runtime_ms=runtime_ms)
+def differ(io_bytes: int | None = KIB4) -> Differ:
+    return Differ(LatencyKind.LAT, (Direction.READ,), io_bytes=io_bytes)
 
 
-@given(st.lists(st.dictionaries(st.integers(0, 30), st.integers(1, 1000)), min_size=1, max_size=8), st.booleans())
-def test_it_adds_up_to_the_final_dump(seconds: list[dict[int, int]], timed: bool) -> None:
-    machine = differ(runtime_ms=len(seconds) * 1000 if timed else None)
+def device(ios: int) -> DeviceSample:
+    return DeviceSample(
+        device="sda", utilisation_percent=0, queue_depth=0, read_ios=ios, write_ios=0, read_bytes=ios * KIB4,
+        write_bytes=0,
+    )  # fmt: skip
+
+
+@given(
+    st.lists(st.dictionaries(st.integers(0, 30), st.integers(1, 1000)), min_size=1, max_size=8),
+    st.sampled_from([KIB4, None]),
+)
+def test_it_adds_up_to_the_final_dump(seconds: list[dict[int, int]], io_bytes: int | None) -> None:
+    machine = differ(io_bytes)
     bins: dict[int, int] = {}
-    found: list[Interval | None] = []
-    for number, more in enumerate(seconds, start=1):
+    parts: list[DirectionSample] = []
+    for more in seconds:
         bins = {b: bins.get(b, 0) + more.get(b, 0) for b in bins.keys() | more.keys()}
-        found.append(machine.feed(dump(number * 1000, number * 1000, bins)))
-    final = dump(len(seconds) * 1000 + 3, len(seconds) * 1000 + 3, bins | {99: 2})
-    found.append(machine.feed(final, final=True))
-    parts = [part for interval in found if interval for part in interval.directions]
+        parts += machine.advance(dump(bins))
+    final = dump(bins | {99: 2})
+    parts += machine.advance(final, final=True)
     (result,) = results_of(final, LatencyKind.LAT)
     assert sum(p.ios for p in parts) == result.ios
     assert sum(p.bytes for p in parts) == result.bytes
-    assert sum(p.runtime_ms for p in parts) == result.runtime_ms
     assert merge(unpack(p.latency) for p in parts) == unpack(result.latency)
+
+
+@given(st.lists(st.tuples(st.integers(0, 500), st.integers(0, 700)), min_size=1, max_size=12))
+def test_estimates_are_taken_off_later_intervals(seconds: list[tuple[int, int]]) -> None:
+    """Each second: I/Os of fio, and I/Os that the device counted while fio printed nothing; then the rest comes."""
+    machine, ios, estimated = differ(), 1000, 0
+    parts = [*machine.advance(dump({100: ios}))]
+    for more, counted in seconds:
+        parts += machine.estimate(device(counted), device(ios))
+        estimated += counted
+        ios += more
+        parts += machine.advance(dump({100: ios}))
+    parts += machine.advance(dump({100: ios + estimated + 10_000}), final=True)
+    assert sum(p.ios for p in parts) == ios + estimated + 10_000
+    assert sum(p.bytes for p in parts) == KIB4 * sum(p.ios for p in parts)
+
+
+def test_an_estimate_uses_the_share_of_the_device_so_far() -> None:
+    """Two streams at one device: half of what it completed was this one's."""
+    machine = differ()
+    machine.advance(dump({100: 1000}))
+    (part,) = machine.estimate(device(600), device(2000))
+    assert (part.ios, part.bytes, part.p50_ns) == (300, 300 * KIB4, None)
+    (rest,) = machine.advance(dump({100: 1310, 9000: 2}))
+    assert (rest.ios, unpack(rest.latency).total) == (12, 312)
+
+
+def test_a_frozen_device_is_zero() -> None:
+    machine = differ()
+    machine.advance(dump({100: 1000}))
+    (part,) = machine.estimate(device(0), device(1000))
+    assert (part.ios, part.bytes) == (0, 0)
 
 
 def test_it_reads_percentiles_from_the_interval_alone() -> None:
     machine = differ()
-    machine.feed(dump(1000, 1000, {100: 50_000}))
-    interval = machine.feed(dump(2000, 2000, {100: 50_000, 9000: 2000}))
-    assert interval is not None
-    assert (interval.directions[0].p50_ns, interval.directions[0].p99_ns) == (9000, 9000)
-    assert interval.directions[0].p999_ns is None  # 2,000 I/Os say nothing about 99.9 %
+    machine.advance(dump({100: 50_000}))
+    (part,) = machine.advance(dump({100: 50_000, 9000: 2000}))
+    assert (part.p50_ns, part.p99_ns) == (9000, 9000)
+    assert part.p999_ns is None  # 2,000 I/Os are too few for 99.9 %
+
+
+def test_ios_and_bytes_are_of_the_same_moment() -> None:
+    """fio 3.33, one of two jobs stopped: bytes of 4,782 I/Os when the dump was due, latencies of 6,930 when printed."""
+    (part,) = differ().advance(dump({100: 6930}, io_bytes=4782 * KIB4))
+    assert (part.ios, part.bytes) == (6930, 6930 * KIB4)
 
 
 def test_it_measures_nothing_in_the_ramp() -> None:
-    machine = differ(ramp=True)
-    assert machine.feed(dump(1000, 829, {}, io_bytes=10**9)) is None
-    assert machine.ramping
-    assert machine.feed(dump(1200, 40, {100: 3})) is None  # some jobs may not have left it yet
-    interval = machine.feed(dump(2200, 1040, {100: 103}))
-    assert interval is not None
-    assert (interval.duration_ms, interval.directions[0].ios) == (1040, 103)
-
-
-def test_it_reports_a_second_without_io() -> None:
     machine = differ()
-    machine.feed(dump(1000, 1000, {100: 5}))
-    interval = machine.feed(dump(2003, 1000, {100: 5}))
-    assert interval == Interval(1003, ())
+    assert not machine.measured(dump({}, io_bytes=10**9))
+    assert machine.measured(dump({100: 3}, io_bytes=10**9))
+    (part,) = machine.advance(dump({100: 103}, io_bytes=10**9))  # a job that is still in its ramp counts bytes
+    assert (part.ios, part.bytes) == (103, 103 * KIB4)
 
 
-def test_it_holds_the_last_second_back_for_the_rest() -> None:
-    machine = differ(runtime_ms=2000)
-    assert machine.feed(dump(1000, 1000, {100: 5})) is not None
-    assert machine.feed(dump(2000, 2000, {100: 10})) is None
-    last = machine.feed(dump(2004, 2004, {100: 11}), final=True)
-    assert last is not None
-    assert (last.duration_ms, last.directions[0].ios) == (1004, 6)
+def test_an_interval_without_io_has_its_direction() -> None:
+    machine = differ()
+    machine.advance(dump({100: 5}))
+    (part,) = machine.advance(dump({100: 5}))
+    assert (part.direction, part.ios, part.bytes) == (Direction.READ, 0, 0)

@@ -1,0 +1,89 @@
+"""fio's dumps as samples, live, also while fio prints nothing.
+
+    dump ─► in the ramp? ─► shorter than 0.5 s, or the run's last half second? wait for the next ─► sample
+    no dump for 1.5 s ─► sample estimated from the device's counters, then one each second until the next dump
+
+fio does not print a dump that is due before every job has completed an I/O. So while a drive is frozen there is none,
+then comes the one that was due, with the runtime of that time, and the next one at once.
+"""
+
+import math
+import time
+
+from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
+from worker.contract.workload import FioWorkload, IoEngine
+from worker.engines.fio.difference import Differ, runtime_ms
+from worker.engines.fio.output import Dump
+from worker.engines.sampling import Sampler
+
+DUMP_S = 1.0  # fio's status interval
+SILENT_S = 1.5  # without a dump
+START_S = 1.0  # that fio may take to start its jobs
+SHORTEST_S = 0.5  # of a sample, but for the last one of a fixed amount
+
+
+class DumpSampler:
+    """Sends the samples of one fio process. Moments are of the monotonic clock, in s."""
+
+    def __init__(self, work: FioWorkload, sampler: Sampler) -> None:
+        polled = work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll
+        self.kind = LatencyKind.CLAT if polled else LatencyKind.LAT
+        self._work = work
+        self._sampler = sampler
+        self._differ = Differ(self.kind, _directions(work), io_bytes=None if work.block_split else work.block_bytes)
+        self._heard = time.monotonic() + START_S  # the last dump or estimate
+        self._wait_s = SILENT_S
+        self._began: float | None = None  # None in the ramp, and before the first dump
+
+    def take(self, dump: Dump) -> None:
+        moment = _moment(dump)
+        late = moment - self._heard > SILENT_S
+        self._heard, self._wait_s = moment, SILENT_S
+        if self._in_ramp(dump):
+            self._sampler.restart()
+        elif self._begin(dump, moment, late=late) and self._is_due(dump, moment):
+            self._sampler.emit(self._differ.advance(dump), moment)
+
+    def finish(self, dump: Dump) -> None:
+        """Send what is left, up to the end by fio's own clock: the final dump comes after files are closed."""
+        runtime_s = runtime_ms(dump) / 1000
+        self._begin(dump, _moment(dump), late=False)
+        rest = self._differ.advance(dump, final=True)
+        if any(part.ios or part.bytes for part in rest):
+            self._sampler.emit(rest, self._sampler.began + runtime_s)
+
+    def poll(self) -> None:
+        """Estimate a sample if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
+        now = time.monotonic()
+        if self._work.direct and self._sampler.count and now - self._heard >= self._wait_s:
+            self._heard, self._wait_s = now, DUMP_S
+            self._sampler.estimate(self._estimated)
+
+    def _estimated(self, device: DeviceSample) -> tuple[DirectionSample, ...]:
+        return self._differ.estimate(device, self._sampler.whole())
+
+    def _in_ramp(self, dump: Dump) -> bool:
+        return bool(self._work.ramp_s) and self._began is None and not self._differ.measured(dump)
+
+    def _begin(self, dump: Dump, moment: float, *, late: bool) -> bool:
+        """When the measured part began. The runtime of a late dump is too short for it: the next dump tells."""
+        if self._sampler.count == 0:
+            self._began = min(moment - runtime_ms(dump) / 1000, self._began or math.inf)
+            self._sampler.began_at(self._began)
+        return not late or self._sampler.count > 0
+
+    def _is_due(self, dump: Dump, moment: float) -> bool:
+        """The rest of a run with a runtime is part of its last sample."""
+        runtime_s = self._work.runtime_s
+        ends_soon = runtime_s is not None and runtime_ms(dump) >= (runtime_s - SHORTEST_S) * 1000
+        return moment - self._sampler.ended >= SHORTEST_S and not ends_soon
+
+
+def _moment(dump: Dump) -> float:
+    """When the dump was printed. Its own time is of the wall clock, which may be set meanwhile: hence the limits."""
+    return time.monotonic() - min(max(0.0, time.time() - dump.timestamp_ms / 1000), DUMP_S)
+
+
+def _directions(work: FioWorkload) -> tuple[Direction, ...]:
+    wanted = {Direction.READ: work.pattern.reads, Direction.WRITE: work.pattern.writes}
+    return tuple(direction for direction, is_wanted in wanted.items() if is_wanted)

@@ -1,0 +1,154 @@
+"""Dumps as samples: where they are put in time, also while fio prints none."""
+
+import time
+from itertools import accumulate
+from typing import Any
+
+import pytest
+
+from worker.contract.items import Sample
+from worker.contract.workload import FioWorkload, Pattern
+from worker.engines.device import Counters
+from worker.engines.fio import live
+from worker.engines.fio.output import Dump, Flow, Job, Latency
+from worker.engines.sampling import Sampler
+
+
+class Simulated:
+    """fio at 1,000 reads per second on a device that counts, with a clock of its own."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, **workload: Any) -> None:
+        self.now_s = 100.0
+        self.fio_ios = self.device_ios = 0
+        self.samples: list[Sample] = []
+        monkeypatch.setattr(time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "time", lambda: 5e8 + self.now_s)
+        monkeypatch.setattr("worker.engines.sampling.read_counters", self._counters)
+        work = FioWorkload(pattern=Pattern.RANDREAD, **({"runtime_s": 60} | workload))
+        self.dumps = live.DumpSampler(work, Sampler(0, ("sda",), self.samples.append))
+
+    def _counters(self, _device: str) -> Counters:
+        return Counters(self.now_s, self.device_ios, 8 * self.device_ios, 0, 0, 0, 0)
+
+    def wait(self, seconds: float, *, reads_per_s: int, fio_counts: bool = True) -> None:
+        for _ in range(round(seconds * 4)):
+            self.now_s += 0.25
+            self.device_ios += reads_per_s // 4
+            self.fio_ios += reads_per_s // 4 if fio_counts else 0
+            self.dumps.poll()
+
+    def dump(self, runtime_ms: int, *, final: bool = False) -> None:
+        bins = {100_000: self.fio_ios} if self.fio_ios else {}
+        flow = Flow(io_bytes=4096 * self.fio_ios, runtime=runtime_ms, lat_ns=Latency(N=self.fio_ios, bins=bins))
+        printed = Dump("", "fio-3.33", round((5e8 + self.now_s) * 1000), (Job(read=flow),))
+        (self.dumps.finish if final else self.dumps.take)(printed)
+
+    def second(self, runtime_ms: int, reads_per_s: int = 1000) -> None:
+        self.wait(1, reads_per_s=reads_per_s)
+        self.dump(runtime_ms)
+
+    @property
+    def rates(self) -> list[int]:
+        return [round(1000 * s.directions[0].ios / s.length_ms) for s in self.samples]
+
+    @property
+    def offsets(self) -> list[int]:
+        return [s.offset_ms for s in self.samples]
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Simulated:
+    return Simulated(monkeypatch)
+
+
+def test_a_sample_a_second(simulated: Simulated) -> None:
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    assert simulated.offsets == [1000, 2000, 3000]
+    assert simulated.rates == [1000, 1000, 1000]
+    assert not any(sample.estimated for sample in simulated.samples)
+
+
+def test_a_freeze_is_zero_while_it_lasts(simulated: Simulated) -> None:
+    """12 s. The dump that was due at 4 s comes at 15.5 s with the runtime of 4 s, the next one at once."""
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(11, reads_per_s=0)
+    assert simulated.offsets[-1] == 14_500, "live"
+    assert simulated.rates[4:] == [0] * 10
+    simulated.wait(1, reads_per_s=1000)
+    simulated.dump(4000)
+    simulated.dump(15_500)
+    simulated.second(16_500)
+    simulated.second(17_500)
+    assert simulated.rates[3] == 333  # half a second of I/O, then none until 4.5 s
+    assert set(simulated.rates[-2:]) == {1000}
+    assert simulated.offsets == list(accumulate(s.length_ms for s in simulated.samples))
+    assert simulated.offsets[-1] == 17_500
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+def test_one_frozen_job_of_several_is_no_burst_afterwards(simulated: Simulated) -> None:
+    """The other jobs go on, so fio's late dump holds the I/Os of 8 s beside the runtime of one."""
+    for n in range(1, 4):
+        simulated.second(1000 * n)
+    simulated.wait(8, reads_per_s=500)
+    simulated.dump(4000)
+    simulated.dump(11_000)
+    simulated.second(12_000)
+    assert max(simulated.rates) == 1000
+    assert set(simulated.rates[3:-1]) == {500}
+    assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+def test_a_freeze_at_the_start_is_one_long_sample(simulated: Simulated) -> None:
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.wait(12, reads_per_s=0)
+    simulated.wait(0.5, reads_per_s=1000)
+    simulated.dump(1000)
+    simulated.dump(13_000)
+    assert simulated.offsets == [13_000]
+    assert simulated.rates == [77]
+
+
+def test_a_buffered_freeze_is_one_long_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The device does not say what is read from the page cache."""
+    simulated = Simulated(monkeypatch, direct=False)
+    simulated.second(1000)
+    simulated.wait(9, reads_per_s=0)
+    assert len(simulated.samples) == 1
+    simulated.wait(1, reads_per_s=1000)
+    simulated.dump(2000)
+    assert (simulated.offsets, simulated.rates) == ([1000, 11_000], [1000, 100])
+
+
+def test_the_ramp_is_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = Simulated(monkeypatch, ramp_s=2)
+    for n in (1, 2):
+        simulated.wait(1, reads_per_s=1000, fio_counts=False)
+        simulated.dump(1000 * n)
+    simulated.wait(0.25, reads_per_s=1000)
+    simulated.dump(250)  # some jobs may not have left it yet
+    assert simulated.samples == []
+    simulated.wait(1, reads_per_s=1000)
+    simulated.dump(1250)
+    assert (simulated.offsets, simulated.rates) == ([1250], [1000])
+
+
+def test_the_rest_of_a_run_is_in_its_last_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated = Simulated(monkeypatch, runtime_s=2)
+    simulated.second(1000)
+    simulated.second(2000)
+    simulated.fio_ios += 4
+    simulated.now_s += 0.2  # closes its files
+    simulated.dump(2004, final=True)
+    assert simulated.offsets == [1000, 2004]
+    assert sum(s.directions[0].ios for s in simulated.samples) == 2004
+
+
+def test_the_wall_clock_may_be_set(simulated: Simulated, monkeypatch: pytest.MonkeyPatch) -> None:
+    simulated.second(1000)
+    monkeypatch.setattr(time, "time", lambda: 4e8 + simulated.now_s)
+    simulated.second(2000)
+    assert simulated.offsets == [1000, 2000]
