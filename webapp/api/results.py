@@ -43,6 +43,7 @@ class ResultOut(Schema):
     p95_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
+    metrics: dict[str, float]  # the engine's own, by name; in the last direction of a trial only
     invalid: bool
     why_invalid: str
     kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile

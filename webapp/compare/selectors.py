@@ -45,7 +45,7 @@ def select(query: CompareQuery) -> Selected:
     checked(query)
     metric, found = METRICS[query.metric], ResultQuery.of(query.results)
     read = _read(found)
-    rows = tuple(row for row in read if getattr(row, metric.column) is not None)
+    rows = tuple(row for row in read if metric.of(row) is not None)
     query, grouped = _totalled(query, rows) if metric.adds_up else _apart(query, rows)
     invalid = found.count_invalid_left_out()
     return Selected(query, metric, found, rows, len(read) - len(rows), invalid, grouped)
@@ -84,7 +84,7 @@ def comparison_of(selected: Selected) -> Comparison:
     found = differences(grouped, query)
     single, words = verdict(query, found, series=len(grouped.series))
     baseline = baseline_of(query, grouped)
-    summaries = {key: summarise([getattr(row, metric.column) for row in rows]) for key, rows in grouped.cells.items()}
+    summaries = {key: summarise([metric.of(row) or 0.0 for row in rows]) for key, rows in grouped.cells.items()}
     table = Table(metric, baseline, grouped, summaries, query.ratios)
     return Comparison(
         metric=metric.key,

@@ -63,6 +63,15 @@ def latency(value_ns: float | None) -> str:
     return _with_unit(value_ns, _NANOSECONDS)
 
 
+def seconds(value: float | None) -> str:
+    """12.3 s."""
+    return NOTHING if value is None else f"{significant(value)} s"
+
+
+def number(value: float | None) -> str:
+    return NOTHING if value is None else significant(value)
+
+
 def duration(value_s: float | None) -> str:
     """3 s, 2 min 05 s, 1 h 03 min, 2 d 4 h; whole seconds."""
     if value_s is None:

@@ -1,20 +1,34 @@
-"""The table of metrics: label, stored unit, column, formatter, and whether lower is better.
+"""The table of metrics: label, stored unit, column, formatter, and whether lower is better. Engines add their own.
 
-Stored units are I/Os per second, bytes per second and nanoseconds. `shown_as` names the formatter on both sides:
-`core.formatting` here, `lib/format.ts` in the browser. `frontend/src/lib/labels.ts` repeats the labels; a test
-compares both.
+Stored units are I/Os per second, bytes per second and nanoseconds; of engines' own metrics also seconds. `shown_as`
+names the formatter on both sides: `core.formatting` here, `lib/format.ts` in the browser.
+`frontend/src/lib/labels.ts` repeats the labels; a test compares both.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 from webapp.core import formatting
+from worker.contract.items import Metric as EngineMetric
+from worker.contract.items import Unit
+from worker.recipes import ENGINES
 
 _FORMATTERS = {
     "iops": formatting.iops,
     "bytes_per_s": formatting.bytes_per_s,
     "latency": formatting.latency,
+    "seconds": formatting.seconds,
+    "number": formatting.number,
 }
+_SHOWN_AS = {Unit.SECONDS: "seconds", Unit.BYTES_PER_S: "bytes_per_s", Unit.PER_S: "iops", Unit.COUNT: "number"}
+
+
+class Measured(Protocol):
+    """A result: an attribute for each column, and the engine's own metrics by name."""
+
+    @property
+    def metrics(self) -> Mapping[str, float]: ...
 
 
 @dataclass(frozen=True)
@@ -23,14 +37,19 @@ class Metric:
     label: str
     short: str  # label in a table of latencies
     unit: str  # of the stored value
-    column: str  # of results.Result
-    shown_as: str  # iops | bytes_per_s | latency
+    column: str  # of results.Result; "" for a metric of one engine, which is in Result.metrics
+    shown_as: str  # iops | bytes_per_s | latency | seconds | number
     lower_is_better: bool = False
 
     @property
     def adds_up(self) -> bool:
-        """Whether the value of a trial is the sum over its streams and directions. Latencies have no sum."""
-        return self.shown_as != "latency"
+        """Whether the value of a trial is the sum over its streams and directions."""
+        return self.column in ("iops", "bytes_per_s")
+
+    def of(self, result: Measured) -> float | None:
+        """The value of a result; None if it has none."""
+        value: float | None = getattr(result, self.column) if self.column else result.metrics.get(self.key)
+        return value
 
     def format(self, value: float | None) -> str:
         """Three significant digits, with the unit that fits."""
@@ -39,6 +58,11 @@ class Metric:
 
 def _latency(key: str, label: str, short: str, column: str) -> Metric:
     return Metric(key, label, short, "ns", column, "latency", lower_is_better=True)
+
+
+def _own(metric: EngineMetric) -> Metric:
+    shown_as = _SHOWN_AS[metric.unit]
+    return Metric(metric.name, metric.label, metric.label, metric.unit, "", shown_as, metric.lower_is_better)
 
 
 _TABLE = (
@@ -52,6 +76,7 @@ _TABLE = (
     _latency("latency_min", "Minimum latency", "Minimum", "latency_min_ns"),
     _latency("latency_max", "Maximum latency", "Maximum", "latency_max_ns"),
     _latency("latency_stddev", "Latency std. dev.", "Std. dev.", "latency_stddev_ns"),
+    *(_own(metric) for engine in ENGINES.values() for metric in engine.METRICS),
 )
 
 METRICS: Mapping[str, Metric] = {metric.key: metric for metric in _TABLE}

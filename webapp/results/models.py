@@ -179,6 +179,7 @@ class Result(models.Model):
     p99_ns = models.BigIntegerField(null=True)
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the whole histogram
+    metrics = models.JSONField(default=dict)  # the engine's own, by name; in the last direction of the trial only
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 

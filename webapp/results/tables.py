@@ -36,7 +36,7 @@ def _row(target: str, direction: str, found: Sequence[ResultRow], names: Sequenc
 
 def _mean_and_spread(name: str, found: Sequence[ResultRow]) -> str:
     metric = METRICS[name]
-    values = [value for result in found if (value := getattr(result, metric.column)) is not None]
+    values = [value for result in found if (value := metric.of(result)) is not None]
     if not values:
         return metric.format(None)
     if len(values) == 1:
@@ -96,7 +96,8 @@ def _trial_as_data(trial: Trial, results: Sequence[ResultRow]) -> dict[str, Any]
         "results": [
             {
                 "direction": result.direction,
-                **{metric.column: getattr(result, metric.column) for metric in METRICS.values()},
+                **{metric.column: metric.of(result) for metric in METRICS.values() if metric.column},
+                "metrics": result.metrics,
             }
             for result in results
         ],

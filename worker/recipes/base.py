@@ -4,6 +4,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from worker.contract.items import Metric
 from worker.contract.workload import Stream, TargetKind
 
 
@@ -27,6 +28,11 @@ class EngineRecipe(Protocol):
     @property
     def LABEL(self) -> str:  # noqa: N802 - a constant of a module
         """The engine's name on screen."""
+        ...
+
+    @property
+    def METRICS(self) -> tuple[Metric, ...]:  # noqa: N802
+        """What the engine measures besides I/Os, bytes and latencies; names and labels are unique over all engines."""
         ...
 
     def problems(self, workload: Any, kind: TargetKind) -> tuple[str, ...]:  # its own workload

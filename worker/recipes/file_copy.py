@@ -4,11 +4,17 @@ from collections.abc import Iterator
 
 import msgspec
 
+from worker.contract.items import Metric, Unit
 from worker.contract.workload import CopyWorkload, Stream, TargetKind
 from worker.recipes.base import Recipe
 from worker.recipes.names import scratch_names
 
 LABEL = "File copy"
+METRICS = (
+    Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),
+    Metric(name="copy_bytes_per_s", label="Copy rate", unit=Unit.BYTES_PER_S),
+    Metric(name="fsync_s", label="fsync time", unit=Unit.SECONDS, lower_is_better=True),  # part of the copy time
+)
 COMMAND = ("python3", "-m", "worker.engines.file_copy.program")  # the worker starts it with its own interpreter
 
 

@@ -37,6 +37,8 @@ export const SHOW: Readonly<Record<Comparison["shown_as"], (value: number) => st
   iops,
   bytes_per_s: bytesPerSecond,
   latency,
+  seconds: (value) => `${significant(value)} s`,
+  number: significant,
 };
 
 type XAxis = "log2" | "linear" | "names";

@@ -29,6 +29,8 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
         rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
+    if rows and len(streams) == 1:
+        rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
     return rows

@@ -45,6 +45,7 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     p95_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
+    metrics: Mapping[str, float]  # of the engine's own
     repeat: int
     engine_version: str
     point_key: str

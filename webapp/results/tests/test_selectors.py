@@ -149,12 +149,15 @@ def test_an_attachment_is_unpacked(lab: Lab) -> None:
 
 def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:
     columns = {field.name for field in Result._meta.get_fields()}
-    assert {metric.column for metric in METRICS.values()} <= columns
+    assert {metric.column for metric in METRICS.values() if metric.column} <= columns
+    assert METRICS["copy_s"].format(12.345) == "12.3 s"
     assert METRICS["iops"].format(45_600) == "45.6k"
     assert METRICS["bytes_per_s"].format(1.5e9) == "1.50 GB/s"
     assert METRICS["latency_p99"].format(812_345) == "812 µs"
     assert METRICS["latency_p999"].format(None) == "–"
-    assert [key for key, metric in METRICS.items() if not metric.lower_is_better] == ["iops", "bytes_per_s"]
+    assert [key for key, metric in METRICS.items() if not metric.lower_is_better] == [
+        "iops", "bytes_per_s", "copy_bytes_per_s",
+    ]  # fmt: skip
 
 
 def test_versions_of_a_plan_are_counted(lab: Lab) -> None:

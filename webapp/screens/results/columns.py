@@ -43,7 +43,7 @@ def _level(name: str, value: Value) -> str:
 def _metric(key: str) -> Column:
     metric = METRICS[key]
     return Column(
-        key, metric.label, lambda r: metric.format(getattr(r, metric.column)), numeric=True, measured=True,
+        key, metric.label, lambda r: metric.format(metric.of(r)), numeric=True, measured=True,
         sorts=key in SORTS,
     )  # fmt: skip
 

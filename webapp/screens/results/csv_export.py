@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from django.http import StreamingHttpResponse
 
 from webapp.plans.factors import FACTORS
+from webapp.results.metrics import METRICS
 from webapp.results.reading.filter import ResultFilter
 from webapp.results.reading.query import ResultQuery, Sort
 from webapp.results.reading.rows import ResultRow
@@ -16,6 +17,7 @@ _NUMBERS = (
     "ios", "bytes", "runtime_ms", "iops", "bytes_per_s", "latency_kind", "latency_min_ns", "latency_mean_ns",
     "latency_max_ns", "latency_stddev_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns",
 )  # fmt: skip
+_OF_ENGINES = tuple(key for key, metric in METRICS.items() if not metric.column)  # the unit is in the key
 
 
 class _Echo:
@@ -45,7 +47,7 @@ def result_rows(asked: ResultFilter) -> Iterator[Sequence[object]]:
     """
     yield [
         "run", "plan", "trial", "repeat", "host", "target", "label", "drive_model", "drive_serial", "drive_state",
-        "direction", "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS,
+        "direction", "measured_at", "invalid", "invalid_reason", *map(_heading, FACTORS), *_NUMBERS, *_OF_ENGINES,
     ]  # fmt: skip
     found = ResultQuery.of(asked)
     page = found.page(Sort(), limit=FIRST_CHUNK)
@@ -68,4 +70,5 @@ def _row(result: ResultRow) -> Sequence[object]:
         result.model, result.serial, result.drive_state, result.direction, result.measured_at.isoformat(),
         result.invalid, result.why_invalid,
         *(result.point.get(name, "") for name in FACTORS), *(getattr(result, number) for number in _NUMBERS),
+        *(result.metrics.get(name, "") for name in _OF_ENGINES),
     ]  # fmt: skip

@@ -36,11 +36,8 @@ def metric_label(key: str, *, short: bool = False) -> str:
 @register.filter
 def metric_text(metric: dict[str, Any]) -> str:
     """A figure of an engine's own with its unit: see results.models.StreamRun.metrics."""
-    shown = {"s": lambda value: f"{formatting.significant(value)} s", "B/s": formatting.bytes_per_s}
-    value = metric["value"]
-    if value is None:
-        return "–"
-    return shown.get(metric["unit"], lambda value: f"{formatting.significant(value)} {metric['unit']}".strip())(value)
+    shown = {"s": formatting.seconds, "B/s": formatting.bytes_per_s, "1/s": formatting.iops}
+    return shown.get(metric["unit"], formatting.number)(metric["value"])
 
 
 @register.inclusion_tag("screens/tags/state_badge.html")

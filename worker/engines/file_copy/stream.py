@@ -18,11 +18,9 @@ from worker.contract.items import (
     DirectionSample,
     LatencyKind,
     MediaType,
-    Metric,
     Sample,
     StreamResult,
     StreamStarted,
-    Unit,
 )
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
@@ -32,15 +30,11 @@ from worker.engines.sampling import Sampler, Telemetry, direction_sample, recipe
 from worker.open_target import OpenTarget
 from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 from worker.recipes import render
+from worker.recipes.file_copy import METRICS
 
 COMMAND = (sys.executable, "-I", "-S", "-E", str(Path(program.__file__)))
 VERSION = f"Python {platform.python_version()}"
 MAX_LINE_BYTES = 4 * 1024 * 1024
-METRICS = (
-    Metric(name="copy_s", label="Copy time", unit=Unit.SECONDS, lower_is_better=True),
-    Metric(name="copy_bytes_per_s", label="Copied", unit=Unit.BYTES_PER_S),
-    Metric(name="fsync_s", label="of that fsync", unit=Unit.SECONDS, lower_is_better=True),
-)
 
 
 class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,13 +1,15 @@
 """The fio engine's recipe: what is wrong with a workload, and the exact job text."""
 
+from worker.contract.items import Metric
 from worker.contract.workload import IoEngine
 from worker.recipes.fio.job import render
 from worker.recipes.fio.problems import problems
 from worker.recipes.fio.text import workload_of
 
 LABEL = "fio"
+METRICS: tuple[Metric, ...] = ()
 
-__all__ = ["LABEL", "feature_words", "problems", "render", "workload_of"]
+__all__ = ["LABEL", "METRICS", "feature_words", "problems", "render", "workload_of"]
 
 
 def feature_words(feature: str) -> str:
