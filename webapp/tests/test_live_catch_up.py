@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from django.db import connections
@@ -64,7 +65,8 @@ def test_the_chart_catches_up_after_the_server_was_gone(system: System, storage:
     expect(page.locator("#page-problem")).to_be_hidden()
     held = sorted(page.evaluate(HELD), key=lambda name: int(name.split("/")[2]))
     assert held == stored(run)[: len(held)], "a second is missing, doubled or of another trial"
-    assert [int(name.split("/")[2]) for name in held] == list(range(len(held)))
+    offsets_ms = [int(name.split("/")[2]) for name in held]
+    assert max(b - a for a, b in pairwise([0, *offsets_ms])) < 3000
 
     cancel_run(run=run, by=None)
     assert system.until_ended(run, limit_s=90).state == RunState.CANCELLED

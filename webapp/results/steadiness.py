@@ -1,0 +1,149 @@
+"""Whether a trial measured one speed: a verdict from the series of its own seconds. Pure.
+
+    too short   fewer than 10 s, or fewer than 20 I/Os a second: the series says nothing
+    stalled     2 s or more in a row below 5 % of the usual speed
+    stepped     two levels that differ by 20 % or more explain half of the variance, more than a line does, and the
+                difference is five standard errors, as the best of many splits is chosen
+    drifting    a line explains a change of 10 % or more from start to end, and is significant
+    bursty      the seconds vary by 20 % or more around the mean or the line (coefficient of variation)
+    steady      none of these
+
+10 % from start to end is the slope that SNIA's steady state allows (SNIA Solid State Storage Performance Test
+Specification 2.0.2, definition of steady state). A line is significant if Student's t of its slope is, at 0.3 %, with as many independent seconds as n (1 - r) / (1 + r) for an autocorrelation r of the residuals (G. Bayley and
+J. Hammersley, "The effective number of independent observations in an autocorrelated time series", 1946). A step is the
+split of least squares (as in binary segmentation: A. Scott and M. Knott, 1974). The other limits are our convention.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from math import sqrt
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import stdtrit
+
+MIN_SECONDS, MIN_IOS_PER_S = 10, 20
+MIN_COVERED_MS = 500  # of a second, to have a rate
+NEAR_ZERO, STALL_S = 0.05, 2
+STEP, STEP_EXPLAINS, STEP_ERRORS, SHORTEST_LEVEL_S = 0.20, 0.5, 5.0, 3
+DRIFT, SIGNIFICANT = 0.10, 0.003
+BURSTS = 0.20
+
+Series = NDArray[np.float64]
+Timed = tuple[int, int, float]  # offset_ms, length_ms, count
+
+
+class Verdict(StrEnum):
+    TOO_SHORT = "too_short"
+    STALLED = "stalled"
+    STEPPED = "stepped"
+    DRIFTING = "drifting"
+    BURSTY = "bursty"
+    STEADY = "steady"
+
+
+NOT_STEADY = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY)
+
+
+class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
+    """Shares and changes are fractions: 0.1 is 10 %."""
+
+    verdict: Verdict
+    seconds: int
+    stall_s: int = 0  # the longest
+    stalled_s: int = 0  # all seconds near zero
+    step_at_s: int = 0  # the split of least squares
+    step: float = 0.0  # change of the mean there
+    drift: float = 0.0  # change of the fitted line from start to end, of the mean
+    variation: float = 0.0  # standard deviation around the line, of the mean
+    autocorrelation: float = 0.0  # of neighbouring seconds, around the line
+
+
+def steadiness(samples: Iterable[Timed]) -> Steadiness:
+    """The verdict on a trial from all samples of its streams and directions, with their I/Os."""
+    rates = per_second(samples)
+    usual = float(np.quantile(rates, 0.9)) if len(rates) else 0.0
+    near_zero = rates < NEAR_ZERO * usual
+    stall_s, stalled_s = _longest_run(near_zero), int(near_zero.sum())
+    if len(rates) < MIN_SECONDS or usual < MIN_IOS_PER_S:
+        return Steadiness(verdict=Verdict.TOO_SHORT, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s)
+    mean = float(rates.mean())
+    at, step, step_explains = _step(rates)
+    drift, residuals, drift_explains = _line(rates)
+    autocorrelation = _autocorrelation(residuals)
+    variation = float(residuals.std(ddof=2)) / mean
+    found = Steadiness(
+        verdict=Verdict.STEADY, seconds=len(rates), stall_s=stall_s, stalled_s=stalled_s, step_at_s=at,
+        step=step / mean, drift=drift / mean, variation=variation, autocorrelation=autocorrelation,
+    )  # fmt: skip
+    stepped = abs(found.step) >= STEP and step_explains >= max(
+        STEP_EXPLAINS, drift_explains, STEP_ERRORS**2 / (STEP_ERRORS**2 + len(rates) - 2)
+    )
+    drifting = abs(found.drift) >= DRIFT and _is_significant(drift, residuals, autocorrelation)
+    verdicts = {
+        Verdict.STALLED: stall_s >= STALL_S,
+        Verdict.STEPPED: stepped,
+        Verdict.DRIFTING: drifting,
+        Verdict.BURSTY: variation >= BURSTS,
+    }
+    return msgspec.structs.replace(
+        found, verdict=next((each for each, is_so in verdicts.items() if is_so), Verdict.STEADY)
+    )
+
+
+def per_second(samples: Iterable[Timed]) -> Series:
+    """Counts as rates of whole seconds since the measured part began; a sample is spread evenly over its length.
+
+    Samples of several streams or directions add up. The rest of the last second is left out.
+    """
+    timed = list(samples)
+    end_ms = max((offset_ms for offset_ms, _, _ in timed), default=0)
+    rates = np.zeros(end_ms // 1000)
+    for offset_ms, length_ms, count in timed:
+        begin_ms = offset_ms - length_ms
+        for second in range(begin_ms // 1000, min(-(-offset_ms // 1000), len(rates))):
+            overlap_ms = min(offset_ms, 1000 * (second + 1)) - max(begin_ms, 1000 * second)
+            rates[second] += count * overlap_ms / length_ms
+    return rates
+
+
+def _longest_run(flags: NDArray[np.bool_]) -> int:
+    longest = run = 0
+    for flag in flags:
+        run = run + 1 if flag else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _step(rates: Series) -> tuple[int, float, float]:
+    """The second at which the later level begins, the change there, and the share of the variance that it explains."""
+    n, total = len(rates), float(((rates - rates.mean()) ** 2).sum())
+    before = np.arange(SHORTEST_LEVEL_S, n - SHORTEST_LEVEL_S + 1)
+    sums = rates.cumsum()[before - 1]
+    steps = (rates.sum() - sums) / (n - before) - sums / before
+    explained = steps**2 * before * (n - before) / n  # between the two levels
+    best = int(explained.argmax())
+    return int(before[best]), float(steps[best]), float(explained[best]) / total if total else 0.0
+
+
+def _line(rates: Series) -> tuple[float, Series, float]:
+    """The change of the least-squares line from start to end, the residuals, and the share that it explains."""
+    times = np.arange(len(rates)) - (len(rates) - 1) / 2
+    slope = float((times * rates).sum() / (times**2).sum())
+    residuals = rates - rates.mean() - slope * times
+    total = float(((rates - rates.mean()) ** 2).sum())
+    return slope * len(rates), residuals, 1 - float((residuals**2).sum()) / total if total else 0.0
+
+
+def _autocorrelation(residuals: Series) -> float:
+    power = float((residuals**2).sum())
+    return float((residuals[1:] * residuals[:-1]).sum()) / power if power else 0.0
+
+
+def _is_significant(change: float, residuals: Series, autocorrelation: float) -> bool:
+    n = len(residuals)
+    independent = max(3.0, n * (1 - max(0.0, autocorrelation)) / (1 + max(0.0, autocorrelation)))
+    # The variance of a slope over n seconds is 12 s^2 / n^3, so that of the change over them is 12 s^2 / n.
+    error = sqrt(12 * float((residuals**2).sum()) / (n - 2) / independent)
+    return bool(abs(change) > stdtrit(independent - 2, 1 - SIGNIFICANT / 2) * error)

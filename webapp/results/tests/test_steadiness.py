@@ -1,0 +1,81 @@
+"""Verdicts on series of known shape."""
+
+import random
+
+import pytest
+
+from webapp.results.steadiness import Timed, Verdict, per_second, steadiness
+
+
+def samples(rates: list[float], *, noise: float = 0.0, seed: int = 1) -> list[Timed]:
+    chance = random.Random(seed)
+    return [(1000 * (n + 1), 1000, rate * (1 + chance.gauss(0, noise))) for n, rate in enumerate(rates)]
+
+
+def verdicts(rates: list[float], noise: float) -> list[Verdict]:
+    return [steadiness(samples(rates, noise=noise, seed=seed)).verdict for seed in range(200)]
+
+
+@pytest.mark.parametrize("seconds", [10, 30, 60, 600])
+@pytest.mark.parametrize("noise", [0.0, 0.02, 0.1])
+def test_noise_is_steady(seconds: int, noise: float) -> None:
+    found = verdicts([1000.0] * seconds, noise)
+    assert found.count(Verdict.STEADY) >= 0.98 * len(found)
+
+
+def test_slow_waves_are_not_called_a_drift() -> None:
+    """Neighbouring seconds alike (AR(1), 0.8), 2 % in all: no more than one in 20 is called anything but steady."""
+    wrong = 0
+    for seed in range(200):
+        chance, wave, rates = random.Random(seed), 0.0, []
+        for _ in range(60):
+            wave = 0.8 * wave + 0.6 * chance.gauss(0, 0.02)
+            rates.append(1000 * (1 + wave))
+        wrong += steadiness(samples(rates)).verdict is not Verdict.STEADY
+    assert wrong <= 10
+
+
+@pytest.mark.parametrize("change", [-0.3, -0.15, 0.15, 0.3])
+def test_a_drift_is_found_with_its_size(change: float) -> None:
+    rates = [1000 * (1 + change * (n / 59 - 0.5)) for n in range(60)]
+    found = [steadiness(samples(rates, noise=0.02, seed=seed)) for seed in range(100)]
+    assert {each.verdict for each in found} == {Verdict.DRIFTING}
+    assert all(each.drift == pytest.approx(change, abs=0.04) for each in found)
+
+
+def test_a_step_is_found_with_its_place_and_size() -> None:
+    found = [steadiness(samples([1000.0] * 40 + [600.0] * 20, noise=0.05, seed=seed)) for seed in range(100)]
+    assert {each.verdict for each in found} == {Verdict.STEPPED}
+    assert {each.step_at_s for each in found} <= {39, 40, 41}
+    assert all(each.step == pytest.approx(-400 / (2600 / 3), abs=0.05) for each in found)
+
+
+def test_a_freeze_is_a_stall_even_as_one_long_sample() -> None:
+    frozen = steadiness(samples([1000.0] * 20 + [0.0] * 12 + [1000.0] * 20, noise=0.02))
+    assert (frozen.verdict, frozen.stall_s, frozen.stalled_s) == (Verdict.STALLED, 12, 12)
+    long_one = [*samples([1000.0] * 20), (32_000, 12_000, 8.0), (33_000, 1000, 1000.0)]
+    assert steadiness(long_one).verdict is Verdict.STALLED
+
+
+def test_a_fast_start_a_slow_middle_and_a_freeze_is_a_stall() -> None:
+    found = steadiness(samples([1000.0] * 30 + [200.0] * 20 + [0.0] * 10))
+    assert (found.verdict, found.stall_s, found.step_at_s) == (Verdict.STALLED, 10, 30)
+
+
+def test_bursts_are_found() -> None:
+    found = steadiness(samples([1500.0, 500.0] * 30))
+    assert found.verdict is Verdict.BURSTY
+    assert found.variation == pytest.approx(0.5, abs=0.02)
+    assert found.autocorrelation < -0.9
+
+
+def test_what_is_too_short_or_too_slow_gets_no_verdict() -> None:
+    assert steadiness(samples([1000.0] * 9)).verdict is Verdict.TOO_SHORT
+    assert steadiness(samples([3.0] * 60)).verdict is Verdict.TOO_SHORT
+    assert steadiness([]).verdict is Verdict.TOO_SHORT
+
+
+def test_samples_are_put_by_their_offset() -> None:
+    """Two streams; one sample of 1.5 s lies in two seconds; the last 200 ms are left out."""
+    rates = per_second([(1500, 1500, 150), (2200, 700, 70), (1000, 1000, 10), (2000, 1000, 20)])
+    assert list(rates) == pytest.approx([110.0, 120.0])
