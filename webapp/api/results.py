@@ -43,6 +43,8 @@ class ResultOut(Schema):
     p95_ns: int | None
     p99_ns: int | None
     p999_ns: int | None
+    steadiness: str  # too_short, stalled, stepped, drifting, bursty or steady; "" without samples
+    steadiness_numbers: dict[str, float]  # shares are fractions: 0.1 is 10 %
     metrics: dict[str, float]  # the engine's own, by name; in the last direction of a trial only
     invalid: bool
     why_invalid: str

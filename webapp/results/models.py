@@ -180,6 +180,9 @@ class Result(models.Model):
     p999_ns = models.BigIntegerField(null=True)
     latency = models.BinaryField()  # contract.packing: the whole histogram
     metrics = models.JSONField(default=dict)  # the engine's own, by name; in the last direction of the trial only
+    # The verdict on the series of the trial, and its numbers: results.steadiness.Steadiness
+    steadiness = models.CharField(max_length=9, blank=True)
+    steadiness_numbers = models.JSONField(default=dict)
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 

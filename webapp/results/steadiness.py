@@ -9,14 +9,16 @@
     steady      none of these
 
 10 % from start to end is the slope that SNIA's steady state allows (SNIA Solid State Storage Performance Test
-Specification 2.0.2, definition of steady state). A line is significant if Student's t of its slope is, at 0.3 %, with as many independent seconds as n (1 - r) / (1 + r) for an autocorrelation r of the residuals (G. Bayley and
+Specification 2.0.2, definition of steady state). A line is significant if Student's t of its slope is, at 0.3 %, with
+as many independent seconds as n (1 - r) / (1 + r) for an autocorrelation r of the residuals (G. Bayley and
 J. Hammersley, "The effective number of independent observations in an autocorrelated time series", 1946). A step is the
 split of least squares (as in binary segmentation: A. Scott and M. Knott, 1974). The other limits are our convention.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from math import sqrt
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -43,6 +45,10 @@ class Verdict(StrEnum):
     STEADY = "steady"
 
 
+LABELS = {
+    Verdict.TOO_SHORT: "too short to judge", Verdict.STALLED: "stalled", Verdict.STEPPED: "stepped",
+    Verdict.DRIFTING: "drifting", Verdict.BURSTY: "bursty", Verdict.STEADY: "steady",
+}  # fmt: skip
 NOT_STEADY = (Verdict.STALLED, Verdict.STEPPED, Verdict.DRIFTING, Verdict.BURSTY)
 
 
@@ -58,6 +64,18 @@ class Steadiness(msgspec.Struct, frozen=True, kw_only=True):
     drift: float = 0.0  # change of the fitted line from start to end, of the mean
     variation: float = 0.0  # standard deviation around the line, of the mean
     autocorrelation: float = 0.0  # of neighbouring seconds, around the line
+
+    @property
+    def numbers(self) -> dict[str, Any]:
+        """All but the verdict, to be stored."""
+        numbers: dict[str, Any] = msgspec.to_builtins(self)
+        del numbers["verdict"]
+        return numbers
+
+    @classmethod
+    def stored(cls, verdict: str, numbers: Mapping[str, Any]) -> "Steadiness | None":
+        """None for a result without samples."""
+        return msgspec.convert({"verdict": verdict, **numbers}, cls) if verdict else None
 
 
 def steadiness(samples: Iterable[Timed]) -> Steadiness:

@@ -17,6 +17,7 @@ from typing import Literal
 from webapp.core.errors import Refusal
 from webapp.plans import levels
 from webapp.plans.factors import FACTORS, Value, closest
+from webapp.results.steadiness import Verdict
 from worker.contract.items import Direction
 
 FACTOR_PREFIX = "factor."
@@ -56,6 +57,7 @@ class ResultFilter:
     labels: tuple[str, ...] = ()  # of hosts in their groups; NO_LABEL for results without one
     directions: tuple[str, ...] = ()
     repeats: tuple[int, ...] = ()  # from 1
+    steadiness: tuple[str, ...] = ()  # results.steadiness.Verdict
     factors: Mapping[str, tuple[Level, ...]] = field(default_factory=dict)
     invalid: bool = False
 
@@ -116,6 +118,13 @@ def _directions(texts: list[str]) -> tuple[str, ...]:
     return _texts(texts)
 
 
+def _verdicts(texts: list[str]) -> tuple[str, ...]:
+    for text in texts:
+        if text not in set(Verdict):
+            raise FilterRefused(f"steadiness={text} is unknown. Use {', '.join(Verdict)}.")
+    return _texts(texts)
+
+
 def _digests(texts: list[str]) -> tuple[str, ...]:
     for text in texts:
         if not _DIGEST.fullmatch(text):
@@ -135,6 +144,7 @@ _READERS: Mapping[str, tuple[str, Callable[[list[str]], tuple[object, ...]]]] = 
     "label": ("labels", _texts),
     "direction": ("directions", _directions),
     "repeat": ("repeats", _numbers("repeat", "write repeat numbers")),
+    "steadiness": ("steadiness", _verdicts),
 }
 KEYS = (*_READERS, "invalid")
 

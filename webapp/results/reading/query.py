@@ -150,7 +150,9 @@ def _read_row(sort: Sort, text: str) -> tuple[object, int]:
 
 def _names(asked: ResultFilter) -> Q:
     keys = {lookup: tuple(found.values_list("pk", flat=True)) for lookup, found in _named(asked).items()}
-    plain = {"direction__in": asked.directions, "trial__repeat__in": asked.repeats}
+    plain = {
+        "direction__in": asked.directions, "trial__repeat__in": asked.repeats, "steadiness__in": asked.steadiness,
+    }  # fmt: skip
     condition = Q(**keys, **{lookup: values for lookup, values in plain.items() if values})
     if asked.configurations:
         condition &= _any(Q(stream_run__configuration__digest__startswith=digest) for digest in asked.configurations)

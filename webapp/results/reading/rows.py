@@ -46,6 +46,8 @@ class ResultRow(msgspec.Struct, frozen=True, gc=False):
     p99_ns: int | None
     p999_ns: int | None
     metrics: Mapping[str, float]  # of the engine's own
+    steadiness: str  # results.steadiness.Verdict, "" without samples
+    steadiness_numbers: Mapping[str, float]
     repeat: int
     engine_version: str
     point_key: str

@@ -24,12 +24,16 @@ from webapp.core.tests.worker import (
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Result, Sample, StreamRun
+from webapp.results.reading.filter import read_filter
+from webapp.results.reading.query import ResultQuery
+from webapp.results.reading.rows import read_rows
 from webapp.runs.dispatch.dispatcher import dispatch_host, request_inventory
 from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
+from webapp.screens.steadiness import steadiness_words
 from worker.contract.base import encode
 from worker.contract.items import (
     Direction,
@@ -413,3 +417,16 @@ def test_a_reading_that_belongs_to_no_run_is_refused() -> None:
     refusal = say(host, looking, (1, (ACCEPTED, reading))).refusal
     assert refusal
     assert "belongs to no run" in refusal.message
+
+
+def test_a_result_says_how_steady_its_trial_was(attempt: Attempt) -> None:
+    """20 s, of which 5 s in the middle were frozen. The page says so, the filter finds it."""
+    reads = [30] * 8 + [0] * 5 + [30] * 7
+    samples = [replace(sample(n), directions=(replace(SAMPLE.directions[0], ios=ios),)) for n, ios in enumerate(reads)]
+    say(attempt.host, attempt, (1, BEGUN), (2, tuple(samples)), (3, (RESULT, DONE)))
+    result = Result.objects.get()
+    assert (result.steadiness, result.steadiness_numbers["stall_s"]) == ("stalled", 5)
+    assert ResultQuery.of(read_filter([("steadiness", "stalled")])).count() == 1
+    assert ResultQuery.of(read_filter([("steadiness", "steady")])).count() == 0
+    (row,) = read_rows(Result.objects.all())
+    assert steadiness_words(row) == "stalled: 5 s near zero, 5 s in a row"

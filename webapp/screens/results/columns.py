@@ -10,6 +10,7 @@ from webapp.results.metrics import METRICS
 from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
+from webapp.screens.steadiness import steadiness_words
 
 WHEN = "when"
 
@@ -57,6 +58,7 @@ _ATTRIBUTES = (
     Column("label", "Label", lambda result: result.label or "–"),
     Column("direction", "Direction", lambda result: result.direction),
     Column("drive_state", "Drive state", lambda result: result.drive_state or "–"),
+    Column("steadiness", "Steadiness", steadiness_words),
 )
 _TIMES = (
     Column("repeat", "Repeat", lambda result: str(result.repeat), numeric=True),

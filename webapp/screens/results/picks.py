@@ -22,6 +22,7 @@ from webapp.results.reading.filter import (
     read_filter,
     write_level,
 )
+from webapp.results.steadiness import LABELS as STEADINESS
 from webapp.runs.models import Run
 from webapp.screens import points
 from webapp.screens.choices import Option, options_of
@@ -74,7 +75,7 @@ def lenient_filter(pairs: Sequence[tuple[str, str]]) -> ResultFilter:
 
 
 def attribute_picks(asked: ResultFilter) -> list[Pick]:
-    """Run, plan, label, host, target, drive, direction and repeat. Five queries."""
+    """Run, plan, label, host, target, drive, direction, repeat and steadiness. Five queries."""
     targets = list(Target.objects.values_list("host__slug", "slug", "model", "serial"))
     names = [f"{host}/{slug}" for host, slug, _, _ in targets]
     models = sorted({model for _, _, model, _ in targets if model})
@@ -90,6 +91,7 @@ def attribute_picks(asked: ResultFilter) -> list[Pick]:
         _pick("serial", "Drive", sorted(serials.items(), key=lambda pair: pair[1]), asked.serials),
         _pick("direction", "Direction", [(name, name) for name in ("read", "write", "trim")], asked.directions),
         Pick("repeat", "Repeats", (), _ranges(asked.repeats), hint="1..3"),
+        _pick("steadiness", "Steadiness", STEADINESS.items(), asked.steadiness),
     ]
 
 
