@@ -49,6 +49,7 @@ class StreamRun(models.Model):
     # As declared at its start and measured: [{"name", "label", "unit", "lower_is_better", "value"}], value null before
     metrics = models.JSONField(default=list)
     samples_sent = models.PositiveIntegerField(default=0)
+    stalled_s = models.FloatField(default=0)  # after which the engine was killed, because its device was frozen
     sensors = models.JSONField(default=list)  # [kind, name] of each value in its samples' `telemetry`
     kernel_log_read = models.BooleanField(default=False)  # None said, or nobody could listen
 

@@ -289,6 +289,7 @@ class StreamResult(Message, tag="stream_result", frozen=True, kw_only=True):
     sys_cpu_percent: Number
     device: DeviceSample | None = None  # over the whole stream
     samples: Count = 0  # how many were sent, so a gap would be seen
+    stalled_s: Number = 0  # the engine was killed after so long a stall; what was measured before it is the result
     metrics: dict[Name, Number] = {}  # of the whole stream, by the names of its start
     attachments: Annotated[tuple[Attachment, ...], Meta(max_length=8)] = ()  # each with a name of its own
 

@@ -48,6 +48,22 @@ def counters_in(stat: bytes) -> Counters | None:
     return Counters(time.monotonic(), fields[0], fields[2], fields[4], fields[6], fields[9], fields[10], discarded)
 
 
+Counted = tuple[Counters | None, ...]  # of several devices
+
+
+def has_counted_nothing(before: Counted, after: Counted) -> bool:
+    """Whether no I/O was completed in between; False where a device does not count."""
+    counted = [_completed(*each) for each in zip(before, after, strict=True)]
+    return bool(counted) and all(ios == 0 for ios in counted)
+
+
+def _completed(before: Counters | None, after: Counters | None) -> int | None:
+    if before is None or after is None:
+        return None
+    ios = after.read_ios + after.write_ios - before.read_ios - before.write_ios
+    return ios + after.discard_sectors - before.discard_sectors
+
+
 def is_gone(device: str, sys_block: Path = SYS_BLOCK) -> bool:
     """Whether a named device was unplugged: the kernel takes its size away, then its name."""
     try:

@@ -8,7 +8,7 @@ from worker.contract.histogram import Histogram, supported_percentile
 from worker.contract.items import DeviceSample, Direction, DirectionSample, Sample, Sensor, StreamStarted
 from worker.contract.packing import pack
 from worker.contract.workload import Stream
-from worker.engines.device import Counters, read_counters, sample_of_all
+from worker.engines.device import Counted, read_counters, sample_of_all
 from worker.engines.errors import StreamFailed
 from worker.open_target import OpenTarget
 from worker.recipes import Recipe, RecipeError, opening
@@ -82,7 +82,7 @@ class Sampler:
     def restart(self) -> None:
         """The measured part begins now: so far, there was a ramp."""
         self.began_at(time.monotonic())
-        self._first = self._before = self._counters()
+        self._first = self._before = self.counters()
         if self._telemetry:
             self._telemetry.restart()
 
@@ -92,17 +92,17 @@ class Sampler:
 
     def emit(self, directions: tuple[DirectionSample, ...], moment: float) -> None:
         """Send the interval from the last sample to `moment`, as the engine reported it."""
-        self._send(directions, moment, self._counters(), estimated=False)
+        self._send(directions, moment, self.counters(), estimated=False)
 
     def estimate(self, counted: Callable[[DeviceSample], tuple[DirectionSample, ...]]) -> None:
         """Send the interval from the last sample to now, as `counted` at the device. Nothing if it does not count."""
-        after = self._counters()
+        after = self.counters()
         device = sample_of_all(self._devices, self._before, after)
         if device is not None:
             self._send(counted(device), time.monotonic(), after, estimated=True)
 
     def _send(
-        self, directions: tuple[DirectionSample, ...], moment: float, after: tuple[Counters | None, ...], *,
+        self, directions: tuple[DirectionSample, ...], moment: float, after: Counted, *,
         estimated: bool,
     ) -> None:  # fmt: skip
         offset_ms = max(self._offset_ms + 1, round((moment - self.began) * 1000))
@@ -124,5 +124,6 @@ class Sampler:
         """The devices over the measured part."""
         return sample_of_all(self._devices, self._first, self._before)
 
-    def _counters(self) -> tuple[Counters | None, ...]:
+    def counters(self) -> Counted:
+        """Of the devices under the stream, now."""
         return tuple(map(read_counters, self._devices))

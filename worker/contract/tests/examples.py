@@ -206,6 +206,7 @@ STREAM_RESULT = StreamResult(
     sys_cpu_percent=24.0,
     device=DEVICE,
     samples=60,
+    stalled_s=0,
     attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text="{}"),),
 )
 HEALTH = DriveHealth(

@@ -61,6 +61,15 @@ class Differ:
         moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
         return tuple(self._estimated(direction, *moved[direction]) for direction in self._told)
 
+    def results(self, dump: Dump, runtime_ms: int) -> tuple[DirectionResult, ...]:
+        """What a dump that was not the final one says, over another time than its own."""
+        job, totals = dump.jobs[0], self._totals(dump)
+        return tuple(
+            _result(each, totals[each], msgspec.structs.replace(getattr(job, each), runtime=runtime_ms), self._kind)
+            for each in totals
+            if totals[each].ios
+        )
+
     def _estimated(self, direction: Direction, device_bytes: int, device_bytes_before: int) -> DirectionSample:
         told = self._told[direction]
         share = told.bytes / device_bytes_before if device_bytes_before and told.bytes else 1.0

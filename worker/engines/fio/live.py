@@ -10,9 +10,10 @@ then comes the one that was due, with the runtime of that time, and the next one
 import math
 import time
 
-from worker.contract.items import DeviceSample, Direction, DirectionSample, LatencyKind
+from worker.contract.items import DeviceSample, Direction, DirectionResult, DirectionSample, LatencyKind
 from worker.contract.workload import FioWorkload, IoEngine
-from worker.engines.fio.difference import Differ, runtime_ms
+from worker.engines.device import Counted, has_counted_nothing
+from worker.engines.fio.difference import Differ, results_of, runtime_ms
 from worker.engines.fio.output import Dump
 from worker.engines.sampling import Sampler
 
@@ -34,27 +35,43 @@ class DumpSampler:
         self._heard = time.monotonic() + START_S  # the last dump or estimate
         self._wait_s = SILENT_S
         self._began: float | None = None  # None in the ramp, and before the first dump
+        self._silent_from: Counted = ()  # the devices' counters 1.5 s after the last dump
+        self._frozen = False  # since then they have counted nothing
 
     def take(self, dump: Dump) -> None:
         moment = _moment(dump)
         late = moment - self._heard > SILENT_S
         self._heard, self._wait_s = moment, SILENT_S
+        self._silent_from, self._frozen = (), False
         if self._in_ramp(dump):
             self._sampler.restart()
         elif self._begin(dump, moment, late=late) and self._is_due(dump, moment):
             self._sampler.emit(self._differ.advance(dump), moment)
 
-    def finish(self, dump: Dump) -> None:
+    def finish(self, dump: Dump) -> tuple[DirectionResult, ...]:
         """Send what is left, up to the end by fio's own clock: the final dump comes after files are closed."""
         runtime_s = runtime_ms(dump) / 1000
         self._begin(dump, _moment(dump), late=False)
         rest = self._differ.advance(dump, final=True)
         if any(part.ios or part.bytes for part in rest):
             self._sampler.emit(rest, self._sampler.began + runtime_s)
+        return results_of(dump, self.kind)
+
+    def finish_stalled(self, dump: Dump) -> tuple[DirectionResult, ...]:
+        """The result of a stream whose device froze and never came back: the stall is part of its time."""
+        self._sampler.emit(self._differ.advance(dump), time.monotonic())
+        return self._differ.results(dump, round((self._sampler.ended - self._sampler.began) * 1000))
+
+    def is_frozen(self) -> bool:
+        """The devices have completed nothing since shortly after fio's last dump, and something was measured before."""
+        return self._frozen and self._sampler.count > 0
 
     def poll(self) -> None:
         """Estimate a sample if fio has said nothing for too long. Without O_DIRECT the device tells too little."""
         now = time.monotonic()
+        if now - self._heard >= SILENT_S and not self._silent_from:
+            self._silent_from = self._sampler.counters()
+        self._frozen = bool(self._silent_from) and has_counted_nothing(self._silent_from, self._sampler.counters())
         if self._work.direct and self._sampler.count and now - self._heard >= self._wait_s:
             self._heard, self._wait_s = now, DUMP_S
             self._sampler.estimate(self._estimated)

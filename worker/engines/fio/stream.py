@@ -12,7 +12,6 @@ from worker.contract.workload import Stream
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
 from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
-from worker.engines.fio.difference import results_of
 from worker.engines.fio.live import DumpSampler
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
@@ -54,11 +53,12 @@ def run_stream(
     on_started(stream_started(started_at, stream, recipe, telemetry))
     sampler = Sampler(stream.number, open_target.devices, on_sample, telemetry)
     dumps = DumpSampler(workload_of(stream), sampler)
-    ended = watch(child, scope, StreamLimits(cancelled, silence_limit_s, total_limit_s), dumps.take, dumps.poll)
+    limits = StreamLimits(cancelled, silence_limit_s, total_limit_s)
+    ended = watch(child, scope, limits, dumps.take, dumps.poll, dumps.is_frozen)
     ended_at = time.time()
     final = final_dump(ended, stream, open_target)
     _refuse_wrong_latency(final, stream)
-    dumps.finish(final)
+    directions = dumps.finish_stalled(final) if ended.stalled_s else dumps.finish(final)
     return StreamResult(
         stream=stream.number,
         started_at=started_at,
@@ -66,20 +66,21 @@ def run_stream(
         engine_version=final.version,
         exit_code=ended.exit_code,
         stderr=ended.stderr[-STDERR_KEPT:],
-        directions=results_of(final, dumps.kind),
+        directions=directions,
         usr_cpu_percent=final.jobs[0].usr_cpu_percent,
         sys_cpu_percent=final.jobs[0].sys_cpu_percent,
         device=sampler.whole(),
         samples=sampler.count,
+        stalled_s=ended.stalled_s,
         attachments=(Attachment(name="fio.json", media_type=MediaType.JSON, text=final.text),),
     )
 
 
 def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
-    """fio's last dump, if the run was good; raises StreamFailed with fio's words if not."""
+    """fio's last dump, if the run was good or the device froze; raises StreamFailed with fio's words if not."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
-    if ended.exit_code or error:
+    if error or (ended.exit_code and not ended.stalled_s):
         raise _failure(ended, stream, open_target, error)
     if dump is None:
         raise StreamFailed("fio_output_bad", "fio ended well but printed no result.")

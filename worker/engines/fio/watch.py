@@ -9,6 +9,8 @@ from worker.engines.errors import StreamFailed, last_words
 from worker.engines.fio.output import BadOutput, Dump, OutputReader
 from worker.process import Child, Limits, Reason, Scope, Stopped, follow
 
+KILLED = 128 + 9  # exit status
+
 
 class StreamLimits(msgspec.Struct, frozen=True):
     cancelled: threading.Event
@@ -21,6 +23,7 @@ class Ended(msgspec.Struct, frozen=True):
     last: Dump | None
     stdout_text: str  # standard output that was not JSON
     stderr: str
+    stalled_s: float = 0  # of a device that is frozen: fio was killed
 
     @property
     def words(self) -> str:
@@ -33,11 +36,13 @@ def watch(
     limits: StreamLimits,
     on_dump: Callable[[Dump], None],
     on_poll: Callable[[], None] = lambda: None,
+    is_frozen: Callable[[], bool] = lambda: False,
 ) -> Ended:
     """Follow fio to its end; `on_dump` gets every dump as it arrives, `on_poll` is called every 0.25 s.
 
-    Raises StreamFailed after killing the scope. Only whole dumps are a sign of life. fio is killed without a chance to
-    tidy up, so that it writes nothing more.
+    Raises StreamFailed after killing the scope. Silence of a fio whose device `is_frozen` is no failure if it has
+    measured something: then `Ended.stalled_s` is the limit. Only whole dumps are a sign of life. fio is killed without
+    a chance to tidy up, so that it writes nothing more.
     """
     reader = OutputReader()
     dumps: list[Dump] = []
@@ -55,6 +60,8 @@ def watch(
     except BadOutput as error:
         raise StreamFailed("fio_output_bad", str(error)) from error
     except Stopped as stopped:
+        if stopped.reason is Reason.SILENT and dumps and is_frozen():
+            return Ended(KILLED, dumps[-1], reader.text, child.stderr(), stalled_s=limits.silence_s)
         raise StreamFailed(*_reason(stopped.reason, limits)) from stopped
     return Ended(code, dumps[-1] if dumps else None, reader.text, child.stderr())
 

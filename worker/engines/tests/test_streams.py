@@ -2,14 +2,17 @@
 
 import os
 import resource
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from worker.contract.histogram import merge
@@ -21,7 +24,8 @@ from worker.engines.fio import run_stream
 from worker.engines.fio.probe import device_under, missing_features, polls
 from worker.engines.fio.version import version_of
 from worker.open_target import OpenTarget
-from worker.process import open_scope
+from worker.process import open_scope, supervisor
+from worker.process.scope import _marker_of
 from worker.recipes import render
 from worker.recipes.fio import workload_of
 
@@ -158,6 +162,33 @@ def test_it_kills_a_fio_that_takes_too_long(bench: Bench, code: str, limits: Any
         bench.run(stream(runtime_s=30), **limits)
     assert failure.value.code == code
     assert time.monotonic() - before < 4
+
+
+def test_a_frozen_device_ends_with_what_was_measured(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """fio's jobs are stopped after 2 s, and the device's counters with them, as if the drive had frozen."""
+    counters = device.Counters(0.0, 0, 0, 0, 0, 0, 0)
+
+    def counted(_device: str) -> device.Counters:
+        return msgspec.structs.replace(counters, at_s=time.monotonic())
+
+    monkeypatch.setattr("worker.engines.sampling.read_counters", counted)
+    threading.Timer(2.5, freeze, [bench.state]).start()
+    result = bench.run(stream(runtime_s=30), silence_s=4)
+    assert (result.stalled_s, result.exit_code) == (4, 137)
+    assert_samples_add_up(bench, result)
+    (read,) = result.directions
+    assert read.runtime_ms == bench.samples[-1].offset_ms >= 4500
+    assert [sample.directions[0].ios for sample in bench.samples[-2:]] == [0, 0]
+    assert all(sample.estimated for sample in bench.samples[-3:-1])
+
+
+def freeze(state: Path) -> None:
+    """Stop the processes of the stream's scope."""
+    ours = f"{supervisor.MARK}={_marker_of(state)}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if ours in (entry / "environ").read_bytes() and (entry / "comm").read_text().strip() == "fio":
+                os.kill(int(entry.name), signal.SIGSTOP)
 
 
 def test_it_names_an_io_error_in_fios_words(bench: Bench) -> None:

@@ -38,10 +38,12 @@ class Simulated:
             self.dumps.poll()
 
     def dump(self, runtime_ms: int, *, final: bool = False) -> None:
+        (self.dumps.finish if final else self.dumps.take)(self.printed(runtime_ms))
+
+    def printed(self, runtime_ms: int) -> Dump:
         bins = {100_000: self.fio_ios} if self.fio_ios else {}
         flow = Flow(io_bytes=4096 * self.fio_ios, runtime=runtime_ms, lat_ns=Latency(N=self.fio_ios, bins=bins))
-        printed = Dump("", "fio-3.33", round((5e8 + self.now_s) * 1000), (Job(read=flow),))
-        (self.dumps.finish if final else self.dumps.take)(printed)
+        return Dump("", "fio-3.33", round((5e8 + self.now_s) * 1000), (Job(read=flow),))
 
     def second(self, runtime_ms: int, reads_per_s: int = 1000) -> None:
         self.wait(1, reads_per_s=reads_per_s)
@@ -100,6 +102,27 @@ def test_one_frozen_job_of_several_is_no_burst_afterwards(simulated: Simulated) 
     assert max(simulated.rates) == 1000
     assert set(simulated.rates[3:-1]) == {500}
     assert sum(s.directions[0].ios for s in simulated.samples) == simulated.fio_ios
+
+
+def test_a_freeze_without_end_is_part_of_the_result(simulated: Simulated) -> None:
+    """Killed after 60 s: 5 s of I/O and 60 s of stall."""
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    assert not simulated.dumps.is_frozen()
+    simulated.wait(60, reads_per_s=0)
+    assert simulated.dumps.is_frozen()
+    (result,) = simulated.dumps.finish_stalled(simulated.printed(5000))
+    assert (result.ios, result.bytes, result.runtime_ms) == (5000, 5000 * 4096, 65_000)
+    assert result.iops == pytest.approx(5000 / 65)
+    assert simulated.offsets[-1] == 65_000
+    assert sum(s.directions[0].ios for s in simulated.samples) == 5000
+
+
+def test_a_fio_that_hangs_beside_a_working_device_is_not_a_frozen_device(simulated: Simulated) -> None:
+    for n in range(1, 6):
+        simulated.second(1000 * n)
+    simulated.wait(60, reads_per_s=1000)
+    assert not simulated.dumps.is_frozen()
 
 
 def test_a_freeze_at_the_start_is_one_long_sample(simulated: Simulated) -> None:
