@@ -184,6 +184,8 @@ class Result(models.Model):
     # The verdict on the series of the trial, and its numbers: results.steadiness.Steadiness
     steadiness = models.CharField(max_length=9, blank=True)
     steadiness_numbers = models.JSONField(default=dict)
+    # Bytes that the devices counted / bytes of the engine; null for trims, and where a device does not count
+    device_share = models.FloatField(null=True)
     kernel_lines = models.PositiveIntegerField(default=0)  # of its attempt: a warning beside the numbers
     invalid = models.BooleanField(default=False)  # the trial's or the run's mark, kept here for filters
 

@@ -1,6 +1,6 @@
 """The result rows of a finished attempt."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 import msgspec
@@ -29,11 +29,24 @@ def new_results(attempt: Attempt, streams: Mapping[int, StreamRun]) -> list[Resu
         rows = [_result(attempt, streams[0], direction, ended_at) for direction in measured]
     except BadPacking as error:
         raise BadItem(f"The attempt is done, but a histogram of it cannot be read: {error}.") from error
+    for row in rows:
+        row.device_share = _device_share(row.direction, row.bytes, streams.values())
     if rows and len(streams) == 1:
         rows[-1].metrics = {each["name"]: each["value"] for each in streams[0].metrics if each["value"] is not None}
     if not rows:
         raise BadItem("The attempt is done, but its result holds no I/O in any direction.")
     return rows
+
+
+def _device_share(direction: str, engine_bytes: int, streams: Iterable[StreamRun]) -> float | None:
+    """Streams on the same device see the same bytes, so each device counts once."""
+    counted: dict[str, int] = {}
+    for stream in streams:
+        if stream.device is None or f"{direction}_bytes" not in stream.device:
+            return None
+        name = stream.device["device"]
+        counted[name] = max(counted.get(name, 0), stream.device[f"{direction}_bytes"])
+    return sum(counted.values()) / engine_bytes if engine_bytes else None
 
 
 def directions_of(stream: StreamRun) -> tuple[DirectionResult, ...]:

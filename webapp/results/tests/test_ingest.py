@@ -33,7 +33,7 @@ from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChange, TargetLock, TrialState
 from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
-from webapp.screens.steadiness import steadiness_words
+from webapp.screens.doubts import doubts, steadiness_words
 from worker.contract.base import encode
 from worker.contract.items import (
     Direction,
@@ -430,3 +430,29 @@ def test_a_result_says_how_steady_its_trial_was(attempt: Attempt) -> None:
     assert ResultQuery.of(read_filter([("steadiness", "steady")])).count() == 0
     (row,) = read_rows(Result.objects.all())
     assert steadiness_words(row) == "stalled: 5 s near zero, 5 s in a row"
+
+
+@pytest.mark.parametrize(
+    ("direct", "device_bytes", "words"),
+    [
+        (True, 409_600_000, []),
+        (
+            True,
+            28_672_000,
+            ["93.0 % of the reads never reached the drive, but came from holes or unwritten parts of files"],
+        ),
+        (False, 0, ["100 % of the reads never reached the drive, but came from the page cache"]),
+    ],
+)
+def test_reads_that_never_reached_the_drive_are_a_doubt(
+    attempt: Attempt, direct: bool, device_bytes: int, words: list[str]
+) -> None:
+    assert attempt.trial is not None
+    attempt.trial.point["direct"] = direct
+    attempt.trial.save()
+    assert RESULT.device is not None
+    result = replace(RESULT, device=replace(RESULT.device, read_bytes=device_bytes))
+    say(attempt.host, attempt, (1, BEGUN), (2, (sample(),)), (3, (result, DONE)))
+    (row,) = read_rows(Result.objects.all())
+    assert row.device_share == device_bytes / 409_600_000
+    assert doubts(row) == words

@@ -10,7 +10,7 @@ from webapp.results.metrics import METRICS
 from webapp.results.reading.query import SORTS
 from webapp.results.reading.rows import ResultRow
 from webapp.screens import points
-from webapp.screens.steadiness import steadiness_words
+from webapp.screens.doubts import steadiness_words
 
 WHEN = "when"
 

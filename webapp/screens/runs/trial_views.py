@@ -16,15 +16,14 @@ from webapp.results.reading.facts import without_device_names
 from webapp.results.reading.rows import ResultRow, read_histograms, read_rows
 from webapp.results.reading.trial_streams import trial_streams
 from webapp.results.selectors import configuration_of
-from webapp.results.steadiness import NOT_STEADY
 from webapp.runs.models import ACTIVE_TRIAL_STATES, SettingChange, Trial, TrialState
 from webapp.screens import points
 from webapp.screens.access import page
 from webapp.screens.ceilings import drawn, in_words
+from webapp.screens.doubts import doubts, steadiness_words
 from webapp.screens.runs.live import SAMPLES_AT_FIRST, live_samples, shown_at
 from webapp.screens.runs.telemetry import lines_of, live_sensors, summary
 from webapp.screens.runs.wear import wear_rows
-from webapp.screens.steadiness import steadiness_words
 from worker.contract.histogram import Histogram
 from worker.contract.packing import unpack
 
@@ -127,7 +126,7 @@ def _context(request: HttpRequest, trial: Trial) -> dict[str, object]:
         "repeats": repeats,
         "results": results,
         "steadiness": steadiness_words(results[0]) if results else "",
-        "unsteady": bool(results) and results[0].steadiness in NOT_STEADY,
+        "doubts": dict.fromkeys(doubt for result in results for doubt in doubts(result)),
         "trial_streams": trial_streams(trial, results),
         "streams": streams.prefetch_related(attachments).order_by("attempt__number", "stream"),
         "changes": changes.order_by("at", "id"),

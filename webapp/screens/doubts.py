@@ -1,8 +1,31 @@
-"""The verdict on the series of a trial in words, with its numbers."""
+"""Why a valid result may not be the speed of the drive, in words, with the numbers."""
 
 from webapp.core.formatting import significant
 from webapp.results.reading.rows import ResultRow
-from webapp.results.steadiness import Steadiness, Verdict
+from webapp.results.steadiness import NOT_STEADY, Steadiness, Verdict
+
+MIN_READ_FROM_DRIVE = 0.9  # share of the bytes that were read
+PURGED = "purged"  # worker.drives.state.DriveState
+
+
+def doubts(result: ResultRow) -> list[str]:
+    """Sentences without a full stop; none if there is no doubt."""
+    found = []
+    if result.direction == "read":
+        found += _reads_of_nothing(result)
+    if result.steadiness in NOT_STEADY:
+        found.append(f"not steady, {steadiness_words(result)}")
+    return found
+
+
+def _reads_of_nothing(result: ResultRow) -> list[str]:
+    share = result.device_share
+    if share is not None and share < MIN_READ_FROM_DRIVE:
+        source = "holes or unwritten parts of files" if result.point.get("direct") else "the page cache"
+        return [f"{significant(100 * (1 - share))} % of the reads never reached the drive, but came from {source}"]
+    if result.drive_state == PURGED:
+        return ["the drive was purged and not written since, so it can answer reads without reading its flash"]
+    return []
 
 
 def steadiness_words(result: ResultRow) -> str:
