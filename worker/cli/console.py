@@ -3,7 +3,8 @@
 import time
 from collections.abc import Callable
 
-from worker.cli import commands, formatting
+from worker.cli import formatting
+from worker.cli.restore import restored_line
 from worker.contract.items import (
     DirectionResult,
     Finished,
@@ -33,7 +34,7 @@ class Console:
         self._kinds: dict[type, Callable[..., str]] = {
             Phase: _phase,
             SettingRecord: _setting,
-            SettingRestored: commands.restored_line,
+            SettingRestored: restored_line,
             Purged: lambda item: f"{item.device} was purged by {item.method} in {item.seconds:.1f} s",
             StreamStarted: lambda item: f"stream {item.stream}: fio runs at {self._targets.get(item.stream, '?')}",
             Sample: _sample,

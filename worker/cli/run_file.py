@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from worker import layouts, policy, recipes, settings
-from worker.cli import commands
+from worker.cli.restore import restored_line
 from worker.cli.console import Console
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
@@ -77,7 +77,7 @@ def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finis
 
 
 def _with_restored(end: Finished, restored: "list[SettingRestored]") -> Finished:
-    left = [commands.restored_line(item) for item in restored if not item.restored]
+    left = [restored_line(item) for item in restored if not item.restored]
     if left and end.outcome is Outcome.DONE:
         return finished(Outcome.FAILED, "settings_not_restored", "; ".join(left))
     return end

@@ -75,6 +75,17 @@ def _restore_one(kept: Baseline, journal: Journal) -> SettingRestored | None:
         return _told(kept, "", error.message)
 
 
+def plan_words(kept: Baseline, journal: Journal) -> str:
+    """What restoring this setting would do, for a person to confirm."""
+    setting = BY_KEY.get(kept.name)
+    name = f"{kept.name} of {kept.device or 'the host'}"
+    if kept.boot_id != journal.boot_id and not kept.survives_reboot:
+        return f"{name}: no write; {REBOOTED}"
+    if why := obstacle(kept):
+        return f"{name}: cannot be restored now: {why}"
+    return f"{name}: restore {setting.shown(kept.before) if setting else kept.before}"
+
+
 def obstacle(kept: Baseline) -> str:
     """Why it cannot be restored now; "" if it can be tried."""
     if kept.name not in BY_KEY:

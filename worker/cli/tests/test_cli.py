@@ -200,7 +200,7 @@ def test_it_says_that_something_it_cannot_read_stays_changed(shell: Shell) -> No
     with sqlite3.connect(find_paths(state=str(shell.state)).journal) as db:
         db.execute("insert into layouts (key, run, record) values ('k', 'r', 'damaged')")
     assert shell("restore") == 1
-    assert "Changed settings or layouts that cannot be read: 1." in shell.out
+    assert "1 changed settings or layouts cannot be read from the journal" in shell.out
     assert "Nothing to restore" not in shell.out
 
 

@@ -245,7 +245,7 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
     assert Path(point).is_mount()
     (record,) = rack.journal.layouts()
     assert words == f"“sweetspot-worker restore --layout {record.key}” takes it down."
-    assert main([*options, "restore", "--layout", record.key]) == 0
+    assert main([*options, "restore", "--yes", "--layout", record.key]) == 0
     assert "layout of" in capsys.readouterr().out
     rack.assert_blank()
 
@@ -260,7 +260,7 @@ def test_it_restores_what_runs_left_and_keeps_what_was_built_by_hand(
     (by_hand,) = rack.journal.layouts()
     rack.build("single / ext4")
     capsys.readouterr()
-    assert main([*options, "restore"]) == 0
+    assert main([*options, "restore", "--yes"]) == 0
     assert f"Layout {by_hand.key} (single / ext4) was built by hand and is kept" in capsys.readouterr().out
     assert (rack.journal.layouts(), Path(by_hand.mount_point).is_mount()) == ((by_hand,), True)
     assert main([*options, "restore", "--json"]) == 0
@@ -268,5 +268,5 @@ def test_it_restores_what_runs_left_and_keeps_what_was_built_by_hand(
     assert (told.out, by_hand.key in told.err) == ("[]\n", True)
     assert main([*options, "restore", "--layout", "ffffff"]) == 2
     assert f"Layouts here: {by_hand.key} (single / ext4)" in capsys.readouterr().err
-    assert main([*options, "restore", "--layout", by_hand.key]) == 0
+    assert main([*options, "restore", "--yes", "--layout", by_hand.key]) == 0
     rack.assert_blank()

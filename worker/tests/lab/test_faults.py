@@ -162,6 +162,6 @@ def test_a_worker_that_is_killed_in_mid_setting_is_made_good(lab: Lab, name: str
     assert died.returncode == -signal.SIGKILL
     assert setting.read(subject) != before
     paths = ("--state", str(lab.state), "--policy", str(lab.policy.path))
-    put_back = subprocess.run([sys.executable, "-m", "worker", *paths, "restore"], check=False, timeout=60)
+    put_back = subprocess.run([sys.executable, "-m", "worker", *paths, "restore", "--yes"], check=False, timeout=60)
     assert put_back.returncode == 0
     assert setting.read(subject) == before
