@@ -84,9 +84,10 @@ class Wear:
 
     def why_uncounted(self, name: str) -> str:
         """Why `written_bytes` leaves this drive out."""
+        counted = self._written(name) is not None  # before `exists`: a drive that vanishes in between is gone
         if not sysfs.exists(name, self._sys):
             return "the drive is gone"
-        if self._written(name) is None:
+        if not counted:
             return "its iostats are off"
         return f"{self._path} does not have the reading from before the run's first write"
 

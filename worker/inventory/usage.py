@@ -123,8 +123,11 @@ def _source_name(source: str, sys: Path) -> str:
 
 def _btrfs_groups(sys: Path) -> tuple[frozenset[str], ...]:
     """The devices of each mounted btrfs: mountinfo names only one of them."""
-    groups = (sys / "fs/btrfs").glob("*/devices")
-    return tuple(frozenset(entry.name for entry in group.iterdir()) for group in groups)
+    groups = []
+    for folder in (sys / "fs/btrfs").glob("*/devices"):
+        with contextlib.suppress(FileNotFoundError):  # unmounted since the folder was listed
+            groups.append(frozenset(entry.name for entry in folder.iterdir()))
+    return tuple(groups)
 
 
 def btrfs_members(sys: Path = sysfs.SYS) -> frozenset[str]:

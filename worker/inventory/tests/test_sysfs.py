@@ -1,5 +1,7 @@
 """Trees are built after what real hosts show under /sys; the values are those of such drives."""
 
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -134,3 +136,17 @@ def test_it_knows_every_device_of_a_mounted_btrfs(tree: Tree, tmp_path: Path) ->
 def test_it_refuses_a_mount_table_it_does_not_understand() -> None:
     with pytest.raises(ValueError, match="not understood"):
         usage.read_mounts("22 1 253:0 /\n")
+
+
+def test_a_btrfs_that_is_unmounted_during_the_read_is_left_out(tree: Tree, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("1234/devices/sda", "5678/devices/sdb"):
+        (tree.sys / "fs/btrfs" / name).mkdir(parents=True)
+    read_folder = Path.iterdir
+
+    def unmount_first(folder: Path) -> Iterator[Path]:
+        if "1234" in folder.parts:
+            shutil.rmtree(folder)
+        return read_folder(folder)
+
+    monkeypatch.setattr(Path, "iterdir", unmount_first)
+    assert usage.btrfs_members(tree.sys) == {"sdb"}
