@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from worker import layouts, policy, recipes, settings
-from worker.cli.restore import restored_line
 from worker.cli.console import Console
+from worker.cli.restore import restored_line
 from worker.contract.base import CONTRACT_VERSION, ContractError
 from worker.contract.inventory import PolicyTarget
 from worker.contract.items import Finished, Item, Outcome, SettingRestored

@@ -64,7 +64,7 @@ _HOST: tuple[Setting, ...] = (
     TRANSPARENT_HUGEPAGE,
 )
 REGISTRY: Mapping[str, Setting] = {setting.name: setting for setting in (*_DEVICE, *_CONTROLLER, *_HOST)}
-# How the journal knows them: the first of several faces of one state stands for it.
+# Settings by their key in the journal; of several settings with the same key, the first.
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in reversed(tuple(REGISTRY.values()))}
 SETTING_NAMES = SettingNames(
     host=tuple(setting.name for setting in _HOST),

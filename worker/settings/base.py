@@ -1,10 +1,11 @@
 """The interface of a setting.
 
 A setting belongs to a *subject*: a block device (its kernel name), a controller (its PCI
-address) or the host (the empty name). What a person asks for and reads (`read`, `128`,
-`spread`) may be less than what must be kept to put everything back (`capture`): the affinity
-of each interrupt, a scheduler with its tunables. Settings with the same `key` are faces of one
-state of the kernel, such as read-ahead in KiB and in sectors; only one of them can be wished for.
+address) or the host (the empty name). `read` returns the value that people use (`128`,
+`spread`). `capture` returns everything that is needed to restore it, such as the affinity of
+each interrupt, or a scheduler with its tunables. Settings with the same `key` are two ways to
+write one state of the kernel, such as read-ahead in KiB and in sectors; a trial can request
+only one of them.
 """
 
 from abc import ABC, abstractmethod
@@ -14,10 +15,10 @@ from worker.contract.items import SettingRecord
 
 
 class SettingScope(StrEnum):
-    """What a setting belongs to, and so what else a change may affect."""
+    """What a setting belongs to, and therefore what else a change may affect."""
 
     DEVICE = "device"
-    CONTROLLER = "controller"  # with everything else that is behind it
+    CONTROLLER = "controller"  # affects everything behind it
     HOST = "host"
 
 
@@ -48,7 +49,7 @@ def refused(message: str) -> SettingError:
 
 
 class Setting(ABC):
-    """A tunable. The first six are the interface; the rest has an answer that fits most settings."""
+    """A tunable. Each setting implements the abstract methods; the other defaults fit most settings."""
 
     name: str
     scope: SettingScope = SettingScope.DEVICE
@@ -56,23 +57,23 @@ class Setting(ABC):
     rank: int = 2  # lower ones are written first, when applying and when restoring
     disturbs: tuple[str, ...] = ()  # keys of higher rank that the kernel changes when this one is written
     vanishes: bool = False  # may disappear when another setting is restored before it
-    stacked: bool = False  # an array has its own; others are of the drives that it lies on
-    taken_by: str = "the kernel"  # who may change a value that is written
-    by_name_only: bool = False  # "*" in the policy does not allow it: it can cost data, or touches other drives
+    stacked: bool = False  # an array has a value of its own; without this flag, its drives get the value
+    taken_by: str = "the kernel"  # what may change a written value
+    by_name_only: bool = False  # "*" in the policy does not allow it, because it can lose data or affect other drives
 
     @abstractmethod
     def describe(self) -> str: ...
 
     @abstractmethod
     def read(self, subject: str) -> str:
-        """The value now, as a person would ask for it; raises SettingError."""
+        """The current value, as a person writes it; raises SettingError."""
 
     @abstractmethod
     def apply(self, subject: str, value: str) -> None:
-        """Write a value; raises SettingError with the kernel's words. Read the result afterwards."""
+        """Write a value; raises SettingError with the kernel's message. Read the value back afterwards."""
 
     def discover(self, subject: str) -> bool:
-        """True if the subject has this setting. It is read, because an existing file may be unreadable."""
+        """True if the subject has this setting. Reads the value, because an existing file may be unreadable."""
         try:
             self.read(subject)
         except SettingError:
@@ -80,7 +81,7 @@ class Setting(ABC):
         return True
 
     def verify(self, subject: str, asked: str, observed: str) -> bool:
-        """True if `observed` is the value to expect after writing `asked`."""
+        """True if `observed` is the value expected after writing `asked`."""
         return asked == observed
 
     def restore(self, subject: str, state: str) -> None:
@@ -91,11 +92,11 @@ class Setting(ABC):
 
     @property
     def key(self) -> str:
-        """The name under which the journal keeps the state."""
+        """The name of the state in the journal."""
         return self.name
 
     def capture(self, subject: str) -> str:
-        """The state now, complete enough for `restore`; raises SettingError."""
+        """The current state, complete enough for `restore`; raises SettingError."""
         return self.read(subject)
 
     def same(self, one: str, other: str) -> bool:
@@ -103,11 +104,11 @@ class Setting(ABC):
         return one == other
 
     def shown(self, state: str) -> str:
-        """A captured state as `read` would show it."""
+        """A captured state, formatted as `read` returns it."""
         return state
 
     def fact(self, subject: str) -> str:
-        """The value as part of a configuration; "" if it changes by itself. Raises SettingError."""
+        """The value for the configuration; "" if the value changes by itself. Raises SettingError."""
         return self.read(subject)
 
     def choices(self, subject: str) -> tuple[str, ...]:
@@ -115,7 +116,7 @@ class Setting(ABC):
         return ()
 
     def because(self, subject: str) -> str:
-        """A sentence that explains an unexpected value, with a leading blank; usually ""."""
+        """A sentence that explains an unexpected value, with a leading space; usually ""."""
         return ""
 
     def missing(self, subject: str) -> str:

@@ -1,7 +1,7 @@
 """Settings that a person changes outside any run. They stay until the person restores them.
 
-What was there before is kept in the journal under a run of its own, which no other run's end, no start of the worker
-and no silence of the server puts back. A run that begins later takes the value as the host's own.
+The journal keeps the original values under the run `by-hand`. The end of another run, a start of the worker and a
+silent server do not restore them. A run that starts later treats the changed value as the host's own.
 """
 
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ def read(name: str, open_target: OpenTarget) -> SettingRecord:
 
 
 def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journal: Journal) -> list[SettingRecord]:
-    """Write and read back; keep the value from before. Raises SettingFailed with the records so far."""
+    """Write the value, read it back and keep the original one. Raises SettingFailed with the records so far."""
     records: list[SettingRecord] = []
     try:
         wish, _ = known(SettingWish(name=name, value=value), {0: open_target})
@@ -49,7 +49,7 @@ def change(name: str, value: str, open_target: OpenTarget, policy: Policy, journ
 
 
 def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[SettingRestored]:
-    """Restore it and its side effects. Raises SettingFailed if it was not set by hand."""
+    """Restore the setting and its side effects. Raises SettingFailed if it was not changed by hand."""
     try:
         setting, _ = known(SettingWish(name=name, value=""), {0: open_target})
         _refuse_while_a_run_holds_settings(journal)
@@ -59,7 +59,7 @@ def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[Settin
     writer = SettingWriter(BY_HAND, subject, journal)
     kept = writer.baselines()
     if setting.key not in kept:
-        words = f"{name} of {named(subject)} was not changed by hand, or was put back before."
+        words = f"{name} of {named(subject)} was not changed by hand, or has already been restored."
         raise SettingFailed("setting_not_changed", words, ())
     keys = [setting.key, *_effects(setting, (key for key in kept if kept[key].wished))]
     return list(restored(tuple(kept[key] for key in keys if key in kept), journal))
@@ -75,5 +75,5 @@ def _refuse_while_a_run_holds_settings(journal: Journal) -> None:
     if any(baseline.run != BY_HAND and not obstacle(baseline) for baseline in journal.baselines()):
         raise SettingError(
             "setting_conflict",
-            "A run has changed settings on this host and has not put them back yet. Wait until it has, or cancel it.",
+            "A run has changed settings on this host and has not restored them yet. Wait for its end, or cancel it.",
         )

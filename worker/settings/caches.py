@@ -1,4 +1,4 @@
-"""Dropping the page cache, dentries and inodes; the kernel's own counters say whether it happened."""
+"""Drop the page cache, dentries and inodes, and check the kernel's counters."""
 
 import os
 from pathlib import Path
@@ -21,16 +21,16 @@ def drop_caches() -> None:
             os.close(fd)
     except OSError as error:
         raise SettingFailed(
-            "setting_refused", f"The caches were not dropped: {error.strerror} ({_FILE}). It takes root."
+            "setting_refused", f"The caches were not dropped: {error.strerror} ({_FILE}). This requires root."
         ) from error
     after = _counts()
     if any(after[name] <= before[name] for name in _COUNTERS):
-        raise SettingFailed("setting_refused", f"The kernel took the write to {_FILE} but dropped nothing.")
+        raise SettingFailed("setting_refused", f"The kernel accepted the write to {_FILE} but dropped nothing.")
 
 
 def _counts() -> dict[str, int]:
     rows = (line.split() for line in Path("/proc/vmstat").read_text().splitlines())
     found = {row[0]: int(row[1]) for row in rows if row[0] in _COUNTERS}
     if len(found) != len(_COUNTERS):
-        raise SettingFailed("setting_refused", "This kernel does not count dropped caches; it cannot be verified.")
+        raise SettingFailed("setting_refused", "This kernel does not count dropped caches: cannot verify the drop.")
     return found

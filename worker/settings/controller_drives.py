@@ -1,7 +1,7 @@
-"""The virtual drive under a block device, as its controller's tool tells of it, and its policies set through that tool.
+"""Read and set the cache policies of the virtual drive under a block device, through the controller's tool.
 
-Which drive it is is found out once and held against the kernel every time: the tool must still tell the disk's own
-world-wide name, or its SCSI target, before anything is believed or set.
+The worker finds the virtual drive of a block device once. Before each read or write it checks that the tool still
+reports the disk's world-wide name or SCSI target.
 """
 
 import time
@@ -17,11 +17,11 @@ from worker.inventory.controllers import by_address, drivers_with_a_tool, is_sho
 from worker.inventory.sysfs import SYS
 from worker.settings.base import SettingError, refused
 
-FRESH_S = 1.0  # several settings of one drive are read one after the other
+FRESH_S = 1.0  # the settings of one drive are read one after another
 
 
 class Behind(msgspec.Struct, frozen=True):
-    """How a tool calls a virtual drive."""
+    """The controller and the number that the tool uses for a virtual drive."""
 
     adapter: Adapter
     controller: str
@@ -40,9 +40,9 @@ class ControllerDrives:
         self._answers: dict[str, _Answer] = {}
 
     def read(self, device: str) -> VirtualDrive:
-        """As it is now, or was a moment ago. Raises SettingError.
+        """The virtual drive, at most FRESH_S old. Raises SettingError.
 
-        The error is kept for that moment, too: a tool that hangs is not asked by one setting after the other.
+        Errors are cached for the same time, so that a tool that hangs is not called once for each setting.
         """
         known = self._answers.get(device)
         if known is None or time.monotonic() - known.at > FRESH_S:
@@ -57,9 +57,9 @@ class ControllerDrives:
         return self._behind[sysfs.stable_id(device, self.sys)].adapter
 
     def set(self, device: str, policy: CachePolicy, value: str) -> None:
-        """Raises SettingError with the tool's words. Read the result afterwards."""
+        """Raises SettingError with the tool's message. Read the value back afterwards."""
         self._answers.pop(device, None)
-        self.read(device)  # it is still the drive that we mean
+        self.read(device)  # checks that it is still the same drive
         behind = self._behind[sysfs.stable_id(device, self.sys)]
         try:
             behind.adapter.set(behind.controller, behind.number, policy, value)
@@ -69,7 +69,7 @@ class ControllerDrives:
             self._answers.pop(device, None)
 
     def battery(self, device: str) -> Battery | None:
-        """Asked of the whole controller, which takes its time."""
+        """The controller's battery. Slow: the tool lists the whole controller."""
         behind = self._behind.get(sysfs.stable_id(device, self.sys))
         try:
             told = behind.adapter.read_controllers() if behind else ()
@@ -77,7 +77,7 @@ class ControllerDrives:
             return None
         return next((each.battery for each in told if behind and each.number == behind.controller), None)
 
-    # ---- asking
+    # ---- reading through the tool
 
     def _ask(self, device: str) -> VirtualDrive | SettingError:
         try:
@@ -88,7 +88,7 @@ class ControllerDrives:
             return error
 
     def _known(self, device: str) -> VirtualDrive | None:
-        """None where it is not known, or is another one by now."""
+        """None if the drive has not been found before, or its number now belongs to another one."""
         behind = self._behind.get(sysfs.stable_id(device, self.sys))
         if behind is None:
             return None
@@ -96,17 +96,17 @@ class ControllerDrives:
         return drive if self._is(device, drive, behind.adapter) else None
 
     def _found(self, device: str) -> VirtualDrive:
-        """Every controller of the driver is asked, which takes its time; done once for a drive."""
+        """Find the drive among all controllers of the driver. Slow, so done once for each drive."""
         address, drivers = sysfs.controller(device, self.sys), drivers_with_a_tool(self.sys)
         if address not in drivers:
-            raise refused(f"{device} is behind no RAID controller whose tool this worker speaks.")
+            raise refused(f"{device} is not behind a RAID controller that this worker supports.")
         told = controllers.read_controllers([drivers[address]])
         adapter, controller = by_address(told, drivers).get(address, (None, None))
         if adapter is None or controller is None:
-            raise refused(told.problems.get(drivers[address]) or f"No tool tells of the controller at {address}.")
+            raise refused(told.problems.get(drivers[address]) or f"No tool lists the controller at {address}.")
         found = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)
         if found is None:
-            raise refused(f"{adapter.name} tells of no virtual drive that is {device}.")
+            raise refused(f"{adapter.name} lists no virtual drive for {device}.")
         self._behind[sysfs.stable_id(device, self.sys)] = Behind(adapter, controller.number, found.number)
         return found
 

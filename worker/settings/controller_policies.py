@@ -1,9 +1,9 @@
 """Cache policies of a RAID controller's virtual drive, through the controller's own tool.
 
-A controller may work otherwise than it is set: with a bad, charging or learning battery it writes through although
-it is set to write back. What is read then says both, `write through (set to write back)`, which is neither of the two
-values, so that a trial that asked for write back is not measured as one; what is put back is how it was set. The
-controller keeps its settings over a restart. Not tried on real hardware.
+The cache in use may differ from the configured one: with a bad, charging or learning battery the controller writes
+through although write back is configured. `read` then returns both, `write through (set to write back)`. This equals
+neither value, so a trial that requested write back fails instead of measuring the wrong mode. The worker restores the
+configured value. The controller keeps its settings over a restart. Not tested on real hardware.
 """
 
 from worker.contract.controllers import VirtualDrive
@@ -37,18 +37,18 @@ class ControllerPolicy(Setting):
         values = adapter.values(self._policy)
         before = self.shown(self.capture(subject))
         if not values:
-            raise refused(f"{self.name} of {subject} cannot be set: {adapter.name} sets it for no virtual drive alone.")
+            raise refused(f"{self.name} of {subject} cannot be set for one virtual drive by {adapter.name}.")
         if value not in values:
-            raise refused(f"{self.name} of {subject} cannot be {value!r}: {adapter.name} knows {', '.join(values)}.")
+            raise refused(f"{self.name} of {subject} cannot be {value!r}: {adapter.name} supports {', '.join(values)}.")
         if before not in values:
-            raise refused(f"{self.name} of {subject} is {before!r}, which {adapter.name} could not put back.")
+            raise refused(f"{self.name} of {subject} is {before!r}, which {adapter.name} could not restore.")
         self._drives.set(subject, self._policy, value)
 
     def choices(self, subject: str) -> tuple[str, ...]:
         return self._drives.adapter(subject).values(self._policy)
 
     def missing(self, subject: str) -> str:
-        """Why it cannot be read: the tool's own words where it has any."""
+        """Why the policy cannot be read: the tool's message if there is one."""
         try:
             self.read(subject)
         except SettingError as error:
@@ -58,12 +58,12 @@ class ControllerPolicy(Setting):
     def _told(self, drive: VirtualDrive) -> str:
         found: str = getattr(drive, self._policy.value)
         if not found:
-            raise refused(f"The controller's tool does not tell its {self.name.partition('.')[2].replace('_', ' ')}.")
+            raise refused(f"The controller's tool does not report its {self.name.partition('.')[2].replace('_', ' ')}.")
         return found
 
 
 class ControllerWriteCache(ControllerPolicy):
-    """The tools that can be told apart what a bad battery is to mean keep that for themselves: it is put back, too."""
+    """Some tools have a separate mode for a bad battery. The worker restores that mode too."""
 
     def read(self, subject: str) -> str:
         drive = self._drives.read(subject)
@@ -86,7 +86,7 @@ class ControllerWriteCache(ControllerPolicy):
 
     def because(self, subject: str) -> str:
         battery = self._drives.battery(subject)
-        return f" Its battery ({battery.kind}): {battery.state or 'not known'}." if battery else ""
+        return f" Its battery ({battery.kind}): {battery.state or 'unknown'}." if battery else ""
 
 
 DRIVES = ControllerDrives()

@@ -1,4 +1,4 @@
-"""Settings of the host that every processor has a file for: frequency governor and energy preference.
+"""Settings of the host with one file for each processor: frequency governor and energy preference.
 
 Kernel: Documentation/admin-guide/pm/{cpufreq,intel_pstate,amd-pstate}.rst.
 """
@@ -12,7 +12,7 @@ from worker.settings.files import read_file, write_file
 
 
 class CpuFile(Setting):
-    """One value for all processors. The state holds the value of each."""
+    """One value for all processors. The captured state holds the value of each processor."""
 
     scope = SettingScope.HOST
 
@@ -33,7 +33,7 @@ class CpuFile(Setting):
         return cpus.join(found)
 
     def choices(self, subject: str) -> tuple[str, ...]:
-        """The values that every processor offers."""
+        """The values that every processor supports."""
         try:
             offered = [read_file(path.parent / self._listing, self.name).split() for path in self._paths().values()]
         except SettingError:
@@ -43,7 +43,7 @@ class CpuFile(Setting):
     def apply(self, subject: str, value: str) -> None:
         listed = self.choices(subject)
         if value not in listed:
-            raise refused(f"{self.name} cannot be {value!r}; there is {', '.join(listed) or 'none to choose'}.")
+            raise refused(f"{self.name} cannot be {value!r}; possible values: {', '.join(listed) or 'none'}.")
         self.restore(subject, value)
 
     def restore(self, subject: str, state: str) -> None:
@@ -53,7 +53,7 @@ class CpuFile(Setting):
                 write_file(paths[cpu], value, f"{self.name} of CPU {cpu}")
 
     def missing(self, subject: str) -> str:
-        return f"This host has no {self.name}: its processors' frequency is not the kernel's to set (a guest, or BIOS)."
+        return f"This host has no {self.name}: the kernel does not control CPU frequency (guest, or BIOS)."
 
     def _paths(self) -> dict[int, Path]:
         directory = self._sys / "devices/system/cpu"
@@ -62,7 +62,7 @@ class CpuFile(Setting):
 
 
 CPU_GOVERNOR = CpuFile(
-    "cpu.governor", "scaling_governor", "scaling_available_governors", "how the processors' frequency is chosen"
+    "cpu.governor", "scaling_governor", "scaling_available_governors", "policy that chooses the CPU frequency"
 )
 CPU_ENERGY_PREFERENCE = CpuFile(
     "cpu.energy_preference",

@@ -1,7 +1,7 @@
-"""The deepest idle state that processors may enter; a deep one adds to the latency of every completion.
+"""The deepest idle state that processors may enter. Deeper states add latency to every completion.
 
 Kernel: Documentation/admin-guide/pm/cpuidle.rst. The value is the number of the deepest state that
-is allowed: 0 leaves only polling. What is kept is which states of which processor were disabled.
+is allowed: 0 leaves only polling. The captured state lists the disabled states of each processor.
 """
 
 from pathlib import Path
@@ -23,14 +23,14 @@ class DeepestIdleState(Setting):
         return "deepest idle state (C-state) of the processors, by its number; 0 is polling only"
 
     def read(self, subject: str) -> str:
-        """A number, or where processors differ or a state in between is off, one digit a state: `001@0-3`."""
+        """A number; if processors differ or a state in between is disabled, one digit for each state: `001@0-3`."""
         state = self.capture(subject)
         depth = len(state.rstrip("1")) - 1
         regular = "@" not in state and "1" not in state[: depth + 1] and depth >= 0
         return str(depth) if regular else state
 
     def capture(self, subject: str) -> str:
-        """One digit a state, 1 where it is disabled."""
+        """One digit for each state; 1 means disabled."""
         found = {cpu: "".join(read_file(f, self.name) for f in files) for cpu, files in self._files().items()}
         if not found:
             raise refused(self.missing(subject))
@@ -54,7 +54,7 @@ class DeepestIdleState(Setting):
                     write_file(file, digit, f"{self.name} of CPU {cpu}")
 
     def missing(self, subject: str) -> str:
-        return f"This host has no {self.name}: its kernel chooses no idle states."
+        return f"This host has no {self.name}: its kernel has no cpuidle states."
 
     def _count(self) -> int:
         return min((len(files) for files in self._files().values()), default=0)

@@ -1,4 +1,4 @@
-"""Lists of processors as the kernel writes them, and values that every processor has one of."""
+"""Processor lists in the kernel's format, and values that differ between processors."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ _LIST = re.compile(r"^\d+(-\d+)?(,\d+(-\d+)?)*$")
 
 
 def parse_list(words: str) -> tuple[int, ...]:
-    """`0-3,8` as numbers; () for an empty or odd one."""
+    """Parse `0-3,8`; () for an empty or malformed list."""
     if not _LIST.match(words):
         return ()
     ranges = (part.split("-") for part in words.split(","))
@@ -18,7 +18,7 @@ def parse_list(words: str) -> tuple[int, ...]:
 
 
 def write_list(numbers: tuple[int, ...]) -> str:
-    """Numbers as `0-3,8`."""
+    """Format numbers as `0-3,8`."""
     found: list[list[int]] = []
     for number in sorted(set(numbers)):
         if found and found[-1][1] == number - 1:
@@ -38,7 +38,7 @@ def of_node(node: str, sys: Path = SYS) -> tuple[int, ...]:
 
 
 def join(values: Mapping[int, str]) -> str:
-    """One value where all processors have the same, else `powersave@0-3;performance@4-7`."""
+    """One value if it is the same on all processors, else `powersave@0-3;performance@4-7`."""
     groups: dict[str, list[int]] = {}
     for cpu, value in values.items():
         groups.setdefault(value, []).append(cpu)
@@ -48,7 +48,7 @@ def join(values: Mapping[int, str]) -> str:
 
 
 def split(joined: str, cpus: tuple[int, ...]) -> dict[int, str]:
-    """The other way round; a single value is for all of `cpus`."""
+    """The inverse of `join`; a single value applies to all of `cpus`."""
     if "@" not in joined:
         return dict.fromkeys(cpus, joined)
     pairs = (part.rpartition("@") for part in joined.split(";"))

@@ -1,4 +1,4 @@
-"""The write cache inside a SCSI or SATA drive, switched by the kernel's own MODE SELECT (scsi_disk's cache_type)."""
+"""The write cache inside a SCSI or SATA drive; the kernel sends MODE SELECT (scsi_disk's cache_type)."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from worker.settings.queue_file import QueueFile
 
 
 class DriveWriteCache(QueueFile):
-    """Drives may keep it over a power cycle, so it is restored after a restart too."""
+    """Drives may keep this setting over a power cycle, so it is also restored after a restart."""
 
     survives_reboot = True
 
@@ -20,7 +20,7 @@ class DriveWriteCache(QueueFile):
         return found
 
     def missing(self, subject: str) -> str:
-        return f"{subject} is no SCSI or SATA drive whose write cache the kernel can switch."
+        return f"{subject} is not a SCSI or SATA drive whose write cache the kernel can switch."
 
 
 DRIVE_WRITE_CACHE = DriveWriteCache(

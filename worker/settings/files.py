@@ -1,4 +1,4 @@
-"""Reading and writing the kernel's files, with the kernel's own reason where it refuses."""
+"""Read and write files of the kernel; errors carry the kernel's reason."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from worker.settings.base import SettingError, refused
 
 
 def read_file(path: Path, what: str) -> str:
-    """The file's text without blanks around it. `what` names the setting in the error. Raises SettingError."""
+    """The file's text without surrounding whitespace. `what` names the setting in the error. Raises SettingError."""
     try:
         return path.read_text().strip()
     except OSError as error:
@@ -15,7 +15,7 @@ def read_file(path: Path, what: str) -> str:
 
 
 def write_file(path: Path, value: str, what: str) -> None:
-    """One write call, so that the kernel's answer is about the whole value. Raises SettingError."""
+    """Write the value in one system call, so that the kernel accepts or rejects it as a whole. Raises SettingError."""
     try:
         fd = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
@@ -27,5 +27,5 @@ def write_file(path: Path, value: str, what: str) -> None:
 
 
 def _refusal(what: str, error: OSError) -> SettingError:
-    hint = " The worker is not root." if isinstance(error, PermissionError) and os.geteuid() else ""
+    hint = " The worker does not run as root." if isinstance(error, PermissionError) and os.geteuid() else ""
     return refused(f"{what}: {error.strerror}.{hint}")

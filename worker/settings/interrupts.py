@@ -1,14 +1,14 @@
-"""Which processors take the interrupts of a device's controller (Documentation/core-api/irq/irq-affinity.rst).
+"""Which processors handle the interrupts of a device's controller (Documentation/core-api/irq/irq-affinity.rst).
 
     cpu3      all of them on processor 3
-    node1     one after the other over the processors of NUMA node 1
-    local     the same over the controller's own node
-    spread    the same over all processors
-    all       each on any processor, which leaves the choice to the interrupt controller
+    node1     round robin over the processors of NUMA node 1
+    local     round robin over the processors of the controller's node
+    spread    round robin over all processors
+    all       any processor; the interrupt controller chooses
 
-The kernel itself spreads those that belong to a queue of their own (most of NVMe, newer HBAs):
-it then refuses every other affinity with EIO, which is told as such. irqbalance would move them
-again within seconds: with it running the setting is refused.
+The kernel manages interrupts that belong to one queue each (most of NVMe, newer HBAs) and
+rejects any other affinity with EIO; the error says so. irqbalance would move interrupts
+within seconds, so the setting is refused while irqbalance runs.
 """
 
 import re
@@ -35,23 +35,23 @@ class IrqAffinity(Setting):
         self._proc = proc
 
     def describe(self) -> str:
-        return "processors that take the controller's interrupts: cpu<n>, node<n>, local, spread, all"
+        return "processors that handle the controller's interrupts: cpu<n>, node<n>, local, spread, all"
 
     def read(self, subject: str) -> str:
-        """Processors by interrupt: `24:0 25:1`."""
+        """Processors of each interrupt: `24:0 25:1`."""
         numbers = self.numbers(subject)
         if not numbers:
             raise refused(self.missing(subject))
         return " ".join(f"{number}:{read_file(self._file(number), self._what(number))}" for number in numbers)
 
     def fact(self, subject: str) -> str:
-        """Without the numbers, which another start of the host gives anew; nothing while irqbalance moves them."""
+        """Leaves out the interrupt numbers, which change at a restart; "" while irqbalance moves the interrupts."""
         return "" if IRQBALANCE.running() else " ".join(pair.partition(":")[2] for pair in self.read(subject).split())
 
     def apply(self, subject: str, value: str) -> None:
         wanted = self._wanted(subject, value)
         if IRQBALANCE.running():
-            raise refused("irqbalance runs and would move the interrupts again: set irqbalance to off, too.")
+            raise refused("irqbalance is running and would move the interrupts again: also set irqbalance to off.")
         self._refuse_managed(subject)
         for number, listed in wanted.items():
             write_file(self._file(number), listed, self._what(number))
@@ -70,19 +70,19 @@ class IrqAffinity(Setting):
                 write_file(self._file(int(number)), listed, self._what(int(number)))
 
     def numbers(self, subject: str) -> tuple[int, ...]:
-        """The controller's interrupts: by message where it has those, else its line."""
+        """The controller's MSI interrupts if it has any, else its interrupt line."""
         return tuple(n for n in pci.interrupts(subject, self._sys) if self._file(n).exists())
 
     def missing(self, subject: str) -> str:
-        return f"{subject} has no interrupts that this host shows."
+        return f"{subject} has no interrupts that are visible on this host."
 
     def _wanted(self, subject: str, value: str) -> dict[int, str]:
-        """Processors by interrupt. Raises SettingError for a value that this host cannot have."""
+        """Processors of each interrupt. Raises SettingError for a value that is impossible on this host."""
         if not _FORM.match(value):
-            raise refused(f"{self.name} cannot be {value!r}; there is cpu<number>, node<number>, local, spread, all.")
+            raise refused(f"{self.name} cannot be {value!r}; possible values: cpu<n>, node<n>, local, spread, all.")
         chosen = self._chosen(subject, value)
         if not chosen:
-            raise refused(f"{self.name} cannot be {value!r}: this host has no such processors online.")
+            raise refused(f"{self.name} cannot be {value!r}: these processors are not online on this host.")
         numbers = self.numbers(subject)
         if value == "all":
             return dict.fromkeys(numbers, cpus.write_list(chosen))
@@ -97,17 +97,17 @@ class IrqAffinity(Setting):
         node = value.removeprefix("node")
         if value == "local":
             node = text(self._sys / "bus/pci/devices" / subject / "numa_node")
-            node = "0" if node == "-1" else node  # a host with one node says that it knows none
+            node = "0" if node == "-1" else node  # a host with a single node reports no node
         return tuple(cpu for cpu in cpus.of_node(node, self._sys) if cpu in online)
 
     def _refuse_managed(self, subject: str) -> None:
-        """Refuse interrupts that the kernel manages: writing the current value fails with EIO there."""
+        """Refuse interrupts that the kernel manages: even writing the current value fails with EIO."""
         managed = [number for number in self.numbers(subject) if self._is_managed(number)]
         if managed:
             listed = cpus.write_list(tuple(managed))
             raise refused(
-                f"{self.name} of {subject} cannot be changed: the kernel itself manages interrupt {listed} and "
-                "spreads them over the processors, one queue each (Input/output error)."
+                f"{self.name} of {subject} cannot be changed: the kernel manages interrupts {listed} and "
+                "spreads them over the processors, one queue each (EIO)."
             )
 
     def _is_managed(self, number: int) -> bool:

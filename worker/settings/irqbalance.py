@@ -1,6 +1,6 @@
 """irqbalance, the daemon that moves interrupts between processors: on or off, through systemd.
 
-Stopping it does not disable it, so a restart of the host brings it back by itself.
+Stopping the service does not disable it, so it starts again when the host restarts.
 """
 
 import time
@@ -47,15 +47,15 @@ class IrqBalance(Setting):
 
     def missing(self, subject: str) -> str:
         if self.running():
-            return "irqbalance runs, but not as a service of systemd: this worker cannot switch it."
-        return "This host has no service irqbalance."
+            return "irqbalance is running, but not as a systemd service: this worker cannot switch it."
+        return "This host has no irqbalance service."
 
     def running(self) -> bool:
-        """By the names of all processes: it may have been started by hand."""
+        """Search all process names, because irqbalance may have been started by hand."""
         return any(_is_irqbalance(entry / "comm") for entry in self._proc.glob("[0-9]*"))
 
     def _wait_for(self, value: str) -> None:
-        """systemd answers before the daemon has its name."""
+        """Wait: systemd returns before the daemon's process has its name."""
         give_up_at = time.monotonic() + _SWITCH_LIMIT_S
         while self.read("") != value and time.monotonic() < give_up_at:
             time.sleep(0.01)
@@ -71,7 +71,7 @@ def _is_irqbalance(comm: Path) -> bool:
     try:
         return comm.read_text().strip() == "irqbalance"
     except OSError:
-        return False  # it has just ended
+        return False  # the process has just ended
 
 
 IRQBALANCE = IrqBalance()

@@ -1,4 +1,4 @@
-"""Settings that are one file of the kernel's: a whole number, or one of a few words."""
+"""Settings that consist of one file of the kernel: a whole number, or one of a few words."""
 
 import re
 from abc import abstractmethod
@@ -9,7 +9,7 @@ from worker.settings.files import read_file, write_file
 
 
 class KernelFile(Setting):
-    """A file that holds one value. It does not survive a reboot, unless its class says so."""
+    """A file that holds one value. The value does not survive a reboot unless the class says so."""
 
     _form = re.compile(r"[0-9]{1,18}")
 
@@ -32,7 +32,7 @@ class KernelFile(Setting):
 
     @abstractmethod
     def path(self, subject: str) -> Path:
-        """The file; raises SettingError where there can be none."""
+        """The file; raises SettingError if the subject cannot have one."""
 
     def describe(self) -> str:
         return self._description
@@ -57,14 +57,14 @@ class KernelFile(Setting):
 
     @property
     def _worded(self) -> tuple[str, ...]:
-        """The values where they are words and not numbers."""
+        """The possible values if they are words, else ()."""
         return () if all(choice.isdigit() for choice in self._choices) else self._choices
 
     def _refuse_malformed(self, value: str) -> None:
         if self._worded and value not in self._worded:
-            raise refused(f"{self.name} cannot be {value!r}; there is {', '.join(self._worded)}.")
+            raise refused(f"{self.name} cannot be {value!r}; possible values: {', '.join(self._worded)}.")
         if not self._worded and not self._form.fullmatch(value):
-            raise refused(f"{self.name} cannot be {value!r}: it is a whole number.")
+            raise refused(f"{self.name} cannot be {value!r}: use a whole number.")
 
     def _write(self, subject: str, value: str) -> None:
         write_file(self.path(subject), value, self._what(subject))

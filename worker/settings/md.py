@@ -6,7 +6,7 @@ _SYSTEM = "system"
 
 
 class SyncSpeed(QueueFile):
-    """The file shows `1000 (system)` or `5000 (local)`; writing `system` goes back to the host's own limit."""
+    """The file shows `1000 (system)` or `5000 (local)`; writing `system` returns to the host's limit."""
 
     def read(self, subject: str) -> str:
         number, _, origin = super().read(subject).partition(" ")
@@ -22,19 +22,19 @@ class SyncSpeed(QueueFile):
 
 STRIPE_CACHE_SIZE = QueueFile(
     "md.stripe_cache_size",
-    "pages for each drive that RAID 4, 5 and 6 keep stripes in",
+    "size of the stripe cache of RAID 4, 5 and 6, in pages per drive",
     file="md/stripe_cache_size",
     stacked=True,
 )
 SYNC_SPEED_MIN = SyncSpeed(
     "md.sync_speed_min",
-    "rebuild and check get at least this, KiB/s, or `system`",
+    "minimum speed of rebuild and check, KiB/s, or `system`",
     file="md/sync_speed_min",
     stacked=True,
 )
 SYNC_SPEED_MAX = SyncSpeed(
     "md.sync_speed_max",
-    "rebuild and check get at most this, KiB/s, or `system`",
+    "maximum speed of rebuild and check, KiB/s, or `system`",
     file="md/sync_speed_max",
     stacked=True,
 )

@@ -1,4 +1,4 @@
-"""Features of an NVMe controller, read and set by the kernel's admin passthrough: no tool is needed.
+"""Features of an NVMe controller, read and set through the kernel's admin passthrough, without a tool.
 
 NVM Express Base Specification 1.4, 5.14 Get Features, 5.21 Set Features; the command's layout is
 `struct nvme_passthru_cmd` of linux/nvme_ioctl.h.
@@ -21,7 +21,7 @@ _POWER_STATE, _WRITE_CACHE = 0x02, 0x06
 
 
 class NvmeFeature(Setting):
-    """One number of Dword 11. It is set without "save", so a restart of the controller undoes it."""
+    """One number in Dword 11. It is set without "save", so a restart of the controller resets it."""
 
     scope = SettingScope.CONTROLLER
     by_name_only = True
@@ -48,7 +48,7 @@ class NvmeFeature(Setting):
         self._command(subject, _SET_FEATURES, int(value))
 
     def missing(self, subject: str) -> str:
-        return f"{subject} is no NVMe controller, or it has no {self.name}."
+        return f"{subject} is not an NVMe controller, or has no {self.name}."
 
     def _command(self, subject: str, opcode: int, value: int = 0) -> int:
         """The command's result; raises SettingError with the kernel's or the controller's reason."""
@@ -63,7 +63,7 @@ class NvmeFeature(Setting):
         except OSError as error:
             raise refused(f"{self.name} of {subject}: {error.strerror}.") from error
         if status:
-            raise refused(f"{self.name} of {subject}: the controller refused with status {status:#x}.")
+            raise refused(f"{self.name} of {subject}: the controller refused the command with status {status:#x}.")
         return int(_COMMAND.unpack(bytes(command))[-1])
 
     def _device(self, subject: str) -> Path:

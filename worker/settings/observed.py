@@ -1,4 +1,4 @@
-"""Settings as facts of a configuration: every one that is there, whether a plan names it or not."""
+"""Facts of the configuration: all settings that the host has, also those that the plan does not change."""
 
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +12,7 @@ _TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
 
 
 def settings_facts(devices: Iterable[str]) -> dict[str, str]:
-    """`host.vm.dirty_ratio`, `device.sda.queue_depth`; a controller's are told with the device that is behind it."""
+    """`host.vm.dirty_ratio`, `device.sda.queue_depth`; settings of a controller appear under the device behind it."""
     names = sorted(devices)
     return dict(_facts(names)) | {key: words for name in names for key, words in _virtual_drive(name)}
 
@@ -39,7 +39,7 @@ def _virtual_drive(device: str) -> Iterator[tuple[str, str]]:
 
 
 def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str]]:
-    """No fact for a setting that is missing or changes by itself."""
+    """Nothing for a setting that is missing or changes by itself."""
     try:
         subject = HOST if setting.scope is SettingScope.HOST else subject_of(setting, device)
         words = setting.fact(subject)

@@ -6,7 +6,7 @@ from worker.settings.base import Setting, SettingError, SettingScope
 
 
 def refuse_unallowed(setting: Setting, open_target: OpenTarget, policy: Policy) -> None:
-    """Raises SettingError that says where the policy has to allow the setting."""
+    """Raises SettingError, which names the place in the policy that must allow the setting."""
     if setting.scope is SettingScope.HOST:
         if setting.name not in policy.host_settings:
             raise SettingError(
@@ -21,7 +21,7 @@ def refuse_unallowed(setting: Setting, open_target: OpenTarget, policy: Policy) 
 def _refuse_unlisted(setting: Setting, target: str, policy: Policy) -> None:
     entry = policy.entry(target)
     if entry is None or setting.name not in entry.settings:
-        by_name = " by its name, “*” does not cover it" if setting.by_name_only else ""
+        by_name = " by name; “*” does not include it" if setting.by_name_only else ""
         raise SettingError(
             "setting_not_allowed",
             f"{policy.path} does not allow changing {setting.name} of target {target!r}: "

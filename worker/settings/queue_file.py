@@ -1,4 +1,4 @@
-"""Settings that are one file under a block device's /sys/block/<device>, most of them in its queue directory."""
+"""Settings that consist of one file under /sys/block/<device>, most of them in its queue directory."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from worker.settings.kernel_file import KernelFile
 
 
 class QueueFile(KernelFile):
-    """`file` is given where the setting's name is not the file's."""
+    """`file`: the file's name, if it differs from the setting's."""
 
     scope = SettingScope.DEVICE
 

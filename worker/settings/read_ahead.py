@@ -18,7 +18,7 @@ class ReadAheadSectors(QueueFile):
     def apply(self, subject: str, value: str) -> None:
         self._refuse_malformed(value)
         if int(value) % SECTORS_PER_KIB:
-            raise refused(f"{self.name} cannot be {value}: the kernel keeps whole KiB, which are two sectors each.")
+            raise refused(f"{self.name} cannot be {value}: the kernel stores whole KiB, so it must be even.")
         self._write(subject, str(int(value) // SECTORS_PER_KIB))
 
     def capture(self, subject: str) -> str:

@@ -1,6 +1,6 @@
 """Restore settings: only values that nobody else has changed, on the same device, in the same boot.
 
-A setting that cannot be restored stays in the journal; each start of the worker and each end of a run tries again.
+A setting that cannot be restored stays in the journal. The worker tries again at each start and at the end of each run.
 """
 
 import time
@@ -15,22 +15,22 @@ from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
 from worker.settings.writer import SettingWriter, is_own_value, rank
 
-AGAIN = "it is tried again when the worker starts and when a run ends"
-ABSENT = f"the device is absent, or another one has its name; {AGAIN}"
-REBOOTED = "the host was restarted since; the restart undid it"
-CHANGED = "changed by somebody else since: left as it is"
+AGAIN = "the worker tries again at its next start and at the end of the next run"
+ABSENT = f"the device is absent, or another device has its name; {AGAIN}"
+REBOOTED = "the restart of the host has already reset it"
+CHANGED = "another program or person has changed it since; the worker left it unchanged"
 UNKNOWN = f"this version of the worker does not know the setting; {AGAIN}"
-BY_HAND = "by-hand"  # the run of settings that a person changed outside any run: see `by_hand`
+BY_HAND = "by-hand"  # the run id of settings that a person changed outside any run: see `by_hand`
 LONGEST = 2000  # of a text in the contract
 
 
 def restore_run(run: str, journal: Journal) -> list[SettingRestored]:
-    """Restore everything that a run changed. Safe to call twice. What the kernel refuses stays in the journal."""
+    """Restore everything that a run changed. Safe to call twice. Settings that fail stay in the journal."""
     return list(restored(journal.baselines(run), journal))
 
 
 def restore_all(journal: Journal, *, by_hand: bool = False) -> list[SettingRestored]:
-    """Restore what all runs changed: at start, at the end, and after a long silence of the server.
+    """Restore what all runs changed: at the worker's start, at its end, and if the server is silent for long.
 
     Settings changed by hand are restored only with `by_hand`.
     """
@@ -38,7 +38,7 @@ def restore_all(journal: Journal, *, by_hand: bool = False) -> list[SettingResto
 
 
 def restore_others(run: str, journal: Journal) -> list[SettingRestored]:
-    """Restore what other runs left, such as settings of a drive that was absent when they ended."""
+    """Restore what other runs left changed, such as settings of a drive that was absent when they ended."""
     return list(restored(tuple(each for each in journal.baselines() if each.run not in (run, BY_HAND)), journal))
 
 
@@ -52,7 +52,7 @@ def restored(baselines: tuple[Baseline, ...], journal: Journal) -> Iterator[Sett
 
 
 def _when(kept: Baseline) -> tuple[str, int, str, tuple[int, str]]:
-    """The order of restoring: devices, controllers, host. What was changed first is restored last."""
+    """Sort key for restoring: devices, controllers, host. Settings that were changed first are restored last."""
     scope, subject = in_order(kept.device)
     return kept.run, -scope, subject, rank(kept.name)
 
@@ -87,7 +87,7 @@ def plan_words(kept: Baseline, journal: Journal) -> str:
 
 
 def obstacle(kept: Baseline) -> str:
-    """Why it cannot be restored now; "" if it can be tried."""
+    """Why the setting cannot be restored now; "" if the worker can try."""
     if kept.name not in BY_KEY:
         return UNKNOWN
     return ABSENT if find(kept.stable_id, kept.device) is None else ""
@@ -107,7 +107,7 @@ def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
         return _told(kept, found) if kept.wished else None
     observed = writer.restore(setting, kept.before)
     if not setting.same(observed, kept.before):
-        return _told(kept, observed, f"{setting.taken_by} made {setting.shown(observed)} of it")
+        return _told(kept, observed, f"{setting.taken_by} set it to {setting.shown(observed)} instead")
     writer.drop(kept)
     return _told(kept, observed)
 

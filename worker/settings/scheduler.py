@@ -1,7 +1,7 @@
 """The I/O scheduler. The file shows all of them with the one in use in brackets: `none [mq-deadline] kyber`.
 
-A scheduler that is switched on begins with its own defaults. So what is kept to be put back is
-its name with all its tunables: `mq-deadline fifo_batch=16 read_expire=100`.
+A newly selected scheduler starts with its defaults. The captured state is therefore the name with
+all tunables: `mq-deadline fifo_batch=16 read_expire=100`.
 """
 
 from worker.inventory.devices import parse_choice
@@ -9,9 +9,9 @@ from worker.settings.base import SettingError, refused
 from worker.settings.files import read_file, write_file
 from worker.settings.queue_file import QueueFile
 
-# Modules on many systems, Debian's among them.
+# Modules on many systems, including Debian.
 _HINTS = {
-    name: f" Where it is a module, `modprobe {module}` on the host makes it one to choose."
+    name: f" If it is a module, load it on the host: `modprobe {module}`."
     for name, module in (("bfq", "bfq"), ("kyber", "kyber-iosched"), ("mq-deadline", "mq-deadline"))
 }
 
@@ -27,11 +27,11 @@ class Scheduler(QueueFile):
             return ()
 
     def apply(self, subject: str, value: str) -> None:
-        """Accept only schedulers that the kernel lists: another name would make it load a module."""
+        """Accept only schedulers that the kernel lists, because any other name would make it load a module."""
         listed = self.choices(subject)
         if value not in listed:
             raise refused(
-                f"scheduler of {subject} cannot be {value!r}; there is {', '.join(listed) or 'none to choose'}."
+                f"scheduler of {subject} cannot be {value!r}; possible values: {', '.join(listed) or 'none'}."
                 f"{_HINTS.get(value, '')}"
             )
         self._write(subject, value)
@@ -44,7 +44,7 @@ class Scheduler(QueueFile):
         return " ".join((self.read(subject), *tunables))
 
     def same(self, one: str, other: str) -> bool:
-        """Compare by name: tunables are kept and restored as settings of their own."""
+        """Compare by name: tunables are captured and restored as separate settings."""
         return self.shown(one) == self.shown(other)
 
     def shown(self, state: str) -> str:
@@ -63,7 +63,7 @@ class Scheduler(QueueFile):
         path, what = self.path(subject).parent / "iosched" / tunable, f"{tunable} of {subject}'s scheduler"
         write_file(path, value, what)
         if read_file(path, what) != value:
-            raise SettingError("setting_clamped", f"{what} could not be put back to {value}.")
+            raise SettingError("setting_clamped", f"{what} could not be restored to {value}.")
 
     def _tunables(self, subject: str) -> dict[str, str]:
         directory = self.path(subject).parent / "iosched"
@@ -72,5 +72,5 @@ class Scheduler(QueueFile):
         return {path.name: read_file(path, path.name) for path in sorted(directory.iterdir()) if path.is_file()}
 
 
-# Changing it gives the queue a new set of requests and switches write-back throttling: both start at their defaults.
+# A change resets the number of requests and write-back throttling to their defaults.
 SCHEDULER = Scheduler("scheduler", "I/O scheduler", rank=0, disturbs=("nr_requests", "wbt_lat_usec"))

@@ -1,7 +1,7 @@
-"""Tunables of the I/O schedulers, there only while their scheduler is in use.
+"""Tunables of the I/O schedulers. They exist only while their scheduler is in use.
 
 Kernel: Documentation/block/{deadline-iosched,kyber-iosched,bfq-iosched}.rst. They are written
-after the scheduler was chosen; when another scheduler is switched on they are gone with theirs.
+after the scheduler was selected, and disappear when another scheduler is selected.
 """
 
 from pathlib import Path
@@ -12,7 +12,7 @@ from worker.settings.queue_file import QueueFile
 from worker.settings.scheduler import SCHEDULER
 
 _RANK, _AFTER_OTHERS = 3, 4
-# Switched on, it makes bfq's idling at least 8 ms (bfq_strict_guarantees_store in block/bfq-iosched.c).
+# When enabled, it raises bfq's idling time to at least 8 ms (bfq_strict_guarantees_store in block/bfq-iosched.c).
 _DISTURBS = {"strict_guarantees": ("bfq.slice_idle_us",)}
 
 
@@ -38,7 +38,7 @@ class SchedulerTunable(QueueFile):
         now = SCHEDULER.read(subject) if sysfs.exists(subject) else "no scheduler"
         if now == self.scheduler:
             return f"{self.scheduler} of this kernel has no {self.name.partition('.')[2]}."
-        return f"{self.name} is there only with scheduler {self.scheduler}; {subject} has {now}: set scheduler, too."
+        return f"{self.name} exists only with scheduler {self.scheduler}; {subject} has {now}: also set scheduler."
 
     def discover(self, subject: str) -> bool:
         try:
@@ -53,24 +53,24 @@ _KNOWN = {
         "write_expire": "deadline of a write, ms",
         "writes_starved": "batches of reads before a batch of writes",
         "fifo_batch": "requests of one direction in a batch",
-        "front_merges": "merging in front of a request: 0 off",
-        "async_depth": "requests that asynchronous writes may take",
-        "prio_aging_expire": "how long low priority may wait, ms",
+        "front_merges": "merging at the front of a request: 0 off",
+        "async_depth": "maximum number of requests for asynchronous writes",
+        "prio_aging_expire": "maximum wait of low-priority requests, ms",
     },
     "kyber": {
-        "read_lat_nsec": "latency that reads aim at, ns",
-        "write_lat_nsec": "latency that writes aim at, ns",
+        "read_lat_nsec": "target latency of reads, ns",
+        "write_lat_nsec": "target latency of writes, ns",
     },
     "bfq": {
         "low_latency": "prefer interactive processes: 0 off",
-        "slice_idle_us": "idling for the next request of a process, µs",
-        "max_budget": "sectors that a process may have served in one go, 0 chosen by bfq",
-        "timeout_sync": "time a process may have the drive for synchronous requests, ms",
+        "slice_idle_us": "time to wait for the next request of a process, µs",
+        "max_budget": "sectors served for a process before the next one, 0 chosen by bfq",
+        "timeout_sync": "time that a process may use the drive for synchronous requests, ms",
         "strict_guarantees": "one request at a time: 1 on",
         "fifo_expire_sync": "deadline of a synchronous request, ms",
         "fifo_expire_async": "deadline of an asynchronous request, ms",
-        "back_seek_max": "farthest seek backwards, KiB",
-        "back_seek_penalty": "cost of a seek backwards, times a seek forwards",
+        "back_seek_max": "maximum backward seek, KiB",
+        "back_seek_penalty": "cost of a backward seek relative to a forward seek",
     },
 }
 SCHEDULER_TUNABLES = tuple(

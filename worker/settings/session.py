@@ -1,11 +1,11 @@
 """Apply a trial's settings.
 
 The result depends only on the host's baseline and on the trial's settings, not on earlier
-trials: what earlier trials of the run changed and this one does not set is restored first.
-Settings of other runs are restored completely. The host's own settings are written
-first, then those of controllers, then those of devices; all of one subject in order of their
-rank, because changing the scheduler resets others. At the end everything is read once more,
-so that a setting that another one, or somebody else, has changed again is noticed.
+trials: settings that earlier trials of the run changed and this trial does not set are restored
+first. Settings of other runs are restored completely. Settings of the host are written first, then
+those of controllers, then those of devices. The settings of one subject are written in order of
+rank, because changing the scheduler resets others. At the end every setting is read again, to
+detect changes by other settings or other programs.
 """
 
 import logging
@@ -61,11 +61,11 @@ def apply_settings(
 
 def restore_other_runs(run: str, journal: Journal) -> None:
     for told in restore_others(run, journal):
-        words = f"put back to {told.observed}" if told.restored else f"not put back: {told.note}"
-        log.info("Left by another run: %s of %s %s", told.name, named(told.device), words)
+        words = f"restored to {told.observed}" if told.restored else f"not restored: {told.note}"
+        log.info("Left changed by another run: %s of %s %s", told.name, named(told.device), words)
 
 
-# ---- which settings are asked for, and are they allowed
+# ---- which settings are requested, and whether they are allowed
 
 
 def _by_subject(
@@ -86,7 +86,7 @@ def _want(known: dict[str, Wish], subject: str, wish: Wish) -> None:
         raise SettingError(
             "setting_conflict",
             f"{named(subject)} cannot have {other.setting.name}={other.value} and "
-            f"{wish.setting.name}={wish.value} at the same time. Take one of them.",
+            f"{wish.setting.name}={wish.value} at the same time. Choose one of them.",
         )
 
 
@@ -99,7 +99,7 @@ def known(asked: SettingWish, open_targets: Mapping[int, OpenTarget]) -> tuple[S
     open_target = open_targets.get(asked.stream)
     if open_target is None:
         raise SettingError(
-            "setting_refused", f"{asked.name} is set for stream {asked.stream}, which the trial does not have."
+            "setting_refused", f"{asked.name} is requested for stream {asked.stream}, which the trial does not have."
         )
     return REGISTRY[asked.name], open_target
 
@@ -119,7 +119,7 @@ def _apply_to_subject(writer: SettingWriter, wanted: Wishes, records: list[Setti
 def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
     """True if a side effect hits a setting of an earlier trial: its value now is not the kernel's default.
 
-    Going to the baseline and coming back makes the kernel choose its default again.
+    Restoring the baseline first makes the kernel choose its default again.
     """
     disturbed = {key for wish in wanted if wish in kept for key in BY_KEY[wish].disturbs}
     return any(kept[key].wished and key not in wanted for key in disturbed if key in kept)
@@ -128,7 +128,7 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
 def _restore(
     writer: SettingWriter, keys: Iterable[str], records: list[SettingRecord], *, keep_effects: Iterable[str] = ()
 ) -> None:
-    """Restore the baseline, except side effects of settings that stay."""
+    """Restore the baseline, except for side effects of settings that stay changed."""
     effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
     for key in keys:
         kept = writer.baselines().get(key)
@@ -151,7 +151,7 @@ def _restore_one(writer: SettingWriter, setting: Setting, kept: Baseline, record
 
 
 def apply(writer: SettingWriter, setting: Setting, value: str, records: list[SettingRecord]) -> None:
-    """Write one setting and read it back. Raises SettingError where it is not there or not as asked."""
+    """Write one setting and read it back. Raises SettingError if it is missing or has another value."""
     if not setting.discover(writer.subject):
         raise SettingError("setting_refused", setting.missing(writer.subject))
     before = setting.read(writer.subject)
@@ -161,13 +161,13 @@ def apply(writer: SettingWriter, setting: Setting, value: str, records: list[Set
 
 
 def refuse_undone(subject: str, setting: Setting, value: str) -> None:
-    """Check a setting again after all others were applied."""
+    """Check a setting again after all others have been applied."""
     now = setting.read(subject)
     if not setting.verify(subject, value, now):
         raise SettingError(
             "setting_conflict",
             f"{setting.name} of {named(subject)} was set to {value} and is {now} after the other "
-            "settings were made: one of them, or another program on this host, changes it.",
+            "settings were written: one of them, or another program on this host, changes it.",
         )
 
 
@@ -175,8 +175,8 @@ def _refuse_clamped(writer: SettingWriter, setting: Setting, asked: str, observe
     if not same:
         raise SettingError(
             "setting_clamped",
-            f"{setting.name} of {named(writer.subject)} was to be {asked}; {setting.taken_by} took it and made "
-            f"{observed} of it.{setting.because(writer.subject)}",
+            f"{setting.name} of {named(writer.subject)} was set to {asked}; {setting.taken_by} accepted it and uses "
+            f"{observed} instead.{setting.because(writer.subject)}",
         )
 
 

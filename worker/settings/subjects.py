@@ -1,4 +1,4 @@
-"""Subjects of settings: which one lies behind a block device, and whether it is still the same."""
+"""Subjects of settings: find the subject of a block device, and check that it is still the same."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from worker.settings.base import Setting, SettingScope, refused
 
 HOST = ""  # the subject of settings of the whole kernel
 HOST_ID = "host"
-# The host's own come first and go back last: irqbalance must be off while interrupts are moved.
+# Settings of the host are written first and restored last: irqbalance must be off while interrupts are moved.
 _ORDER = {SettingScope.HOST: 0, SettingScope.CONTROLLER: 1, SettingScope.DEVICE: 2}
 
 
@@ -17,17 +17,17 @@ def subject_of(setting: Setting, device: str, sys: Path = sysfs.SYS) -> str:
     if setting.scope is SettingScope.HOST:
         return HOST
     if not device:
-        raise refused(f"{setting.name}: no single block device lies under the target.")
+        raise refused(f"{setting.name}: the target is not on a single block device.")
     if setting.scope is SettingScope.DEVICE:
         return device
     address = sysfs.controller(device, sys)
     if not address:
-        raise refused(f"{setting.name}: no PCI controller lies under {device}.")
+        raise refused(f"{setting.name}: {device} is not behind a PCI controller.")
     return address
 
 
 def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Every subject that a wish concerns: under a layout most settings are of each of its drives.
+    """Every subject of a requested setting: under a layout, most settings apply to each of its drives.
 
     Raises SettingError.
     """
@@ -37,7 +37,7 @@ def subjects_of(setting: Setting, open_target: OpenTarget, sys: Path = sysfs.SYS
 
 
 def identity(subject: str, sys: Path = sysfs.SYS) -> str:
-    """A stable identity, because names may be given to other devices later; "" if there is no such subject."""
+    """A stable identity, because another device may get the name later; "" if the subject does not exist."""
     if subject == HOST:
         return HOST_ID
     if is_controller(subject):
@@ -47,7 +47,7 @@ def identity(subject: str, sys: Path = sysfs.SYS) -> str:
 
 
 def find(stable_id: str, subject: str, sys: Path = sysfs.SYS) -> str | None:
-    """The subject's name now, because a restart may change it. None if it is absent."""
+    """The subject's current name, which a restart may change. None if the subject is absent."""
     if identity(subject, sys) == stable_id:
         return subject
     if is_controller(subject) or subject == HOST:

@@ -1,4 +1,4 @@
-"""The page of documentation that lists all settings: `python -m worker.settings.table > docs/settings.md`."""
+"""Generate the page that documents all settings: `python -m worker.settings.table > docs/settings.md`."""
 
 from worker.settings import REGISTRY, SettingScope
 from worker.settings.base import Setting
@@ -6,9 +6,9 @@ from worker.settings.base import Setting
 _SCOPES = {SettingScope.DEVICE: "device", SettingScope.CONTROLLER: "controller", SettingScope.HOST: "host"}
 _LOOP, _HERE = "loop devices, kernels 6.1 and 6.18", "a host with kernel 6.18, a guest with 6.1"
 _GUEST = "virtual storage server (QEMU, kernel 6.1)"
-_NOWHERE = "folders that look like /sys; not on real hardware"
+_NOWHERE = "emulated sysfs folders; not on real hardware"
 _EMULATED = "emulations of storcli, MegaCli, ssacli and areca-cli; not on real hardware"
-# Where its tests have applied it, read it back and put it back.
+# Where tests have written each setting, read it back and restored it.
 _TRIED = {
     "io_poll": f"refusal only: {_LOOP}, NVMe of the {_GUEST}",
     "queue_depth": f"{_GUEST}: virtio-scsi, SAS HBA, MegaRAID",
@@ -16,9 +16,9 @@ _TRIED = {
     "md.stripe_cache_size": f"{_GUEST}: RAID 5",
     "md.sync_speed_min": f"{_GUEST}: RAID 5",
     "md.sync_speed_max": f"{_GUEST}: RAID 5",
-    "irq_affinity": f"{_GUEST}: MegaRAID moved, NVMe refused as kernel-managed",
+    "irq_affinity": f"{_GUEST}: MegaRAID changed, NVMe refused (kernel-managed)",
     "nvme.write_cache": f"{_GUEST}",
-    "nvme.power_state": f"{_GUEST}: read and refused, it has one state",
+    "nvme.power_state": f"{_GUEST}: read; write refused, because the drive has one state",
     "controller.write_cache": _EMULATED,
     "controller.read_ahead": _EMULATED,
     "controller.io_policy": _EMULATED,
@@ -30,31 +30,32 @@ _TRIED = {
 }
 _HEAD = """# Settings
 
-What a plan can change on a host, put back at the end of the run, on cancel and after a crash. A setting of a
-*device* is of the block device under the target, one of a *controller* touches everything behind it, one of the
-*host* everything on it. The policy file lists those of devices and controllers with the target, those of the host
-under `[host]`; `*` for a target covers the device's own, except those marked "by name", which can cost data or touch
-other drives.
+A plan can change these settings of a host. The worker restores them at the end of the run, when the run is cancelled,
+and after a crash. A setting of a *device* belongs to the block device under the target. A setting of a *controller*
+affects everything behind the controller. A setting of the *host* affects everything on the host. The policy file
+allows settings of devices and controllers with each target, and settings of the host under `[host]`. `*` for a target
+allows all settings of the device, except those marked "by name", which can lose data or affect other drives.
 
-| setting | of | what it is | policy | survives a restart | tried on |
+| setting | scope | description | policy | survives a restart | tested on |
 | --- | --- | --- | --- | --- | --- |
 """
 _FOOT = """
-The settings `controller.…` are of the virtual drive of a RAID controller and go through its tool
-([controllers.md](controllers.md)): storcli and perccli set all four, MegaCli too and adaptive read-ahead besides,
-ssacli and areca-cli the write cache. A controller with a bad, charging or learning battery writes through although it
-is set to write back. A trial that asked for write back then fails with `setting_clamped`, and its settings show both:
-asked `write back`, observed `write through (set to write back)`. Put back is how it was set, with what MegaCli keeps
-beside it for a bad battery. A value that the tool could not put back is not changed.
+The settings `controller.…` belong to a virtual drive of a RAID controller. The worker sets them through the
+controller's tool ([controllers.md](controllers.md)). storcli and perccli set all four; MegaCli also sets adaptive
+read-ahead; ssacli and areca-cli set only the write cache. A controller with a bad, charging or learning battery writes
+through although write back is configured. A trial that requested write back then fails with `setting_clamped`, and its
+settings show both values: asked `write back`, observed `write through (set to write back)`. The worker restores the
+configured value, including MegaCli's separate mode for a bad battery. It does not change a value that the tool could
+not restore.
 
-`make lab ARGS=settings` sets 44 of these 54 by plans, in a guest with Debian 12 on MegaRAID, SATA and NVMe drives and
-an md array, with the worker as systemd's service under all its restrictions; each is read back and put back. There a
-test beside the service switches `irqbalance`, and `io_poll` and `nvme.power_state` are refused by what QEMU has. The
-other seven are not there in QEMU: see their rows. A scheduler that is a module (`bfq`, `kyber` on Debian) is one to
-choose once it is loaded: `modprobe bfq`. The worker loads no modules.
+`make lab ARGS=settings` changes 44 of these 54 settings by plans, in a virtual machine with Debian 12, MegaRAID,
+SATA and NVMe drives and an md array; the worker is a systemd service with all its restrictions. Each setting is read
+back and restored. `irqbalance` is tested separately in the same virtual machine. QEMU's devices refuse `io_poll` and
+`nvme.power_state`. The other seven settings do not exist in QEMU: see their rows. A scheduler that is a module (`bfq`
+and `kyber` on Debian) can be selected after it was loaded with `modprobe bfq`. The worker loads no modules.
 
-Where fio itself runs (`nice`, `ionice`, `cpus`, `cpus_policy`, `numa_node`) is no setting but part of the workload:
-fio sets it for its own processes, it is in the job text, and it ends with them, so nothing has to be put back.
+The placement of an engine's processes (`nice`, `ionice`, `cpus`, `cpus_policy`, `numa_node`) is part of the workload,
+not a setting. It ends with the processes, so there is nothing to restore.
 """
 
 

@@ -1,7 +1,7 @@
-"""How much written data the kernel keeps in memory (Documentation/admin-guide/sysctl/vm.rst), and huge pages.
+"""Limits on dirty memory (Documentation/admin-guide/sysctl/vm.rst), and huge pages.
 
-Each limit on dirty memory is one state with two faces: a share of memory and an amount. Setting
-one makes the other 0, so both are kept together, and only one of them can be wished for.
+The kernel has two files for each limit on dirty memory: a share of memory and an amount. Writing
+one sets the other to 0, so both are captured together, and a trial can request only one of them.
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ class VmFile(KernelFile):
 
 
 class DirtyLimit(VmFile):
-    """`vm.dirty_ratio` or `vm.dirty_bytes`; a state is `dirty_ratio=20`."""
+    """`vm.dirty_ratio` or `vm.dirty_bytes`; a captured state is `dirty_ratio=20`."""
 
     def __init__(self, name: str, other: str, description: str) -> None:
         super().__init__(f"vm.{name}", description)
@@ -34,19 +34,19 @@ class DirtyLimit(VmFile):
         return f"vm.{self._share}"
 
     def capture(self, subject: str) -> str:
-        """The face that is in force; a share of 0 is one where both are 0."""
+        """The file in effect; the share if both are 0."""
         values = {face: read_file(PROC_VM / face, face) for face in self._faces}
         in_force = next((face for face, value in values.items() if value != "0"), self._share)
         return f"{in_force}={values[in_force]}"
 
     def apply(self, subject: str, value: str) -> None:
         if value == "0" and self._faces[0] != self._share:
-            raise refused(f"{self.name} cannot be 0, which would mean that the other of the two is in force: set that.")
+            raise refused(f"{self.name} cannot be 0, because 0 activates the other of the two settings: set that one.")
         super().apply(subject, value)
 
     def restore(self, subject: str, state: str) -> None:
         face, _, value = state.partition("=")
-        if value == "0":  # the kernel takes a share of 0 as a change, and the amount out of force, only from another
+        if value == "0":  # the kernel accepts a share of 0 only if the share was different before
             write_file(PROC_VM / face, "1", f"vm.{face}")
         write_file(PROC_VM / face, value, f"vm.{face}")
 
@@ -71,15 +71,21 @@ class HugePages(KernelFile):
 
 
 VM_SETTINGS = (
-    DirtyLimit("dirty_ratio", "dirty_bytes", "share of memory that may be dirty before writers must write, %"),
-    DirtyLimit("dirty_bytes", "dirty_ratio", "amount of memory that may be dirty before writers must write, bytes"),
-    DirtyLimit("dirty_background_ratio", "dirty_background_bytes", "share of dirty memory at which writing begins, %"),
+    DirtyLimit("dirty_ratio", "dirty_bytes", "share of memory that may be dirty before writers are throttled, %"),
+    DirtyLimit("dirty_bytes", "dirty_ratio", "amount of memory that may be dirty before writers are throttled, bytes"),
     DirtyLimit(
-        "dirty_background_bytes", "dirty_background_ratio", "amount of dirty memory at which writing begins, bytes"
+        "dirty_background_ratio",
+        "dirty_background_bytes",
+        "share of dirty memory that starts background writing, %",
+    ),
+    DirtyLimit(
+        "dirty_background_bytes",
+        "dirty_background_ratio",
+        "amount of dirty memory that starts background writing, bytes",
     ),
     VmFile("vm.dirty_expire_centisecs", "age at which dirty data is written, 1/100 s"),
-    VmFile("vm.dirty_writeback_centisecs", "how often the kernel looks for such data, 1/100 s; 0 never"),
+    VmFile("vm.dirty_writeback_centisecs", "interval of checks for old dirty data, 1/100 s; 0 never"),
 )
 TRANSPARENT_HUGEPAGE = HugePages(
-    "transparent_hugepage", "large pages for memory that programs ask for", choices=("always", "madvise", "never")
+    "transparent_hugepage", "huge pages for the memory of programs", choices=("always", "madvise", "never")
 )

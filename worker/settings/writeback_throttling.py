@@ -1,4 +1,4 @@
-"""wbt_lat_usec: the read latency that write-back throttling aims at, in µs; 0 is off, -1 is the kernel's default."""
+"""wbt_lat_usec: the target read latency of write-back throttling, in µs; 0 is off, -1 is the kernel's default."""
 
 import contextlib
 import re
@@ -15,7 +15,7 @@ class WritebackThrottling(QueueFile):
         return observed.isdigit() if asked == "-1" else super().verify(subject, asked, observed)
 
     def restore(self, subject: str, state: str) -> None:
-        """By way of -1: a number that is written counts as set by hand, and the default would not follow any more."""
+        """Write -1 first: after writing a number, the kernel no longer adjusts its default."""
         with contextlib.suppress(SettingError):
             self._write(subject, "-1")
             if self.read(subject) == state:

@@ -2,8 +2,8 @@
 
     announce in the journal (pending) ─► write ─► read back ─► confirm in the journal
 
-A write may make the kernel change other settings (`disturbs`); they are kept and announced
-together with the one that is written. The journal knows settings by their `key`.
+A write may make the kernel change other settings (`disturbs`); their baselines are saved
+together with that of the written setting. The journal stores settings by their `key`.
 """
 
 import msgspec
@@ -24,12 +24,12 @@ class SettingWriter:
         self._journal = journal
 
     def baselines(self) -> dict[str, Baseline]:
-        """Baselines by key of the setting, in the order of writing."""
+        """Baselines by the setting's key, in the order of writing."""
         found = {b.name: b for b in self._journal.baselines(self.run) if b.stable_id == self.stable_id}
         return {key: found[key] for key in sorted(found, key=rank)}
 
     def write(self, setting: Setting, value: str) -> str:
-        """Write and return the value that is read back. Raises SettingError."""
+        """Write the value, read it back and return it. Raises SettingError."""
         kept = self._announce(setting, wished=True)
         try:
             setting.apply(self.subject, value)
@@ -38,7 +38,7 @@ class SettingWriter:
         return setting.read(self.subject)
 
     def restore(self, setting: Setting, state: str) -> str:
-        """Restore a captured state and return the state now. Raises SettingError."""
+        """Restore a captured state and return the new state. Raises SettingError."""
         kept = self._announce(setting, wished=False)
         try:
             setting.restore(self.subject, state)
@@ -57,7 +57,7 @@ class SettingWriter:
         return kept
 
     def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
-        """The first change keeps the current state as the baseline; so does a change after somebody else's."""
+        """Keep the current state as the baseline at the first change, and after a change by another program."""
         now = setting.capture(self.subject)
         if known is not None and is_own_value(known, now):
             return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
@@ -87,7 +87,7 @@ class SettingWriter:
 
 
 def is_own_value(baseline: Baseline, now: str) -> bool:
-    """True if the state is the worker's or the original one, or if a write was not confirmed."""
+    """True if the worker wrote this state, if it is the original one, or if a write was not confirmed."""
     same = BY_KEY[baseline.name].same
     return baseline.pending or same(now, baseline.written) or same(now, baseline.before)
 

@@ -86,7 +86,7 @@ def test_it_is_left_alone_where_somebody_else_changed_it_since(host: Host) -> No
     host.write("read_ahead_kb", "128")
     (back,) = host.put_back("read_ahead_kb")
     assert not back.restored
-    assert "somebody else" in back.note
+    assert "another program or person" in back.note
     assert host.now("read_ahead_kb") == "128"
 
 

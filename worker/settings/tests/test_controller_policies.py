@@ -126,9 +126,9 @@ def test_the_others_set_the_write_cache_alone(
     assert state["write"] == "wt"
     assert drive.restore() == [("controller.write_cache", "write back", True)]
     assert state["write"] == "wb"
-    assert "knows write back, write through" in drive.fails(write_cache="always write back").message
+    assert "supports write back, write through" in drive.fails(write_cache="always write back").message
     told = drive.fails(disk_cache="enabled").message
-    assert ("sets it for no virtual drive alone" in told) or ("does not tell its disk cache" in told)
+    assert ("cannot be set for one virtual drive" in told) or ("does not report its disk cache" in told)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_a_low_battery_is_seen_in_what_is_observed(
     drive = rig_of(tool, tmp_path, device, behind)
     failed = drive.fails(write_cache="write back")
     assert failed.code == "setting_clamped"
-    assert "the controller took it and made write through (set to write back) of it." in failed.message
+    assert "the controller accepted it and uses write through (set to write back) instead." in failed.message
     assert words in failed.message
     (record,) = failed.records
     assert (record.asked, record.observed) == ("write back", "write through (set to write back)")
@@ -201,7 +201,7 @@ def test_what_could_not_be_put_back_is_not_changed(
 ) -> None:
     state = Emulation(tmp_path, monkeypatch, "MegaCli")
     drive = rig_of("MegaCli", tmp_path, device, behind)
-    assert "'unchanged', which MegaCli could not put back" in drive.fails(disk_cache="enabled").message
+    assert "'unchanged', which MegaCli could not restore" in drive.fails(disk_cache="enabled").message
     assert state["disk"] == "default"
 
 
@@ -215,7 +215,7 @@ def test_it_never_sets_another_disks_virtual_drive(
     state["naa"] = "600605b010cbe11029aeeba55d3e0000"
     state["asked"] = []
     monkeypatch.setattr("worker.settings.controller_drives.FRESH_S", 0.0)
-    assert "no virtual drive that is" in drive.fails(read_ahead="none").message
+    assert "lists no virtual drive for" in drive.fails(read_ahead="none").message
     assert not any("set" in asked.split() for asked in state["asked"])
     assert [restored for _, _, restored in drive.restore()] == [False]
 
@@ -254,7 +254,7 @@ def test_a_killed_worker_puts_it_back_even_after_a_restart_of_the_host(
 
 def test_a_disk_behind_no_such_controller_says_so(device: str, tmp_path: Path) -> None:
     drive = Rig(tmp_path, device, NAMES)
-    assert "behind no RAID controller" in drive.fails(write_cache="write back").message
+    assert "not behind a RAID controller" in drive.fails(write_cache="write back").message
 
 
 def test_the_policy_must_name_it(tmp_path: Path, device: str, behind: Path, monkeypatch: pytest.MonkeyPatch) -> None:

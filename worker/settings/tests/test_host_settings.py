@@ -103,7 +103,7 @@ def test_it_puts_a_limit_back_in_the_face_it_had(machine: Machine, state: str) -
 @pytest.mark.parametrize(
     ("wish", "code", "words"),
     [
-        ({"vm.dirty_ratio": "10", "vm.dirty_bytes": "2147483648"}, "setting_conflict", "Take one of them"),
+        ({"vm.dirty_ratio": "10", "vm.dirty_bytes": "2147483648"}, "setting_conflict", "Choose one of them"),
         ({"vm.dirty_bytes": "1"}, "setting_refused", "Invalid argument"),
         ({"vm.dirty_ratio": "101"}, "setting_refused", "Invalid argument"),
         ({"transparent_hugepage": "sometimes"}, "setting_refused", "madvise"),
@@ -125,7 +125,7 @@ def test_it_leaves_what_somebody_else_changed_since(machine: Machine) -> None:
     machine.apply_settings({"vm.dirty_expire_centisecs": "3100"})
     Path("/proc/sys/vm/dirty_expire_centisecs").write_text("3200")
     (told,) = session.restore_run("run", machine.journal)
-    assert (told.restored, told.observed, "somebody else" in told.note) == (False, "3200", True)
+    assert (told.restored, told.observed, "another program or person" in told.note) == (False, "3200", True)
 
 
 @pytest.mark.root
@@ -135,7 +135,7 @@ def test_it_restores_nothing_after_a_reboot(machine: Machine) -> None:
     machine.journal.close()
     later = Journal(machine.directory / "journal.db", boot_id="another boot")
     (told,) = session.restore_all(later)
-    assert (told.restored, "restarted" in told.note) == (False, True)
+    assert (told.restored, "restart of the host" in told.note) == (False, True)
     later.close()
 
 

@@ -90,7 +90,7 @@ def test_it_puts_back_the_idling_that_bfqs_strict_guarantees_change(host: Host, 
 
 
 def test_it_says_which_scheduler_a_tunable_needs(host: Host) -> None:
-    with pytest.raises(SettingFailed, match=r"only with scheduler bfq; loop\d+ has none: set scheduler, too") as caught:
+    with pytest.raises(SettingFailed, match=r"only with scheduler bfq; loop\d+ has none: also set scheduler") as caught:
         host.apply_settings({"bfq.low_latency": "0"})
     assert caught.value.code == "setting_refused"
 
@@ -115,6 +115,6 @@ def test_it_counts_read_ahead_in_sectors(host: Host) -> None:
 
 
 def test_it_refuses_both_ways_of_counting_at_once(host: Host) -> None:
-    with pytest.raises(SettingFailed, match="Take one of them") as caught:
+    with pytest.raises(SettingFailed, match="Choose one of them") as caught:
         host.apply_settings({"read_ahead_sectors": "8192", "read_ahead_kb": "64"})
     assert caught.value.code == "setting_conflict"
