@@ -70,12 +70,12 @@ def main() -> int:
 
 
 def _run(check: Check, env: dict[str, str]) -> Outcome:
-    begun = time.monotonic()
+    started_at = time.monotonic()
     done = subprocess.run(
         check.argv, cwd=check.folder, env=env, stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
     )  # fmt: skip
-    return Outcome(check, done.returncode, done.stdout, time.monotonic() - begun)
+    return Outcome(check, done.returncode, done.stdout, time.monotonic() - started_at)
 
 
 def _report(outcome: Outcome) -> bool:

@@ -19,13 +19,13 @@ def say(text: str = "") -> None:
 def step(name: str) -> Iterator[None]:
     """Print a line at the start, and another at the end if the step takes more than a second or fails."""
     say(f"  … {name}")
-    begun = time.monotonic()
+    started_at = time.monotonic()
     try:
         yield
     except BaseException:
         say(f"  ✗ {name}")
         raise
-    took_s = time.monotonic() - begun
+    took_s = time.monotonic() - started_at
     if took_s >= 1:
         say(f"  ✓ {name} ({took_s:.1f} s)")
 

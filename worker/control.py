@@ -14,12 +14,12 @@ class StopReason(msgspec.Struct, frozen=True):
 
 
 class Control:
-    """Any thread may call `stop`; the first reason is kept. Engines wait on `stopped`."""
+    """Stop signal of one attempt. Any thread may call `stop`; the first reason is kept. Engines wait for `stopped`."""
 
     def __init__(self, attempt: str) -> None:
         self.attempt = attempt
         self.stopped = threading.Event()
-        self._lock = threading.RLock()  # a signal handler may call `stop` in between
+        self._lock = threading.RLock()  # a signal handler may interrupt `stop` and call it again
         self._reason: StopReason | None = None
 
     @property
@@ -33,7 +33,7 @@ class Control:
         self.stopped.set()
 
     def cancel(self) -> None:
-        self.stop(Outcome.CANCELLED, "cancelled", "Cancelled at the server.")
+        self.stop(Outcome.CANCELLED, "cancelled", "Cancelled on the server.")
 
     def fail(self, code: str, message: str) -> None:
         self.stop(Outcome.FAILED, code, message)

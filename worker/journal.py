@@ -1,14 +1,14 @@
-"""What is under way on this host and what must be restored, on disk.
+"""The journal on disk: orders that are not finished, and settings and layouts to restore.
 
-    attempt:   received ──► begun ──► finished ──(30 days)──► forgotten
-                  └────────────────────▲          (an unreadable order: finished, its text kept)
-    baseline:  (pending ──► confirmed)* ──► dropped, once the value was restored or somebody else changed it
+    attempt:   received ──► started ──► finished ──(30 days)──► deleted
+                  └──────────────────────▲        (an unreadable order: finished, its text is kept)
+    baseline:  (pending ──► confirmed)* ──► dropped after the value was restored or changed by someone else
 
-The journal is the worker's order queue: the Celery task writes into it, the trial thread
-reads from it. An attempt id is accepted once, as long as it is remembered, so an order
-that the broker delivers twice is carried out once. Every change is one transaction that has
-reached the disk before the call returns (SQLite, WAL, synchronous=FULL): after a kill at any
-instruction the journal is as it was after the last completed call.
+The journal is the worker's order queue: the Celery task writes to it, and the order thread reads
+from it. An attempt id is accepted only once while it is stored, so an order that the broker
+delivers twice is carried out once. Every change is one transaction that is on disk before the
+call returns (SQLite, WAL, synchronous=FULL). If the worker is killed, the journal has the state
+after the last completed call.
 """
 
 import logging
@@ -26,11 +26,11 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 Row = tuple[Any, ...]
 REMEMBER_S = 30 * 86400
-SCHEMA_VERSION = 2  # 1 had no layouts
+SCHEMA_VERSION = 3
 
 _LAYOUTS = """
 create table layouts (
-    key text primary key,              -- in the names of everything that was made
+    key text primary key,              -- part of all names that the layout creates
     run text not null,
     record text not null               -- LayoutRecord, JSON
 );
@@ -40,27 +40,35 @@ _SCHEMA = (
 create table attempts (
     number integer primary key,        -- order of arrival
     attempt text not null unique,
-    order_text text not null,          -- the signed order as it came; '' once finished
+    order_text text not null,          -- the signed order as received; '' when finished
     received_at real not null,         -- Unix time, s
-    begun_at real,
+    started_at real,
     finished_at real
 );
 create table baselines (
     run text not null,
     stable_id text not null,           -- of the device
     name text not null,                -- of the setting
-    device text not null,              -- kernel name at first touch
+    device text not null,              -- kernel name at the first change
     boot_id text not null,
     survives_reboot integer not null,
-    before text not null,              -- found at first touch: what is put back
+    before text not null,              -- value before the first change, to restore
     written text not null,             -- read back after our last write
-    pending integer not null,          -- a write was announced and not yet read back
-    wished integer not null,           -- 0: changed only as a side effect of another setting
+    pending integer not null,          -- a write was announced and has not been read back
+    requested integer not null,        -- 0: changed only as a side effect of another setting
     primary key (run, stable_id, name)
 ) without rowid;
 """
     + _LAYOUTS
 )
+
+
+# By version: the step to the next one.
+_UPGRADES = {
+    1: _LAYOUTS,
+    2: "alter table attempts rename column begun_at to started_at; "
+    "alter table baselines rename column wished to requested;",
+}
 
 
 class JournalError(Exception):
@@ -72,12 +80,12 @@ class JournalError(Exception):
 
 
 class OpenAttempt(msgspec.Struct, frozen=True):
-    """A received order that is not finished. Bytes that are not UTF-8 are replaced, so damaged rows can be read."""
+    """A received order that is not finished. Invalid UTF-8 is replaced, so that damaged rows can be read."""
 
     number: int
     attempt: str
     order: str  # JSON text
-    begun: bool
+    started: bool
 
 
 class SetAside(msgspec.Struct, frozen=True):
@@ -91,10 +99,10 @@ class SetAside(msgspec.Struct, frozen=True):
 class LayoutDrive(msgspec.Struct, frozen=True):
     stable_id: str
     serial: str
-    path: str  # when it was built on
+    path: str  # when the layout was built
 
 
-BY_HAND = "by-hand"  # the run of layouts that a person built on the host and must take down
+BY_HAND = "by-hand"  # the run id of layouts that a person built on the host and must take down
 
 
 class MadeDrive(msgspec.Struct, frozen=True):
@@ -102,18 +110,18 @@ class MadeDrive(msgspec.Struct, frozen=True):
 
     name: str
     wwn: str = ""
-    stable_id: str = ""  # of the kernel's disk
+    stable_id: str = ""  # of the kernel's block device
 
 
 class LayoutRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """A layout that was built or is about to be built; `line` as recipes.layouts writes it."""
+    """A layout that was built or is about to be built; `line` is in the format of recipes.layouts."""
 
     key: str
     run: str
     line: str
     drives: tuple[LayoutDrive, ...]
     mount_point: str  # "" for a raw layout
-    virtual_drives: tuple[MadeDrive, ...] = ()  # one a stream, as far as they were made
+    virtual_drives: tuple[MadeDrive, ...] = ()  # those created so far, in the order of the arrays
 
 
 class Baseline(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +136,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     before: str
     written: str
     pending: bool
-    wished: bool
+    requested: bool
 
 
 _COLUMNS = Baseline.__struct_fields__
@@ -151,8 +159,8 @@ class Journal:
         except sqlite3.Error as error:
             raise JournalError(
                 "journal_damaged",
-                f"The journal {path} cannot be read: {error}. It says which settings must be put back: keep a copy, "
-                "put them back by hand, then remove it.",
+                f"The journal {path} cannot be read: {error}. It holds the original values of settings: keep a copy, "
+                "restore the settings by hand, then delete the journal.",
             ) from error
 
     def close(self) -> None:
@@ -163,19 +171,20 @@ class Journal:
         (found,) = self._db.execute("pragma user_version").fetchone()
         if found == 0:
             self._db.executescript(f"begin immediate; {_SCHEMA} pragma user_version={SCHEMA_VERSION}; commit;")
-        elif found == 1:
-            self._db.executescript(f"begin immediate; {_LAYOUTS} pragma user_version={SCHEMA_VERSION}; commit;")
+        elif 0 < found < SCHEMA_VERSION:
+            steps = " ".join(_UPGRADES[version] for version in range(found, SCHEMA_VERSION))
+            self._db.executescript(f"begin immediate; {steps} pragma user_version={SCHEMA_VERSION}; commit;")
         elif found != SCHEMA_VERSION:
             raise JournalError(
                 "journal_version",
-                f"The journal {self._path} is of version {found}, this worker reads version {SCHEMA_VERSION}. "
-                "Start the worker that wrote it, let it finish, then upgrade.",
+                f"The journal {self._path} has version {found}, this worker supports version {SCHEMA_VERSION}. "
+                "Install the worker version that wrote it, or a newer one.",
             )
 
     # ---- attempts
 
     def receive(self, order_text: str, attempt: str) -> bool:
-        """Save an order; False if its attempt is known already, finished or not."""
+        """Save an order; False if its attempt is already stored, finished or not."""
         now = time.time()
         with self._lock, self._db:
             self._db.execute("begin immediate")
@@ -184,22 +193,22 @@ class Journal:
             return self._db.execute(insert, (attempt, order_text, now)).rowcount == 1
 
     def next_order(self) -> OpenAttempt | None:
-        """The oldest order that has not been begun."""
-        return next((entry for entry in self.open_attempts() if not entry.begun), None)
+        """The oldest order that has not been started."""
+        return next((entry for entry in self.open_attempts() if not entry.started), None)
 
-    def begin(self, attempt: str) -> None:
-        update = "update attempts set begun_at = ? where attempt = ? and begun_at is null"
+    def start(self, attempt: str) -> None:
+        update = "update attempts set started_at = ? where attempt = ? and started_at is null"
         with self._lock:
             self._db.execute(update, (time.time(), attempt))
 
     def finish(self, attempt: str) -> None:
-        """The attempt's final item is on disk: keep only its id."""
+        """Call when the attempt's final item is on disk. Keeps only the attempt's id."""
         update = "update attempts set finished_at = ?, order_text = '' where attempt = ? and finished_at is null"
         with self._lock:
             self._db.execute(update, (time.time(), attempt))
 
     def set_aside(self, number: int) -> None:
-        """Finish an order that cannot be read, and keep its text for a person as long as the attempt is remembered."""
+        """Finish an order that cannot be read. Its text is kept for 30 days."""
         with self._lock:
             self._db.execute("update attempts set finished_at = ? where number = ?", (time.time(), number))
 
@@ -214,19 +223,21 @@ class Journal:
         return tuple(SetAside(number, _text(attempt), at) for number, attempt, at in rows)
 
     def open_attempts(self) -> tuple[OpenAttempt, ...]:
-        """Received and not finished, oldest first."""
+        """Orders that are received and not finished, oldest first."""
         query = (
-            "select number, attempt, order_text, begun_at is not null from attempts "
+            "select number, attempt, order_text, started_at is not null from attempts "
             "where finished_at is null order by number"
         )
         with self._lock:
             rows = self._db.execute(query).fetchall()
-        return tuple(OpenAttempt(number, _text(name), _text(order), bool(begun)) for number, name, order, begun in rows)
+        return tuple(
+            OpenAttempt(number, _text(name), _text(order), bool(started)) for number, name, order, started in rows
+        )
 
     # ---- settings to restore
 
     def save_baselines(self, baselines: Iterable[Baseline]) -> None:
-        """Write all of them, in one transaction; an earlier one of the same run, device and setting is replaced."""
+        """Write the baselines in one transaction; replace those of the same run, device and setting."""
         marks = ", ".join("?" * len(_COLUMNS))
         insert = f"insert or replace into baselines ({', '.join(_COLUMNS)}) values ({marks})"  # noqa: S608 - constants
         with self._lock, self._db:
@@ -239,7 +250,7 @@ class Journal:
             self._db.execute(delete, (baseline.run, baseline.stable_id, baseline.name))
 
     def baselines(self, run: str | None = None) -> tuple[Baseline, ...]:
-        """Of one run, or of all runs."""
+        """All baselines, or those of one run."""
         query = f"select {', '.join(_COLUMNS)} from baselines where ? is null or run = ? order by run, device, name"  # noqa: S608
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
@@ -248,25 +259,25 @@ class Journal:
     # ---- layouts to take down
 
     def save_layout(self, record: LayoutRecord) -> None:
-        """Before the first command that builds it, and again with each virtual drive that was made."""
+        """Call before the first build command, and again after each new virtual drive."""
         insert = "insert or replace into layouts (key, run, record) values (?, ?, ?)"
         with self._lock:
             self._db.execute(insert, (record.key, record.run, msgspec.json.encode(record).decode()))
 
     def drop_layout(self, key: str) -> None:
-        """Forget a layout whose drives were verified to be blank."""
+        """Delete a layout whose drives were verified to be blank."""
         with self._lock:
             self._db.execute("delete from layouts where key = ?", (key,))
 
     def layouts(self, run: str | None = None) -> tuple[LayoutRecord, ...]:
-        """Of one run, or of all runs."""
+        """All, or only those of one run."""
         query = "select record from layouts where ? is null or run = ? order by key"
         with self._lock:
             rows = self._db.execute(query, (run, run)).fetchall()
         return tuple(_readable(rows, lambda row: msgspec.json.decode(row[0]), LayoutRecord))
 
     def unreadable(self) -> int:
-        """Number of settings and layouts that cannot be read; their rows stay for a person."""
+        """Number of settings and layouts that cannot be read; their rows are kept."""
         with self._lock:
             rows = self._db.execute("select (select count(*) from baselines) + (select count(*) from layouts)")
             (count,) = rows.fetchone()
@@ -274,7 +285,7 @@ class Journal:
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:
-    """Return bytes for text that is not UTF-8: one damaged row must not make the others unreadable."""
+    """Return bytes if the text is not UTF-8, so that one damaged row does not make the others unreadable."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -286,12 +297,12 @@ def _text(value: str | bytes) -> str:
 
 
 def _readable(rows: list[Row], content: Callable[[Row], object], kind: type[T]) -> Iterator[T]:
-    """Decode the rows; leave unreadable ones where they are."""
+    """Decode the rows; skip unreadable ones."""
     for row in rows:
         try:
             yield msgspec.convert(content(row), kind, strict=False)
         except msgspec.DecodeError as error:
-            log.error("A row of the journal cannot be read and stays there: %s: %s", error, row)
+            log.error("A row of the journal cannot be read and is kept: %s: %s", error, row)
 
 
 def current_boot_id() -> str:

@@ -1,7 +1,7 @@
-"""The worker's log: one line for each event on stderr, with its attempt; lines from INFO on also go to the server.
+"""The worker's log: one line per event on stderr, with its attempt. Lines from level INFO also go to the server.
 
-The newest `QUEUE_LINES` lines for the server wait in memory; dropped lines are counted, and the count is sent.
-Secrets that were given to `hide` are removed before a line is queued.
+The newest `QUEUE_LINES` lines for the server are queued in memory; older ones are dropped and counted, and the count
+is sent. Secrets registered with `hide` are removed before a line is queued.
 """
 
 import contextvars
@@ -19,9 +19,9 @@ from urllib.parse import urlsplit
 
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
-QUEUE_LINES = 1000  # most lines that wait
-REPORT_LINES = 100  # most lines in one report
-LINE_CHARACTERS = 2000  # characters of a line
+QUEUE_LINES = 1000  # in the queue
+REPORT_LINES = 100  # in one report
+LINE_CHARACTERS = 2000  # of one line
 
 _attempt: contextvars.ContextVar[str] = contextvars.ContextVar("attempt", default="-")
 
@@ -46,7 +46,7 @@ class _AttemptFilter(logging.Filter):
 
 
 class _JsonFormatter(logging.Formatter):
-    """at (RFC 3339, UTC), level, logger, message, the attempt it is about, and a trace if any."""
+    """JSON with at (RFC 3339, UTC), level, logger, message, and if present attempt and trace."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -70,13 +70,13 @@ _hidden: set[str] = set()
 
 
 def hide(secret: str) -> None:
-    """Replace this text by “…” in every line for the server, from now on."""
+    """From now on, replace this text by “…” in every line for the server."""
     if len(secret) >= 8:
         _hidden.add(secret)
 
 
 def hide_access(*, host_token: str, broker_url: str) -> None:
-    """A host's token and its password in the broker."""
+    """Hide the host's token, and its password and URL for the broker."""
     for secret in (host_token, urlsplit(broker_url).password or "", broker_url):
         hide(secret)
 
@@ -98,7 +98,7 @@ class Shipping(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             text = _shippable(self.format(record))
-        except (TypeError, ValueError):  # arguments that do not fit their message
+        except (TypeError, ValueError):  # the arguments do not match the message
             self.handleError(record)
             return
         with self._guard:
@@ -134,12 +134,12 @@ class Shipping(logging.Handler):
                 self._dropped = max(0, self._dropped - int(first.text[len(_GAP) :].split()[0]))
 
 
-_GAP = "Not shipped for want of room: "
+_GAP = "Dropped because the queue was full: "
 
 
 def _gap(before: LogLine, dropped: int) -> LogLine:
-    """A line about the dropped ones; it has the number of the last of them."""
-    text = f"{_GAP}{dropped} lines. The host's own log has them."
+    """A line about the dropped lines, with the number of the last one."""
+    text = f"{_GAP}{dropped} lines. The log on the host has them."
     return LogLine(number=max(0, before.number - 1), at=before.at, level=LogLevel.WARNING, text=text)
 
 

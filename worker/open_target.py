@@ -1,23 +1,22 @@
-"""A target that the guard has checked, opened and holds for a stream."""
+"""A target that the guard has checked and holds open for a stream."""
 
 import msgspec
 
 
 class OpenTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """What the guard hands to an engine. Its descriptors stay open, and its claim holds, while the guard is inside.
+    """A target for an engine. Its descriptors and its lock are valid inside the guard's context manager.
 
-    `path` is what fio opens: the device's resolved path for a block target, the
-    file's base name for a file target. Directory and file targets are used from
-    inside `cwd_fd`, a directory that was opened without following links, so that
-    no name in the path can be exchanged.
+    `path` is the path that the engine opens: the resolved path of a device, or the base name of
+    a file. For directory and file targets the engine runs in the directory `cwd_fd`, which was
+    opened without following links, so that nobody can replace a part of the path.
     """
 
     path: str
-    device: str = ""  # kernel name of the block device it is or lies on (for /sys/block statistics), "" if unknown
-    several: tuple[str, ...] = ()  # block devices under a file system over several (btrfs); `device` is "" then
-    cwd_fd: int | None = None  # fio's working directory; None for block targets
-    pass_fds: tuple[int, ...] = ()  # further descriptors that fio inherits
-    target: str = ""  # id of the policy's entry that allowed it
+    device: str = ""  # kernel name of the block device under the target (for /sys/block statistics), "" if unknown
+    several: tuple[str, ...] = ()  # devices of a file system on several devices (btrfs); `device` is then ""
+    cwd_fd: int | None = None  # the engine's working directory; None for block targets
+    pass_fds: tuple[int, ...] = ()  # further descriptors that the engine inherits
+    target: str = ""  # id of the policy entry that allows the target
     members: tuple[str, ...] = ()  # kernel names of the drives under a layout; () without a layout
 
     @property

@@ -68,7 +68,7 @@ class Service:
             while not self._stopping:
                 self._consume()
         except SystemExit:
-            log.debug("Ended by a signal while Celery did not run.")
+            log.debug("Ended by a signal while Celery was not running.")
         finally:
             self._stop()
         return 1 if self._crashed else 0
@@ -87,10 +87,10 @@ class Service:
         log.info("Worker %s of host %s is ready.", __version__, self._enrolment.host_name)
 
     def _consume(self) -> None:
-        """Run Celery until it ends, which it does at an invalid message. The thread of orders goes on."""
+        """Run Celery until it ends; an invalid message ends it. The order thread keeps running."""
         code = consume(make_app(lambda: self._store.enrolment, self._executor.take), self._enrolment)
         if not self._stopping:
-            log.error("Celery ended with %d: the queue held an invalid message, or broke. Starting Celery again.", code)
+            log.error("Celery ended with %d: the queue held an invalid message, or is broken. Restarting Celery.", code)
             time.sleep(CONSUME_AGAIN_S)
 
     def _on_shutdown(self, **_: object) -> None:
@@ -113,11 +113,11 @@ class Service:
             log.error("The current order did not end within %.0f s; the next start cleans up.", TRIAL_STOP_S)
         self._reporter.stop(limit_s=FLUSH_S)
         self._client.close()
-        log.info("Stopped; %d batches wait for the next start.", self._spool.backlog()[0])
+        log.info("Stopped; %d batches are left for the next start.", self._spool.backlog()[0])
 
 
 def _shipped_log(enrolment: Enrolment) -> Shipping:
-    """Send the log to the server too, without this host's secrets."""
+    """Also send the log to the server, without this host's secrets."""
     hide_access(host_token=enrolment.host_token, broker_url=enrolment.broker_url)
     return ship()
 

@@ -1,10 +1,10 @@
-"""Replace small files as a whole."""
+"""Replace small files atomically."""
 
 from pathlib import Path
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace the file's content: readers see the old or the new one, never a mixture. Raises OSError.
+    """Replace the file's content: readers see either the old or the new content. Raises OSError.
 
     Makes the folder if needed. The new content may be lost in a power cut.
     """

@@ -107,9 +107,9 @@ def _timed(name: str, ask: Ask, read: Callable[["Client", str], None], client: "
     times, cpu = [], []
     for _ in range(requests):
         address = ask(chance)
-        begun, worked = time.perf_counter(), time.process_time()
+        started_at, worked = time.perf_counter(), time.process_time()
         read(client, address)
-        times.append(1000 * (time.perf_counter() - begun))
+        times.append(1000 * (time.perf_counter() - started_at))
         cpu.append(1000 * (time.process_time() - worked))
     return Measured(name, tuple(sorted(times)), tuple(sorted(cpu)))
 

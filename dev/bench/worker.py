@@ -80,10 +80,10 @@ def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, 
     from dev.bench import runs
     from webapp.results.models import StreamRun
 
-    cpu_before, begun = _worker_cpu_s(state), time.monotonic()
+    cpu_before, started_at = _worker_cpu_s(state), time.monotonic()
     factors = {**FACTORS, "iodepth": str(depth), "runtime": f"{seconds}s"}
     run = runs.run_to_end(f"overhead {depth}", factors, target="loop0")
-    share = 100 * (_worker_cpu_s(state) - cpu_before) / (time.monotonic() - begun)
+    share = 100 * (_worker_cpu_s(state) - cpu_before) / (time.monotonic() - started_at)
     stream = StreamRun.objects.get(attempt__run=run)
     return stream.results.get().iops, stream.job_text, share
 

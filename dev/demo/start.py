@@ -34,10 +34,10 @@ BLOCK_SETTINGS = (
 
 def main(state: State) -> int:
     """Start all services, run the plan First look and print the address. Raises ToolError."""
-    begun = time.monotonic()
+    started_at = time.monotonic()
     say("Sweetspot on this machine:")
     targets = bring_up(state)
-    say(f"Ready after {time.monotonic() - begun:.0f} s: {services.public_url(state)}")
+    say(f"Ready after {time.monotonic() - started_at:.0f} s: {services.public_url(state)}")
     status = _run_plan(state, targets)
     _print_summary(state)
     return status

@@ -48,12 +48,12 @@ class Campaign:
 
     def run(self) -> None:
         """Run all rounds. Raises ToolError if MAX_FAILED_ROUNDS rounds in a row violate invariants."""
-        begun, total, done, in_a_row = time.monotonic(), sum(len(r.faults) for r in self._rounds), 0, 0
+        started_at, total, done, in_a_row = time.monotonic(), sum(len(r.faults) for r in self._rounds), 0, 0
         for each in self._rounds:
             violations = self._run_round(each)
             done += len(each.faults)
             in_a_row = in_a_row + 1 if violations else 0
-            spent_s = time.monotonic() - begun
+            spent_s = time.monotonic() - started_at
             left = "" if done == total else f", about {spent_s / done * (total - done) / 60:.0f} min left"
             verdict = f"✗ {len(violations)} violations" if violations else "✓"
             say(f"  {done:>3} of {total} faults, {spent_s / 60:.1f} min{left}: round {each.number} {verdict}")
@@ -64,8 +64,10 @@ class Campaign:
         """The violations of invariants."""
         log_sizes = {path: path.stat().st_size for path in self._installation.state.logs.glob("*.log")}
         run = self._start_run()
-        begun = time.monotonic()
-        threads = [threading.Thread(target=self._inject, args=(fault, begun), daemon=True) for fault in each.faults]
+        started_at = time.monotonic()
+        threads = [
+            threading.Thread(target=self._inject, args=(fault, started_at), daemon=True) for fault in each.faults
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -76,8 +78,8 @@ class Campaign:
             self._report(each, run, violations, log_sizes)
         return violations
 
-    def _inject(self, fault: ScheduledFault, begun: float) -> None:
-        self._installation.pause(max(0.0, begun + fault.at_s - time.monotonic()))
+    def _inject(self, fault: ScheduledFault, started_at: float) -> None:
+        self._installation.pause(max(0.0, started_at + fault.at_s - time.monotonic()))
         try:
             FAULTS[fault.name](self._installation, fault)
         except Exception as error:  # noqa: BLE001 - printed; the other faults continue

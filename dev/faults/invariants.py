@@ -94,7 +94,7 @@ class InvariantChecker:
             (
                 "orders under way in the journal",
                 "journal.db",
-                "select attempt, begun_at from attempts where finished_at is null",
+                "select attempt, started_at from attempts where finished_at is null",
             ),
             ("settings to restore in the journal", "journal.db", "select name, before, written from baselines"),
         ):

@@ -79,7 +79,7 @@ class Lab:
 
     def _timed(self, name: str, test: Callable[[], list[str] | None]) -> None:
         say(f"{name}:")
-        begun = time.monotonic()
+        started_at = time.monotonic()
         try:
             found = test() or []
         except Exception as error:  # noqa: BLE001 - printed; the other parts continue
@@ -87,7 +87,7 @@ class Lab:
         for problem in found:
             print_error(f"    ✗ {problem}")
         self.problems += [f"{name}: {problem}" for problem in found]
-        minutes = f"{(time.monotonic() - begun) / 60:.1f}"
+        minutes = f"{(time.monotonic() - started_at) / 60:.1f}"
         self.results.append((name, minutes, f"{len(found)} problems" if found else "✓"))
 
     def end(self, *, keep: bool) -> None:
@@ -99,14 +99,14 @@ class Lab:
 
 
 def _run(directory: Path, parts: Sequence[str], *, keep: bool) -> int:
-    begun = time.monotonic()
+    started_at = time.monotonic()
     lab = Lab(directory)
     try:
         lab.run(parts)
     finally:
         lab.end(keep=keep)
     say("\n".join(["", *columns([("part", "minutes", ""), *lab.results]), ""]))
-    say(f"Took {(time.monotonic() - begun) / 60:.1f} minutes. All processes were stopped and all data removed.")
+    say(f"Took {(time.monotonic() - started_at) / 60:.1f} minutes. All processes were stopped and all data removed.")
     for problem in lab.problems:
         print_error(problem)
     return 1 if lab.problems else 0

@@ -31,7 +31,7 @@ class Drives:
         """Call before the first write: if the worker dies, the drive is unknown."""
         record = self._read(name)
         writing = Writing(self, name, record, self._count_again(name, record))
-        self.write(name, broken_off(writing.begun))
+        self.write(name, broken_off(writing.at_start))
         return writing
 
     def _count_again(self, name: str, record: Record | None) -> DriveCounters:
@@ -58,23 +58,23 @@ class Drives:
 class Writing:
     """The writes of a trial to one drive, from before the first write until the device is closed."""
 
-    def __init__(self, drives: Drives, name: str, before: Record | None, begun: DriveCounters) -> None:
+    def __init__(self, drives: Drives, name: str, before: Record | None, at_start: DriveCounters) -> None:
         self._drives = drives
         self.name = name
         self.before = before
-        self.begun = begun
+        self.at_start = at_start
 
     @property
     def state(self) -> DriveState:
         """The drive's state before the first write."""
-        return state_now(self.before, self.begun)
+        return state_now(self.before, self.at_start)
 
     def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
         """Call after the kernel has written everything back. `told`: the drive's health since then."""
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size)
-        ended = read_drive_counters(self.name, ask_drive=told is None, told=told)
-        record = after_writes(self.before, self.begun, ended, manner=manner, size_bytes=size)
+        at_end = read_drive_counters(self.name, ask_drive=told is None, told=told)
+        record = after_writes(self.before, self.at_start, at_end, manner=manner, size_bytes=size)
         self._drives.write(self.name, record)
 
 

@@ -81,19 +81,19 @@ def purged(now: DriveCounters) -> Record:
 
 
 def after_writes(
-    before: Record | None, begun: DriveCounters, ended: DriveCounters, *, manner: Manner, size_bytes: int
+    before: Record | None, at_start: DriveCounters, at_end: DriveCounters, *, manner: Manner, size_bytes: int
 ) -> Record:
     """The record after a trial that wrote in this manner, alone. `before`: the last record before it."""
-    known = state_now(before, begun)
-    if begun.sectors is None or ended.sectors is None or ended.sectors < begun.sectors:
-        return broken_off(ended)
-    wrote = (ended.sectors - begun.sectors) * SECTOR_BYTES
+    known = state_now(before, at_start)
+    if at_start.sectors is None or at_end.sectors is None or at_end.sectors < at_start.sectors:
+        return broken_off(at_end)
+    wrote = (at_end.sectors - at_start.sectors) * SECTOR_BYTES
     if wrote == 0 and before is not None and known is before.state:
-        return msgspec.structs.replace(before, counters=ended)
+        return msgspec.structs.replace(before, counters=at_end)
     goes_on = before is not None and known is before.state and before.manner is manner
     in_a_row = wrote + (before.written_bytes if goes_on and before is not None else 0)
     state = _after(known, manner, in_a_row, size_bytes)
-    return Record(state=state, counters=ended, manner=manner, written_bytes=in_a_row)
+    return Record(state=state, counters=at_end, manner=manner, written_bytes=in_a_row)
 
 
 def _after(known: DriveState, manner: Manner, in_a_row: int, size_bytes: int) -> DriveState:

@@ -51,7 +51,7 @@ class Wear:
         self._path = state / FOLDER / f"{run}.json"
         self._emit = emit
         self._sys = sys
-        self._begun: list[str] = []
+        self._started: list[str] = []
 
     def drives_under(self, names: Iterable[str]) -> tuple[str, ...]:
         return drives_under(names, self._sys)
@@ -59,14 +59,14 @@ class Wear:
     def begin(self, names: Iterable[str]) -> None:
         """Call before the first write of an attempt, again for further devices."""
         with _survived():
-            fresh = [name for name in self.drives_under(names) if name not in self._begun]
-            self._begun += fresh
+            fresh = [name for name in self.drives_under(names) if name not in self._started]
+            self._started += fresh
             self._read(fresh, ReadingMoment.BEFORE)
 
     def end(self) -> dict[str, DriveHealth]:
         """Call after the last write, when everything is flushed. Returns the health of the written drives, by name."""
         with _survived():
-            return {each.device: each.told for each in self._read(self._begun, ReadingMoment.AFTER) if each.told}
+            return {each.device: each.told for each in self._read(self._started, ReadingMoment.AFTER) if each.told}
         return {}
 
     def written_bytes(self, names: Iterable[str]) -> Mapping[str, int]:

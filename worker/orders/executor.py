@@ -1,6 +1,6 @@
 """Carry out the journal's orders one at a time, in a thread of its own.
 
-    received ──► begun ──► (handler of the order) ──► final item on disk ──► closed
+    received ──► started ──► (handler of the order) ──► final item on disk ──► closed
         │           └── the worker died: the next start reports worker_died
         ├── cannot be read, or its row is damaged: order_unreadable, and its text is set aside in the journal
         └── expired: order_expired
@@ -127,7 +127,7 @@ class Executor:
             return
         if self._reporter.spool.is_finished(entry.attempt):
             self._context.journal.finish(entry.attempt)
-        elif entry.begun:
+        elif entry.started:
             log.warning("The worker died while it carried out this order.")
             self._emit_all(entry.attempt, restored)
             words = "The worker ended while it carried out the order; it was started again and has cleaned up."
@@ -140,7 +140,7 @@ class Executor:
         log.error("Order %d of the journal cannot be read and is set aside: %s", entry.number, error)
         if is_id(entry.attempt) and not self._reporter.spool.is_finished(entry.attempt):
             self._accept(entry.attempt)
-            self._emit_all(entry.attempt, restored if entry.begun else ())
+            self._emit_all(entry.attempt, restored if entry.started else ())
             words = (
                 f"The worker cannot read this order in its journal: {error} The order is set aside there; "
                 "“sweetspot-worker doctor” lists it."
@@ -171,7 +171,7 @@ class Executor:
 
     def _work(self, entry: OpenAttempt) -> None:
         with about(entry.attempt), self._registration.paused():
-            self._context.journal.begin(entry.attempt)
+            self._context.journal.start(entry.attempt)
             self._idle_done = False
             try:
                 order = _order_of(entry)

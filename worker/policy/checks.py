@@ -1,4 +1,4 @@
-"""Checks of `[[target]]` and `[[pool]]` tables beyond their types. A problem is a sentence, "" if there is none."""
+"""Checks of `[[target]]` and `[[pool]]` tables beyond their types. Each returns a sentence, or "" without a problem."""
 
 import os
 import re
@@ -18,9 +18,9 @@ def entry_problem(entry: PolicyEntry, known_settings: Sequence[str]) -> str:
     if entry.path != os.path.normpath(entry.path) or entry.path.startswith("//"):
         return f"path {entry.path!r} must be written without “.”, “..”, double or trailing slashes."
     if entry.kind is TargetKind.POOL:
-        return "a pool is no [[target]]: write a [[pool]] with id and drives."
+        return "a pool is not a [[target]]: write a [[pool]] with id and drives."
     if unknown := [n for n in entry.settings if n != ALL_SETTINGS and n not in known_settings]:
-        return f"settings names {unknown[0]!r}, which is none of a target's; there is {', '.join(known_settings)}."
+        return f"settings names {unknown[0]!r}, not a setting of a target; known: {', '.join(known_settings)}."
     if entry.max_write_bytes is not None and entry.max_write_bytes <= 0:
         return "max_write_bytes must be above 0."
     checks = {
@@ -34,20 +34,20 @@ def entry_problem(entry: PolicyEntry, known_settings: Sequence[str]) -> str:
 
 def _block_problem(entry: PolicyEntry) -> str:
     if not entry.path.startswith("/dev/"):
-        return "the path of a block device begins with /dev/."
+        return "the path of a block device must start with /dev/."
     if entry.stable_id is None:
-        return "a block device needs its stable_id (“sweetspot-worker inventory --json” shows it)."
+        return "a block device needs a stable_id (“sweetspot-worker inventory --json” shows it)."
     if entry.destroy and not is_stable(entry.stable_id):
         return (
-            f"{entry.stable_id} is only a kernel name, which may be another disk after a reboot: destroy = true is "
-            "refused. Give the disk a serial number (virtual machines: serial=…)."
+            f"{entry.stable_id} is only a kernel name, which may mean another disk after a reboot: destroy = true "
+            "is not allowed. Give the disk a serial number (virtual machines: serial=…)."
         )
-    return "max_bytes is for directories." if entry.max_bytes is not None else ""
+    return "max_bytes is only for directories." if entry.max_bytes is not None else ""
 
 
 def _directory_problem(entry: PolicyEntry) -> str:
     if entry.destroy:
-        return "destroy is for block devices and files; in a directory the worker writes only files of its own."
+        return "destroy is only for block devices and files; in directories the worker writes only its own files."
     if entry.max_bytes is not None and entry.max_bytes <= 0:
         return "max_bytes must be above 0."
     return _plain_problem(entry)
@@ -55,36 +55,36 @@ def _directory_problem(entry: PolicyEntry) -> str:
 
 def _slot_problem(entry: PolicyEntry) -> str:
     if not _SLOT.fullmatch(entry.path):
-        return "the path of a slot is /CONTROLLER/ENCLOSURE:SLOT, such as /0000:03:00.0/252:3 (see the host's page)."
+        return "the path of a slot must be /CONTROLLER/ENCLOSURE:SLOT, such as /0000:03:00.0/252:3 (see the host page)."
     if not entry.serial or not entry.destroy:
-        return "a slot needs the drive's serial, and destroy = true: virtual drives are built from it."
+        return "a slot needs the drive's serial and destroy = true, because virtual drives overwrite it."
     if entry.read_mounted or entry.max_bytes is not None or entry.max_write_bytes is not None:
-        return "read_mounted, max_bytes and max_write_bytes are not for slots."
-    return f"stable_id can be left out; it is slot:{entry.serial}." if entry.stable_id is not None else ""
+        return "slots do not support read_mounted, max_bytes and max_write_bytes."
+    return f"remove stable_id; the worker uses slot:{entry.serial}." if entry.stable_id is not None else ""
 
 
 def _file_problem(entry: PolicyEntry) -> str:
-    return "max_bytes is for directories." if entry.max_bytes is not None else _plain_problem(entry)
+    return "max_bytes is only for directories." if entry.max_bytes is not None else _plain_problem(entry)
 
 
 def _plain_problem(entry: PolicyEntry) -> str:
     if entry.serial or entry.read_mounted:
-        return "serial and read_mounted are for block devices."
+        return "serial and read_mounted are only for block devices."
     if entry.stable_id is not None and entry.stable_id != msgspec.structs.replace(entry, stable_id=None).identity:
-        return f"stable_id can be left out; it is {msgspec.structs.replace(entry, stable_id=None).identity}."
+        return f"remove stable_id; the worker uses {msgspec.structs.replace(entry, stable_id=None).identity}."
     return ""
 
 
 def pool_problem(pool: Pool, entries: Sequence[PolicyEntry]) -> str:
     known = {entry.id: entry for entry in entries}
     if unknown := [name for name in pool.drives if name not in known]:
-        return f"drives names {unknown[0]!r}, which is none of the targets of this file."
+        return f"drives names {unknown[0]!r}, which is not a target in this file."
     found = [known[name] for name in pool.drives]
     for entry in found:
         if entry.kind not in (TargetKind.BLOCK, TargetKind.SLOT) or not entry.destroy or entry.read_mounted:
             return f"{entry.id} must be a block device with destroy = true and without read_mounted, or a slot."
     if len({entry.kind for entry in found}) > 1:
-        return "drives that the kernel sees and slots of a controller cannot be in one pool."
+        return "a pool cannot contain both block devices and slots of a controller."
     if len({entry.identity for entry in found}) < len(found):
-        return "a drive is named twice."
+        return "a drive is listed twice."
     return ""

@@ -1,6 +1,6 @@
-"""Read and check the policy file: TOML that only root or the worker's user can write.
+"""Read and check the policy file: a TOML file that only root or the worker's user can write.
 
-`deploy/policy.example.toml` shows every key. The file is read again for every trial, so a change applies to the next.
+`deploy/policy.example.toml` shows every key. Each trial reads the file, so changes apply to the next trial.
 """
 
 import os
@@ -20,7 +20,7 @@ LARGEST_POLICY = 1024 * 1024
 
 
 class PolicyError(Exception):
-    """The policy allows nothing; the text says why. Codes: policy_missing, policy_insecure, policy_invalid."""
+    """The policy cannot be used, so nothing is allowed. Codes: policy_missing, policy_insecure, policy_invalid."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load(path: Path, settings: SettingNames) -> Policy:
-    """Read and check the whole file; raises PolicyError naming file, line and key."""
+    """Read and check the whole file. Raises PolicyError with file, line and key."""
     text = _read(path)
     try:
         read = msgspec.convert(tomllib.loads(text), _File)
@@ -55,7 +55,7 @@ def load(path: Path, settings: SettingNames) -> Policy:
 
 
 def _expanded(entry: PolicyEntry, covered: tuple[str, ...]) -> PolicyEntry:
-    """Replace "*" by the settings that it stands for."""
+    """Replace "*" by the names of the settings."""
     if ALL_SETTINGS not in entry.settings:
         return entry
     names = dict.fromkeys((*covered, *(name for name in entry.settings if name != ALL_SETTINGS)))
@@ -67,7 +67,7 @@ def _read(path: Path) -> str:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError as error:
         raise PolicyError(
-            "policy_missing", f"There is no policy file {path}: nothing may be touched on this host."
+            "policy_missing", f"The policy file {path} does not exist, so nothing may be used on this host."
         ) from error
     except OSError as error:
         raise PolicyError("policy_missing", f"The policy {path} cannot be read: {error.strerror}.") from error
@@ -85,7 +85,7 @@ def _decoded(path: Path, content: bytes) -> str:
 
 
 def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
-    """Who can write the policy can have any disk overwritten."""
+    """Anyone who can write the policy can have any disk overwritten."""
     directory = stat.S_ISDIR(facts.st_mode)
     if not directory and not stat.S_ISREG(facts.st_mode):
         raise PolicyError("policy_insecure", f"{what} {path} is not a regular file.")
@@ -98,7 +98,7 @@ def _refuse_insecure(path: Path, facts: os.stat_result, *, what: str) -> None:
     if facts.st_mode & 0o022 and not (directory and facts.st_mode & stat.S_ISVTX):
         raise PolicyError(
             "policy_insecure",
-            f"{what} {path} can be written by others (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}",
+            f"{what} {path} is writable by other users (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}",
         )
 
 
@@ -109,7 +109,7 @@ def _refuse_unknown_host_settings(path: Path, host: HostPolicy, known: tuple[str
     if unknown := [name for name in host.settings if name not in known]:
         raise PolicyError(
             "policy_invalid",
-            f"{path}: settings of [host] names {unknown[0]!r}, which is none of the host's; there is "
+            f"{path}: settings of [host] names {unknown[0]!r}, which is not a setting of the host; known settings: "
             f"{', '.join(known)}.",
         )
 
@@ -122,24 +122,24 @@ def _refuse_duplicates(path: Path, entries: tuple[PolicyEntry | Pool, ...]) -> N
             )
 
 
-# ---- where in the file
+# ---- positions in the file
 
 
 def _located(path: Path, text: str, error: str) -> str:
-    """msgspec's words with the line: `… - at `$.target[1].kind``."""
+    """msgspec's message with the line number: `… - at `$.target[1].kind``."""
     words, _, place = error.partition(" - at `")
     index = re.search(r"target\[(\d+)\]", place)
     if index is None:
         key = re.search(r"`(\w+)`", words)
         line = next((n for n, row in enumerate(text.splitlines(), 1) if key and key[1] in row), 1)
-        return f"{path}, line {line}: {words}. Only [[target]] and [[pool]] tables and [host] are known."
+        return f"{path}, line {line}: {words}. Only [[target]], [[pool]] and [host] are allowed."
     keys = re.findall(r"\.(\w+)", place) + re.findall(r"unknown field `(\w+)`", words)
     line = _line(text, int(index[1]), keys[-1])
     return f"{path}, line {line}, target {int(index[1]) + 1}: {keys[-1] + ': ' if keys[-1] != 'target' else ''}{words}"
 
 
 def _line(text: str, index: int, key: str = "") -> int:
-    """Line of a key of the table with that index (from 0), else of the table's head; from 1."""
+    """Line (from 1) of a key in the table with this index (from 0), or of the table's header."""
     rows: list[str] = text.splitlines()
     heads = [n for n, row in enumerate(rows, 1) if re.match(r"\s*\[\[\s*\"?target\"?\s*\]\]", row)]
     if index >= len(heads):

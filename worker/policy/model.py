@@ -1,6 +1,6 @@
-"""What the host's administrator allows: targets, pools of drives, and settings of the host.
+"""The host administrator's permissions: targets, pools of drives, and settings of the host.
 
-Everything that is not listed is refused, and no message of a server can extend the list.
+Everything that is not listed is refused. No message of the server can extend the list.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ class SettingNames(msgspec.Struct, frozen=True, kw_only=True):
 
     host: tuple[str, ...]  # settings of the whole host
     target: tuple[str, ...]  # settings of a device or its controller
-    covered: tuple[str, ...]  # settings of targets that "*" allows: they risk no data and touch no other device
+    covered: tuple[str, ...]  # settings that "*" allows for a target: they do not risk data or affect other devices
 
 
 class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -33,10 +33,10 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     stable_id: Name | None = None  # block: required; others: dir:<path>, file:<path>, slot:<serial>
     serial: str = ""  # block: required if the drive has one; slot: required
     destroy: bool = False  # block and file: the content may be overwritten
-    settings: tuple[str, ...] = ()  # of the block device that the target is or lies on; `load` expands "*"
+    settings: tuple[str, ...] = ()  # of the block device under the target; `load` expands "*"
     max_bytes: int | None = None  # directory: largest total size of the worker's files in it
-    max_write_bytes: int | None = None  # what one run may write to the drives that it is or lies on
-    read_mounted: bool = False  # block: may be read while it is mounted or otherwise in use
+    max_write_bytes: int | None = None  # limit of writes by one run to the drives under the target
+    read_mounted: bool = False  # block: may be read while it is mounted or in use
 
     @property
     def identity(self) -> str:
@@ -53,7 +53,7 @@ class PolicyEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class HostPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`[host]`: settings of the whole kernel, each by its name. "*" is not accepted here."""
+    """`[host]`: settings of the whole host, each by name. "*" is not allowed here."""
 
     settings: tuple[str, ...] = ()
 

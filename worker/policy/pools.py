@@ -1,7 +1,7 @@
-"""Pools of a policy: drives that layouts may be built from.
+"""Pools of the policy: drives on which layouts may be built.
 
-A `[[pool]]` names targets of the same file. Each is a whole drive with `destroy = true`: its stable id and serial are
-written once, and layouts are built only on drives that may be overwritten.
+A `[[pool]]` lists targets of the same file. Each target is a whole drive with `destroy = true`, so that its stable id
+and serial are written only once, and layouts are built only on drives that may be overwritten.
 """
 
 import hashlib
@@ -22,6 +22,6 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def pool_identity(pool_id: str, drives: Iterable[tuple[str, str]]) -> str:
-    """The stable id of a pool of drives (stable id, serial). Other drives, or another order, give another id."""
+    """The stable id of a pool of drives (stable id, serial). It depends on the drives and their order."""
     digest = hashlib.sha256("\n".join(f"{identity} {serial}" for identity, serial in drives).encode()).hexdigest()
     return f"pool:{pool_id}:{digest[:12]}"

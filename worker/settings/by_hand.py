@@ -61,12 +61,12 @@ def restore(name: str, open_target: OpenTarget, journal: Journal) -> list[Settin
     if setting.key not in kept:
         words = f"{name} of {named(subject)} was not changed by hand, or has already been restored."
         raise SettingFailed("setting_not_changed", words, ())
-    keys = [setting.key, *_effects(setting, (key for key in kept if kept[key].wished))]
+    keys = [setting.key, *_effects(setting, (key for key in kept if kept[key].requested))]
     return list(restored(tuple(kept[key] for key in keys if key in kept), journal))
 
 
-def _effects(setting: Setting, wished: Iterable[str]) -> list[str]:
-    others = set(wished)
+def _effects(setting: Setting, requested: Iterable[str]) -> list[str]:
+    others = set(requested)
     return [key for key in setting.disturbs if key in BY_KEY and key not in others]
 
 

@@ -104,7 +104,7 @@ def _put_back(kept: Baseline, writer: SettingWriter) -> SettingRestored | None:
         return _told(kept, found, CHANGED)
     if setting.same(found, kept.before):
         writer.drop(kept)
-        return _told(kept, found) if kept.wished else None
+        return _told(kept, found) if kept.requested else None
     observed = writer.restore(setting, kept.before)
     if not setting.same(observed, kept.before):
         return _told(kept, observed, f"{setting.taken_by} set it to {setting.shown(observed)} instead")

@@ -122,7 +122,7 @@ def _must_start_afresh(kept: Mapping[str, Baseline], wanted: Wishes) -> bool:
     Restoring the baseline first makes the kernel choose its default again.
     """
     disturbed = {key for wish in wanted if wish in kept for key in BY_KEY[wish].disturbs}
-    return any(kept[key].wished and key not in wanted for key in disturbed if key in kept)
+    return any(kept[key].requested and key not in wanted for key in disturbed if key in kept)
 
 
 def _restore(
@@ -132,7 +132,7 @@ def _restore(
     effects = {key for wish in keep_effects for key in BY_KEY[wish].disturbs}
     for key in keys:
         kept = writer.baselines().get(key)
-        if kept is None or key not in BY_KEY or (key in effects and not kept.wished):
+        if kept is None or key not in BY_KEY or (key in effects and not kept.requested):
             continue
         setting = BY_KEY[key]
         if not (setting.vanishes and not setting.discover(writer.subject)):

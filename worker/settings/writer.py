@@ -30,7 +30,7 @@ class SettingWriter:
 
     def write(self, setting: Setting, value: str) -> str:
         """Write the value, read it back and return it. Raises SettingError."""
-        kept = self._announce(setting, wished=True)
+        kept = self._announce(setting, requested=True)
         try:
             setting.apply(self.subject, value)
         finally:
@@ -39,7 +39,7 @@ class SettingWriter:
 
     def restore(self, setting: Setting, state: str) -> str:
         """Restore a captured state and return the new state. Raises SettingError."""
-        kept = self._announce(setting, wished=False)
+        kept = self._announce(setting, requested=False)
         try:
             setting.restore(self.subject, state)
         finally:
@@ -49,18 +49,18 @@ class SettingWriter:
     def drop(self, baseline: Baseline) -> None:
         self._journal.drop_baseline(baseline)
 
-    def _announce(self, setting: Setting, *, wished: bool) -> list[Baseline]:
+    def _announce(self, setting: Setting, *, requested: bool) -> list[Baseline]:
         known = self.baselines()
         touched = [setting, *(BY_KEY[key] for key in setting.disturbs if BY_KEY[key].discover(self.subject))]
-        kept = [self._baseline(each, known.get(each.key), wished=wished and each is setting) for each in touched]
+        kept = [self._baseline(each, known.get(each.key), requested=requested and each is setting) for each in touched]
         self._journal.save_baselines(kept)
         return kept
 
-    def _baseline(self, setting: Setting, known: Baseline | None, *, wished: bool) -> Baseline:
+    def _baseline(self, setting: Setting, known: Baseline | None, *, requested: bool) -> Baseline:
         """Keep the current state as the baseline at the first change, and after a change by another program."""
         now = setting.capture(self.subject)
         if known is not None and is_own_value(known, now):
-            return msgspec.structs.replace(known, pending=True, wished=known.wished or wished)
+            return msgspec.structs.replace(known, pending=True, requested=known.requested or requested)
         return Baseline(
             run=self.run,
             stable_id=self.stable_id,
@@ -71,7 +71,7 @@ class SettingWriter:
             before=now,
             written=now,
             pending=True,
-            wished=wished,
+            requested=requested,
         )
 
     def _confirm(self, kept: list[Baseline]) -> None:

@@ -18,7 +18,7 @@ def journal(tmp_path: Path) -> Journal:
 
 KEPT = Baseline(
     run="r", stable_id="loop:/a", name="scheduler", device="loop0", boot_id="b", survives_reboot=False,
-    before="none", written="bfq", pending=True, wished=True,
+    before="none", written="bfq", pending=True, requested=True,
 )  # fmt: skip
 
 
@@ -29,7 +29,7 @@ def text_of(entry: OpenAttempt | None) -> str:
 def test_it_takes_an_attempt_once_even_after_it_was_finished(journal: Journal) -> None:
     assert journal.receive("{}", "a")
     assert not journal.receive("{}", "a")
-    journal.begin("a")
+    journal.start("a")
     journal.finish("a")
     assert not journal.receive("{}", "a")
     assert journal.open_attempts() == ()
@@ -39,11 +39,11 @@ def test_it_gives_orders_in_the_order_of_arrival(journal: Journal) -> None:
     journal.receive("first", "z")
     journal.receive("second", "a")
     assert text_of(journal.next_order()) == "first"
-    journal.begin("z")
+    journal.start("z")
     assert text_of(journal.next_order()) == "second"
     journal.finish("a")
     assert journal.next_order() is None
-    assert [(entry.attempt, entry.order, entry.begun) for entry in journal.open_attempts()] == [("z", "first", True)]
+    assert [(entry.attempt, entry.order, entry.started) for entry in journal.open_attempts()] == [("z", "first", True)]
 
 
 def test_it_forgets_finished_attempts_after_thirty_days_only(tmp_path: Path, journal: Journal) -> None:

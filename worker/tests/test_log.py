@@ -73,7 +73,7 @@ def test_it_holds_only_so_many_and_says_how_many_are_missing(
         logger.info("line %d", number)
     waiting = shipping.waiting()
     assert waiting
-    assert waiting.lines[0].text.startswith("Not shipped for want of room: 15 lines")
+    assert waiting.lines[0].text.startswith("Dropped because the queue was full: 15 lines")
     assert [line.number for line in waiting.lines] == list(range(15, 26))
     shipping.confirm(waiting)
     assert shipping.empty

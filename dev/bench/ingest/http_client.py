@@ -110,15 +110,15 @@ def posts_per_s(port: int, makers: Sequence[Callable[[], bytes]], seconds: float
     The connections start one after another: if many start at the same instant, one server process accepts them all.
     """
     client = Client(port, len(makers))
-    begun, answered, started = time.monotonic(), 0, 0
-    while time.monotonic() - begun < seconds:
+    started_at, answered, started = time.monotonic(), 0, 0
+    while time.monotonic() - started_at < seconds:
         if started < len(makers):
             client.send(client.connections[started], makers[started]())
             started += 1
         for connection in client.answers(APART_S if started < len(makers) else 1.0):
             answered += 1
             client.send(connection, makers[connection.number]())
-    took_s = time.monotonic() - begun
+    took_s = time.monotonic() - started_at
     while any(connection.waiting for connection in client.connections):
         for _ in client.answers(1.0):
             pass

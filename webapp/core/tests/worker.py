@@ -34,7 +34,7 @@ ACCEPTED = Accepted(at=AT, worker_version="0.1.0")
 STARTED = StreamStarted(at=AT, stream=0, job_text="[stream0]\n", command=("fio", "-"))
 RESULT = msgspec.structs.replace(STREAM_RESULT, samples=1)
 DONE = Finished(at=AT + 61, outcome=Outcome.DONE)
-CANCELLED = Finished(at=AT + 61, outcome=Outcome.CANCELLED, code="cancelled", message="Cancelled at the server.")
+CANCELLED = Finished(at=AT + 61, outcome=Outcome.CANCELLED, code="cancelled", message="Cancelled on the server.")
 
 
 def failed(code: str = "fio_error", message: str = "fio said no") -> Finished:

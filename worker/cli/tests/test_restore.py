@@ -98,7 +98,7 @@ def test_it_lists_what_it_cannot_restore(changed: Changed, capsys: pytest.Captur
     journal = Journal(changed.path)
     kept = Baseline(
         run="run", stable_id="gone", name="nomerges", device="sdx", boot_id=journal.boot_id, survives_reboot=False,
-        before="0", written="1", pending=False, wished=True,
+        before="0", written="1", pending=False, requested=True,
     )  # fmt: skip
     journal.save_baselines([kept])
     journal.close()

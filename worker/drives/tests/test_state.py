@@ -56,8 +56,8 @@ def test_a_pass_may_take_several_trials_of_one_manner() -> None:
 
 def test_writes_of_others_in_between_begin_the_count_anew() -> None:
     half = written(known(S.PURGED), 600, Manner.RANDOM)
-    begun = replace(half.counters, sectors=5601)
-    assert after_writes(half, begun, counters(6100), manner=Manner.RANDOM, size_bytes=SIZE).state is S.UNKNOWN
+    at_start = replace(half.counters, sectors=5601)
+    assert after_writes(half, at_start, counters(6100), manner=Manner.RANDOM, size_bytes=SIZE).state is S.UNKNOWN
 
 
 @pytest.mark.parametrize(

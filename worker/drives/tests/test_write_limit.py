@@ -40,7 +40,7 @@ def stream(amount: int | None = None, *, read_percent: int | None = None) -> Str
     return replace(STREAM, workload=work)
 
 
-def begun(host: Host, limit: int | None, **more: Stream) -> WriteLimit:
+def started(host: Host, limit: int | None, **more: Stream) -> WriteLimit:
     wear = host.wear()
     wear.begin(["nvme0n1"])
     found = WriteLimit(wear)
@@ -55,17 +55,17 @@ def switch(host: Host, iostats: str) -> None:
 
 
 def test_an_amount_that_is_over_the_limit_is_refused_before_anything_is_written(host: Host) -> None:
-    begun(host, 4 * MIB, stream=stream(4 * MIB))
-    begun(host, 4 * MIB, stream=stream(16 * MIB, read_percent=75))
+    started(host, 4 * MIB, stream=stream(4 * MIB))
+    started(host, 4 * MIB, stream=stream(16 * MIB, read_percent=75))
     with pytest.raises(GuardRefused, match=r"the trial writes 4194305 more; the policy allows 4194304 a run to nvme0"):
-        begun(host, 4 * MIB, stream=stream(4 * MIB + 1))
+        started(host, 4 * MIB, stream=stream(4 * MIB + 1))
 
 
 def test_what_earlier_trials_of_the_run_wrote_counts_and_what_another_run_wrote_does_not(host: Host) -> None:
-    begun(host, 4 * MIB)
+    started(host, 4 * MIB)
     host.has_written(3 * MIB // 512)
     with pytest.raises(GuardRefused, match="has written 3145728 bytes"):
-        begun(host, 4 * MIB, stream=stream(2 * MIB))
+        started(host, 4 * MIB, stream=stream(2 * MIB))
     other = Wear(host.state, "r2", host.said.append, host.sys)
     other.begin(["nvme0n1"])
     limit = WriteLimit(other)
@@ -87,7 +87,7 @@ def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
     host: Host, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
-    limit, control = begun(host, 4 * MIB), Control("a")
+    limit, control = started(host, 4 * MIB), Control("a")
     with limit.watching(control):
         assert not control.stopped.wait(0.05)
         host.has_written(4 * MIB // 512 + 1)
@@ -99,7 +99,7 @@ def test_a_trial_that_a_time_ends_is_stopped_once_it_has_written_too_much(
 def test_where_the_kernel_does_not_count_nothing_is_written(host: Host) -> None:
     switch(host, "0")
     with pytest.raises(GuardRefused, match=r"does not count what is written to nvme0n1: its iostats are off"):
-        begun(host, 4 * MIB)
+        started(host, 4 * MIB)
 
 
 def test_a_trial_may_not_switch_the_counting_off_where_it_is_limited(host: Host) -> None:
@@ -119,7 +119,7 @@ def test_a_trial_is_stopped_when_the_kernel_no_longer_counts(
 ) -> None:
     monkeypatch.setattr(write_limit, "EVERY_S", 0.001)
     switch(host, "1")
-    limit, control = begun(host, 4 * MIB), Control("a")
+    limit, control = started(host, 4 * MIB), Control("a")
     with limit.watching(control):
         assert not control.stopped.wait(0.05)
         if gone:
@@ -138,7 +138,7 @@ def test_where_the_drive_is_not_known_nothing_is_written(host: Host) -> None:
 
 
 def test_without_a_limit_nothing_is_looked_at(host: Host) -> None:
-    limit, control = begun(host, None, stream=stream(2**40)), Control("a")
+    limit, control = started(host, None, stream=stream(2**40)), Control("a")
     host.has_written(2**40)
     with limit.watching(control):
         assert not control.stopped.is_set()

@@ -225,7 +225,10 @@ def test_it_reads_a_journal_from_before_there_were_layouts(tmp_path: Path) -> No
     path = tmp_path / "journal.db"
     Journal(path).close()
     with sqlite3.connect(path) as db:
-        db.executescript("drop table layouts; pragma user_version=1;")
+        db.executescript(
+            "alter table attempts rename column started_at to begun_at; "
+            "alter table baselines rename column requested to wished; drop table layouts; pragma user_version=1;"
+        )
     assert Journal(path).layouts() == ()
     assert Journal(path).baselines() == ()
 

@@ -28,8 +28,8 @@ POOL = '[[pool]]\nid = "{0}"\ndrives = [{1}]\n'
     ("text", "words"),
     [
         (DRIVE.format("a", "false") + POOL.format("p", '"a"'), "a must be a block device with destroy = true"),
-        (DRIVE.format("a", "true") + POOL.format("p", '"b"'), "'b', which is none of the targets"),
-        (DRIVE.format("a", "true") + POOL.format("p", '"a", "a"'), "a drive is named twice"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"b"'), "'b', which is not a target in this file"),
+        (DRIVE.format("a", "true") + POOL.format("p", '"a", "a"'), "a drive is listed twice"),
         (DRIVE.format("a", "true") + POOL.format("a", '"a"'), "2 targets or pools have the id 'a'"),
         (DRIVE.format("a", "true") + POOL.format("p", ""), "length >= 1"),
         (DRIVE.format("a", "true").replace("block", "pool"), "write a [[pool]] with id and drives"),
@@ -96,15 +96,15 @@ KEYS = {
         (GOOD + GOOD, "ids must differ"),
         (GOOD.replace("/srv/a", "/srv/../a"), "line 1"),
         (GOOD.replace("/srv/a", "srv"), "line 4"),
-        (GOOD + "destroy = true\n", "destroy is for"),
+        (GOOD + "destroy = true\n", "destroy is only for"),
         (GOOD + "max_write_bytes = 0\n", "max_write_bytes must be"),
         (GOOD + 'settings = ["shedule"]\n', "'shedule'"),
-        (GOOD + 'settings = ["vm.dirty_ratio"]\n', "none of a target's"),
-        ('[host]\nsettings = ["scheduler"]\n', "none of the host's"),
-        ('[host]\nsettings = ["*"]\n', "none of the host's"),
+        (GOOD + 'settings = ["vm.dirty_ratio"]\n', "not a setting of a target"),
+        ('[host]\nsettings = ["scheduler"]\n', "not a setting of the host"),
+        ('[host]\nsettings = ["*"]\n', "not a setting of the host"),
         ('[host]\nsetting = ["irqbalance"]\n', "line 2"),
         (GOOD + 'stable_id = "dir:/srv/b"\n', "dir:/srv/a"),
-        (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs its stable_id"),
+        (GOOD.replace("directory", "block").replace("/srv/a", "/dev/sda"), "needs a stable_id"),
         (
             GOOD.replace("directory", "block").replace("/srv/a", "/dev/vda")
             + 'stable_id = "name:vda"\ndestroy = true\n',
@@ -143,7 +143,7 @@ def test_it_refuses_a_file_of_another_user(tmp_path: Path) -> None:
 
 
 def test_it_says_that_there_is_no_policy(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="nothing may be touched") as caught:
+    with pytest.raises(PolicyError, match="nothing may be used") as caught:
         policy.load(tmp_path / "none.toml", SETTING_NAMES)
     assert caught.value.code == "policy_missing"
 
