@@ -1,14 +1,14 @@
-"""Decide which targets may be used on this host, and hold them open. This part must never be wrong.
+"""Decide which targets may be used on this host, and hold them open. An error here can destroy data.
 
-    order's target ─► policy's entry (id, path, kind, stable id, serial all alike)
-        block      ─► the very drive? free? destroyable and armed? ─► held with O_EXCL
-        directory  ─► no links on the way, nobody else can write ─► .sweetspot in it, held open
-        slot       ─► its controller's word: the very serial? unconfigured and good? destroyable and armed?
-        file       ─► no links, one name, destroyable and armed   ─► its directory, held open
+    order's target ─► policy entry with the same id, path, kind, stable id and serial
+        block      ─► same drive? unused? destroyable and armed? ─► held with O_EXCL
+        directory  ─► no links in the path, writable only by its owner ─► its subdirectory .sweetspot, held open
+        slot       ─► controller's answer: same serial? unconfigured and good? destroyable and armed?
+        file       ─► no links in the path, no hard links, destroyable and armed ─► its directory, held open
 
-Everything that is not understood is refused. A write to a device or file needs `destroy = true`
-in the policy and a valid arming: the serial that a person typed for this run. In a directory the
-worker writes only its own files.
+The guard refuses everything that it cannot verify. A write to a device or file requires
+`destroy = true` in the policy and a valid arming: the serial that a person typed for this run. In a
+directory the worker writes only its own files.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -51,7 +51,7 @@ __all__ = [
 
 @contextmanager
 def admit(stream: Stream, policy: Policy, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """Open the stream's target and hold it while inside. Raises GuardRefused."""
+    """Open the stream's target and hold it inside the context. Raises GuardRefused."""
     with _held(_entry(stream.target, policy), stream, armed_serials) as open_target:
         yield open_target
 
@@ -71,36 +71,36 @@ def hold_drive(target: TargetRef, policy: Policy, armed_serials: tuple[str, ...]
     """Hold a whole drive for an operation that destroys everything on it. Raises GuardRefused."""
     entry = _entry(target, policy)
     if entry.kind is not TargetKind.BLOCK:
-        raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices are purged.")
-    with hold_whole(entry, armed_serials, purpose="purged are") as held:
+        raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; only block devices can be purged.")
+    with hold_whole(entry, armed_serials, purpose="Purging needs") as held:
         yield held
 
 
 def claim_drives(
     entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...], *, virtual: bool = False
 ) -> tuple[Claim, ...]:
-    """Check that a layout may be built on these drives, in this order; `virtual`: slots, for virtual drives.
+    """Check that a layout may be built on these drives, in this order. `virtual`: the drives are slots of a controller.
 
     Raises GuardRefused.
     """
-    wanted, what = (TargetKind.SLOT, "virtual drives") if virtual else (TargetKind.BLOCK, "layouts")
+    kind = TargetKind.SLOT if virtual else TargetKind.BLOCK
     for entry in entries:
-        if entry.kind is not wanted:
-            words = "are made of slots" if virtual else "are built on block devices"
-            raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; {what} {words}.")
+        if entry.kind is not kind:
+            needs = "virtual drives need slots" if virtual else "layouts need block devices"
+            raise GuardRefused("guard_path", f"{entry.id} is a {entry.kind}; {needs}.")
     known = controllers_now() if virtual else ()
     claims = tuple(
         slots.claim(entry, known, armed_serials) if virtual else claim(entry, armed_serials) for entry in entries
     )
     if len({each.path for each in claims}) != len(claims):
-        raise GuardRefused("guard_path", f"A drive is named twice: {', '.join(each.path for each in claims)}.")
+        raise GuardRefused("guard_path", f"A drive is listed twice: {', '.join(each.path for each in claims)}.")
     return claims
 
 
 def listed(target: TargetRef, policy: Policy) -> OpenTarget:
-    """The target of a setting that is changed outside a run, if the policy lists it and it is present.
+    """Find the target of a setting that is changed outside a run: it must be in the policy and present.
 
-    The target is neither held nor touched. Raises GuardRefused.
+    The target is not opened. Raises GuardRefused.
     """
     entry = _entry(target, policy)
     found = survey(entry)
@@ -110,7 +110,7 @@ def listed(target: TargetRef, policy: Policy) -> OpenTarget:
 
 
 def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) -> tuple[PolicyEntry, ...]:
-    """The policy's entries for the drives of a layout: the first drives of the pool, in its order.
+    """The policy entries of a layout's drives: the first drives of the pool, in its order.
 
     Raises GuardRefused.
     """
@@ -119,20 +119,20 @@ def pool_drives(pool: TargetRef, drives: tuple[TargetRef, ...], policy: Policy) 
         listed = ", ".join(each.id for each in policy.pools) or "none"
         raise GuardRefused(
             "guard_not_in_policy",
-            f"{policy.path} lists no pool {pool.id!r} of these drives; it lists {listed}. If the pool was changed "
+            f"{policy.path} lists no pool {pool.id!r} with these drives; it lists {listed}. If the pool was changed "
             "since the run was planned, start a new run.",
         )
     entries = tuple(_entry(drive, policy) for drive in drives)
     if entries != own[: len(entries)]:
-        raise GuardRefused("guard_not_in_policy", f"The order's drives are not the first ones of pool {pool.id!r}.")
+        raise GuardRefused("guard_not_in_policy", f"The order's drives are not the first drives of pool {pool.id!r}.")
     return entries
 
 
 @contextmanager
 def admit_layout(stream: Stream, *, device: str, mount_point: str, members: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """Open a layout that the worker built on drives that it checked, and hold it while inside.
+    """Open a layout that the worker has built, and hold it inside the context.
 
-    The stream works in the directory `mount_point`, or if that is "" on the node `device`.
+    The stream uses the directory `mount_point`, or the device node `device` if `mount_point` is "".
     """
     entry = _layout_entry(stream.target.id, device, mount_point)
     with _held(entry, stream, (entry.arming_serial,)) as open_target:
@@ -154,7 +154,7 @@ def _layout_entry(target: str, device: str, mount_point: str) -> PolicyEntry:
 
 
 def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...]) -> tuple[str, ...]:
-    """Check that the drives under an existing layout are the same, destroyable, and armed for this order.
+    """Check that the drives under an existing layout are unchanged, destroyable, and armed for this order.
 
     Returns their kernel names; slots have none. Raises GuardRefused.
     """
@@ -172,9 +172,9 @@ def recheck_drives(entries: Sequence[PolicyEntry], armed_serials: tuple[str, ...
 
 
 def survey(entry: PolicyEntry, *, own_layout: bool = False, controllers: Collection[Controller] = ()) -> Survey:
-    """Check whether the entry's target is present and usable. Changes and holds nothing.
+    """Check whether the entry's target is present and usable, without changing or holding it.
 
-    `own_layout`: a layout of this worker lies on it, so it may be in use. `controllers`: where slots are.
+    `own_layout`: a layout of this worker is on the drive, so it may be in use. `controllers`: known controllers.
     """
     surveys: dict[TargetKind, Callable[[PolicyEntry], Survey]] = {
         TargetKind.BLOCK: partial(survey_block, own_layout=own_layout),
@@ -194,28 +194,28 @@ def _hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) ->
     if entry.kind is TargetKind.DIRECTORY:
         return hold_directory(entry, stream)
     if entry.kind is TargetKind.SLOT:
-        raise GuardRefused("guard_path", f"{entry.id} is a slot: nothing but its controller reaches the drive in it.")
+        raise GuardRefused("guard_path", f"{entry.id} is a slot: only the controller can access its drive.")
     return hold_file(entry, stream, armed_serials)
 
 
 def _entry(target: TargetRef, policy: Policy) -> PolicyEntry:
-    """The policy's entry for an order's target. From here on only the entry is used, nothing of the order."""
+    """The policy entry of an order's target. The caller uses only the entry, not the order's values."""
     entry = policy.entry(target.id)
     if entry is None:
         listed = ", ".join(each.id for each in policy.targets) or "nothing"
         raise GuardRefused("guard_not_in_policy", f"{policy.path} does not list {target.id!r}; it lists {listed}.")
     serials = (entry.serial,) if entry.serial else ("", entry.identity)
-    alike = (
+    comparisons = (
         ("kind", target.kind == entry.kind),
         ("path", target.path == entry.path),
         ("stable id", target.stable_id == entry.identity),
         ("serial", target.serial in serials),
     )
-    wrong = [what for what, same in alike if not same]
-    if wrong:
+    differences = [what for what, same in comparisons if not same]
+    if differences:
         raise GuardRefused(
             "guard_not_in_policy",
-            f"The order's target {target.id!r} differs from {policy.path} in {', '.join(wrong)}. "
-            "The policy was changed since the run was planned: start a new run.",
+            f"The order's target {target.id!r} differs from {policy.path} in {', '.join(differences)}. "
+            "The policy has changed since the run was planned: start a new run.",
         )
     return entry

@@ -1,8 +1,8 @@
-"""Check and hold block devices: is it the right one, is it free, may it be overwritten?
+"""Check and hold block devices: is it the right device, is it unused, may it be overwritten?
 
-The device is opened with O_EXCL first and checked afterwards, so the result stays true:
-while it is held nobody can mount it, use it for swap, build on it or open it exclusively,
-and a hot-plugged drive cannot get its name.
+The device is opened with O_EXCL and then checked again, so the result stays valid: while it is
+held, no other program can mount it, use it as swap, build on it or open it exclusively, and a
+hot-plugged drive cannot get its name.
 """
 
 import errno
@@ -45,15 +45,15 @@ def hold(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> 
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """A whole drive that is free to be built on."""
+    """A whole, unused drive that a layout may use."""
 
-    name: str  # kernel name; "" for a drive that only its controller sees
-    path: str  # node without links; such a drive's bay
+    name: str  # kernel name; "" for a drive that only its controller can access
+    path: str  # device node without links; for a slot, its bay
     size_bytes: int
 
 
 class HeldDrive(msgspec.Struct, frozen=True):
-    """A whole drive that nobody else can open exclusively, mount or build on while it is held."""
+    """A whole drive that no other program can open exclusively, mount or build on while it is held."""
 
     name: str  # kernel name
     path: str  # node without links
@@ -63,13 +63,13 @@ class HeldDrive(msgspec.Struct, frozen=True):
 
 @contextmanager
 def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: str) -> Iterator[HeldDrive]:
-    """Hold a drive that is the right one, destroyable, armed, free and whole. Its serial is checked again once held."""
+    """Check and hold a whole drive: right serial, destroyable, armed, unused. The serial is checked again once held."""
     name, path = resolve(entry)
     identify(entry, name)
     refuse_unless_destroyable(entry, name, armed_serials)
     refuse_if_used(name, path)
     if sysfs.is_partition(name):
-        raise GuardRefused("guard_path", f"{entry.path} is a partition; {purpose} whole drives.")
+        raise GuardRefused("guard_path", f"{entry.path} is a partition. {purpose} whole drives.")
     fd = _open(name, path, writes=True, exclusive=True)
     try:
         _check_again(entry, name, path, fd, writes=True)
@@ -79,12 +79,12 @@ def hold_whole(entry: PolicyEntry, armed_serials: tuple[str, ...], *, purpose: s
 
 
 def claim(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> Claim:
-    """Check that a layout may be built on a drive: the right one, destroyable, armed, free and whole.
+    """Check that a layout may be built on a whole drive: right serial, destroyable, armed, unused.
 
-    The drive cannot be held during building: the building program opens it exclusively, and fails if another program
-    was faster.
+    The guard cannot hold the drive during building, because the building program opens it exclusively. That program
+    fails if another one was faster.
     """
-    with hold_whole(entry, armed_serials, purpose="layouts are built on") as held:
+    with hold_whole(entry, armed_serials, purpose="Layouts need") as held:
         return Claim(held.name, held.path, held.size_bytes)
 
 
@@ -107,36 +107,36 @@ def _found(name: str, path: str, *, problem: str = "") -> Survey:
 
 
 def resolve(entry: PolicyEntry) -> tuple[str, str]:
-    """Kernel name and /dev path of the device that the policy's path leads to now."""
+    """Kernel name and /dev path of the device that the policy's path points to now."""
     try:
         path = os.path.realpath(entry.path, strict=True)
         facts = Path(path).stat()
     except OSError as error:
-        raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}. Is the drive there?") from error
+        raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}. Is the drive connected?") from error
     if not stat.S_ISBLK(facts.st_mode):
         raise GuardRefused("guard_path", f"{entry.path} is not a block device.")
     name = sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}")
     if not name:
-        raise GuardRefused("guard_path", f"{path} is a node without a device behind it.")
+        raise GuardRefused("guard_path", f"{path} is a device node without a device.")
     return name, path
 
 
 def identify(entry: PolicyEntry, name: str) -> None:
-    """Refuse a drive that is not the one in the policy."""
+    """Refuse a drive other than the one in the policy."""
     found, own = sysfs.stable_id(name), sysfs.serial(name)
     if found != entry.stable_id:
         raise GuardRefused(
             "guard_serial_changed",
-            f"{entry.path} is {found} now, the policy means {entry.stable_id}: another drive, or the policy is old.",
+            f"{entry.path} is {found}, but the policy lists {entry.stable_id}: the drive or the policy is outdated.",
         )
     if own != entry.serial and (entry.serial or entry.destroy):
         raise GuardRefused(
             "guard_serial_changed",
-            f"{entry.path} has the serial {own or 'none'}, the policy says {entry.serial or 'none'}. "
-            "Compare the drive's label, then correct the policy.",
+            f"{entry.path} has the serial {own or 'none'}, but the policy lists {entry.serial or 'none'}. "
+            "Check the label on the drive, then correct the policy.",
         )
     if sysfs.size_bytes(name) == 0:
-        raise GuardRefused("guard_path", f"{entry.path} has no size: no medium, or a free loop device.")
+        raise GuardRefused("guard_path", f"{entry.path} has size 0: no medium, or an unused loop device.")
     _refuse_unsafe_loop(name)
 
 
@@ -148,31 +148,31 @@ def _refuse_unsafe_loop(name: str) -> None:
     try:
         facts = Path(file).lstat()
     except OSError as error:
-        raise GuardRefused("guard_path", f"{name} lies on {file}, which is gone ({error.strerror}).") from error
+        raise GuardRefused("guard_path", f"{name} uses {file}, which does not exist ({error.strerror}).") from error
     if not stat.S_ISREG(facts.st_mode):
-        raise GuardRefused("guard_held", f"{name} lies on {file}, which is no regular file: name that device itself.")
+        raise GuardRefused("guard_held", f"{name} uses {file}, which is not a regular file: list that device.")
 
 
 def refuse_unless_destroyable(entry: PolicyEntry, name: str, armed_serials: tuple[str, ...]) -> None:
-    """A write needs the policy's permission and a person's arming, both for this drive."""
+    """Refuse unless the policy allows overwriting this drive and a person has armed it."""
     if not entry.destroy:
         found = _signature(name)
-        holds = f" and it holds {found}" if found else ""
+        content = f" and it contains {found}" if found else ""
         raise GuardRefused(
             "guard_signature" if found else "guard_not_destroyable",
-            f"{entry.path} would be overwritten{holds}; the policy does not say destroy = true for {entry.id!r}.",
+            f"{entry.path} would be overwritten{content}; the policy has no destroy = true for {entry.id!r}.",
         )
     if sysfs.attribute(name, "ro") == "1":
-        raise GuardRefused("guard_path", f"{entry.path} is read-only; the workload writes.")
+        raise GuardRefused("guard_path", f"{entry.path} is read-only, but the workload writes.")
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",
-            f"{entry.path} would be overwritten; nobody has armed this run for {entry.arming_serial}.",
+            f"{entry.path} would be overwritten; this run is not armed for {entry.arming_serial}.",
         )
 
 
 def _signature(name: str) -> str:
-    """The signature on a drive. A drive that cannot be read counts as one that holds data."""
+    """The signature on a drive. A drive that cannot be read counts as a drive with data."""
     try:
         fd = os.open(sysfs.device_path(name), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
@@ -180,23 +180,23 @@ def _signature(name: str) -> str:
         finally:
             os.close(fd)
     except OSError as error:
-        return f"what could not be read ({error.strerror})"
+        return f"unreadable data ({error.strerror})"
 
 
 def refuse_if_used(name: str, path: str) -> None:
-    """Refuse a device if it, or anything above or below it, is mounted, swap, held or the host's own disk."""
+    """Refuse a device if it, or one above or below it, is mounted, swap, held or a disk that the host runs from."""
     try:
         now = usage.read_usage()
     except (OSError, ValueError) as error:
-        raise GuardRefused("guard_mounted", f"What is mounted on this host cannot be read: {error}.") from error
+        raise GuardRefused("guard_mounted", f"The mounts of this host cannot be read: {error}.") from error
     related = (name, *sysfs.above(name), *sysfs.below(name))
     for each in related:
         _refuse_mounted(each, path, now)
     if found := now.root_disks().intersection((name, *sysfs.below(name))):
-        raise GuardRefused("guard_mounted", f"{path} is on {min(found)}, which this host runs from.")
+        raise GuardRefused("guard_mounted", f"{path} is on {min(found)}, and this host runs from that disk.")
     for each in (name, *sysfs.partitions(name)):
         if holders := sysfs.holders(each):
-            raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop that first.")
+            raise GuardRefused("guard_held", f"{each} is held by {', '.join(holders)}: stop them first.")
     _refuse_shared_file(name, now)
 
 
@@ -205,13 +205,13 @@ def _refuse_mounted(each: str, path: str, now: usage.Usage) -> None:
         points = ", ".join(mount.point for mount in mounts)
         raise GuardRefused("guard_mounted", f"{path}: {each} is mounted on {points}. Unmount it first.")
     if each in now.swaps:
-        raise GuardRefused("guard_held", f"{path}: {each} is swap. swapoff it first.")
+        raise GuardRefused("guard_held", f"{path}: {each} is used as swap. Run swapoff first.")
     if each in usage.btrfs_members():
-        raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs.")
+        raise GuardRefused("guard_mounted", f"{path}: {each} is part of a mounted btrfs. Unmount it first.")
 
 
 def _refuse_shared_file(name: str, now: usage.Usage) -> None:
-    """Refuse a loop device whose file is in use elsewhere: opening exclusively protects only the device."""
+    """Refuse a loop device whose file is used elsewhere: exclusive opening protects the device, not the file."""
     file = sysfs.backing_file(name)
     if not file:
         return
@@ -219,9 +219,9 @@ def _refuse_shared_file(name: str, now: usage.Usage) -> None:
     for other in sysfs.names():
         other_file = sysfs.backing_file(other)
         if other_file and sysfs.whole(other) != sysfs.whole(name) and _identity(other_file) == own:
-            raise GuardRefused("guard_held", f"{file} under {name} is also under {other}: detach one of them.")
+            raise GuardRefused("guard_held", f"the file {file} of {name} is also used by {other}: detach one of them.")
     if own in [_identity(swap) for swap in now.swap_files]:
-        raise GuardRefused("guard_held", f"{file} under {name} is swap. swapoff it first.")
+        raise GuardRefused("guard_held", f"the file {file} of {name} is used as swap. Run swapoff first.")
 
 
 def _identity(file: str) -> tuple[int, int] | None:
@@ -240,16 +240,16 @@ def _open(name: str, path: str, *, writes: bool, exclusive: bool) -> int:
         if error.errno == errno.EBUSY:
             raise GuardRefused(
                 "guard_busy",
-                f"{path} is in use: something has opened {name} for itself alone (LVM, ZFS, md, another trial …).",
+                f"{path} is in use: another program has opened {name} exclusively (LVM, ZFS, md, another trial …).",
             ) from error
         raise GuardRefused("guard_path", f"{path} cannot be opened: {error.strerror}.") from error
 
 
 def _check_again(entry: PolicyEntry, name: str, path: str, fd: int, *, writes: bool) -> None:
-    """Repeat the checks now that the device is held and cannot change any more."""
+    """Repeat the checks now that the device is held and can no longer change."""
     facts = os.fstat(fd)
     if sysfs.name_of(f"{os.major(facts.st_rdev)}:{os.minor(facts.st_rdev)}") != name:
-        raise GuardRefused("guard_path", f"{path} became another device while it was being checked.")
+        raise GuardRefused("guard_path", f"{path} was replaced by another device during the check.")
     identify(entry, name)
     _check_loop_file(name, fd)
     if writes or not entry.read_mounted:
@@ -264,10 +264,10 @@ def _check_loop_file(name: str, fd: int) -> None:
     status = fcntl.ioctl(fd, _LOOP_GET_STATUS64, bytes(_LOOP_STATUS_BYTES))
     _device, inode = struct.unpack_from("=QQ", status)
     if Path(file).lstat().st_ino != inode:
-        raise GuardRefused("guard_serial_changed", f"{name} lies on a file that is no longer {file}.")
+        raise GuardRefused("guard_serial_changed", f"the file of {name} is no longer the one at {file}.")
 
 
 def _refuse_too_small(stream: Stream, name: str, path: str) -> None:
     wanted, size = stream.workload.size_bytes or 0, sysfs.size_bytes(name)
     if wanted > size:
-        raise GuardRefused("guard_no_space", f"{path} has {size} bytes, the workload wants {wanted}.")
+        raise GuardRefused("guard_no_space", f"{path} has {size} bytes, but the workload needs {wanted}.")

@@ -14,7 +14,7 @@ from worker.open_target import OpenTarget
 from worker.policy import PolicyEntry
 
 PRIVATE = ".sweetspot"
-SPARE_SHARE = 20  # 1/20, 5 %, of a file system is left free
+SPARE_SHARE = 20  # 1/20 (5 %) of a file system is kept free
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -57,7 +57,7 @@ def _private(outer: int, path: str) -> Iterator[int]:
     except FileExistsError:
         pass
     except OSError as error:
-        raise GuardRefused("guard_path", f"{path}/{PRIVATE} cannot be made: {error.strerror}.") from error
+        raise GuardRefused("guard_path", f"{path}/{PRIVATE} cannot be created: {error.strerror}.") from error
     try:
         fd = os.open(PRIVATE, _DIRECTORY, dir_fd=outer)
     except OSError as error:
@@ -75,22 +75,22 @@ def _refuse_not_private(shown: str, facts: os.stat_result, outer: os.stat_result
     if facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
         raise GuardRefused(
             "guard_path",
-            f"{shown} must belong to user {os.geteuid()} with mode 700; it belongs to {facts.st_uid} with mode "
-            f"{facts.st_mode & 0o7777:o}. Look who made it, then remove it.",
+            f"{shown} must belong to user {os.geteuid()} and have mode 700; it belongs to {facts.st_uid} and has mode "
+            f"{facts.st_mode & 0o7777:o}. Find out who created it, then remove it.",
         )
     if facts.st_dev != outer.st_dev:
-        raise GuardRefused("guard_mounted", f"{shown} is another file system than the directory it is in: unmount it.")
+        raise GuardRefused("guard_mounted", f"{shown} is a mount point: unmount it.")
 
 
 def _lock(fd: int, shown: str) -> None:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise GuardRefused("guard_busy", f"Another trial works in {shown}.") from error
+        raise GuardRefused("guard_busy", f"Another trial uses {shown}.") from error
 
 
 def _refuse_odd_content(fd: int, shown: str) -> None:
-    """Refuse links in the private directory: fio would follow them."""
+    """Refuse links in the private directory, because engines would follow them."""
     for name in os.listdir(fd):
         facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
         paths.refuse_odd_file(f"{shown}/{name}", facts)
@@ -101,7 +101,7 @@ def _refuse_odd_content(fd: int, shown: str) -> None:
 def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: str) -> None:
     size = stream.workload.size_bytes
     if size is None:
-        raise GuardRefused("guard_no_space", f"The workload gives no file size; for files in {entry.path} it must.")
+        raise GuardRefused("guard_no_space", f"The workload has no file size, which files in {entry.path} need.")
     files = recipes.render(stream).files
     missing = sum(max(0, size - _allocated(fd, name)) for name in files)
     free, total = _free(fd)
@@ -115,7 +115,7 @@ def _refuse_without_space(entry: PolicyEntry, stream: Stream, fd: int, shown: st
     if entry.max_bytes is not None and taken > entry.max_bytes:
         raise GuardRefused(
             "guard_no_space",
-            f"{shown} would hold {taken} bytes, the policy allows {entry.max_bytes}. Remove files, or allow more.",
+            f"{shown} would hold {taken} bytes; the policy allows {entry.max_bytes}. Remove files or raise max_bytes.",
         )
 
 
@@ -137,7 +137,7 @@ def _free(fd: int) -> tuple[int, int]:
 
 @contextmanager
 def hold_file(entry: PolicyEntry, stream: Stream, armed_serials: tuple[str, ...]) -> Iterator[OpenTarget]:
-    """Hold an existing file by its name in its directory, which nobody else can change."""
+    """Hold an existing file in a directory that other users cannot change."""
     parent, name = os.path.split(entry.path)
     with paths.opened_directory(parent) as directory, _open_file(directory, name, entry) as fd:
         paths.refuse_open_to_others(parent, os.fstat(directory))
@@ -164,7 +164,7 @@ def _open_file(directory: int, name: str, entry: PolicyEntry) -> Iterator[int]:
     try:
         fd = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, dir_fd=directory)
     except OSError as error:
-        link = " (a symbolic link? Write the real path into the policy)" if error.errno == 40 else ""
+        link = " (if it is a symbolic link, use the real path in the policy)" if error.errno == 40 else ""
         raise GuardRefused("guard_path", f"{entry.path}: {error.strerror}{link}.") from error
     try:
         paths.refuse_odd_file(entry.path, os.fstat(fd))
@@ -178,7 +178,7 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
     if not entry.destroy:
         raise GuardRefused(
             "guard_not_destroyable",
-            f"{entry.path} would be overwritten; the policy does not say destroy = true for {entry.id!r}.",
+            f"{entry.path} would be overwritten; the policy has no destroy = true for {entry.id!r}.",
         )
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
@@ -188,7 +188,7 @@ def _refuse_write(entry: PolicyEntry, armed_serials: tuple[str, ...]) -> None:
 
 
 def _refuse_file_in_use(path: str, facts: os.stat_result) -> None:
-    """Swap files, and files under loop devices."""
+    """Refuse swap files, and files of loop devices."""
     now = usage.read_usage()
     in_use = [(name, sysfs.backing_file(name)) for name in sysfs.names()] + [("swap", swap) for swap in now.swap_files]
     for user, file in in_use:
@@ -206,4 +206,4 @@ def _same(file: str, facts: os.stat_result) -> bool:
 def _refuse_short(stream: Stream, path: str, facts: os.stat_result) -> None:
     wanted = stream.workload.size_bytes or 0
     if wanted > facts.st_size:
-        raise GuardRefused("guard_no_space", f"{path} has {facts.st_size} bytes, the workload wants {wanted}.")
+        raise GuardRefused("guard_no_space", f"{path} has {facts.st_size} bytes, but the workload needs {wanted}.")

@@ -1,4 +1,4 @@
-"""Open paths without following links, and make sure that nobody else can replace them."""
+"""Open paths without following links, and make sure that no other user can replace them."""
 
 import os
 import stat
@@ -12,15 +12,15 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @contextmanager
 def opened_directory(path: str) -> Iterator[int]:
-    """A descriptor of the directory. Each component is opened in the one before it, and none may be a link.
+    """A descriptor of the directory. Each component is opened relative to its parent and must not be a link.
 
-    Every directory in the path must belong to root or the worker's user, and nobody else may rename in it.
+    Each directory in the path must belong to root or the worker's user, and no other user may rename files in it.
     """
     fd = os.open("/", _DIRECTORY)
     try:
         so_far = ""
         for part in path.strip("/").split("/") if path != "/" else ():
-            _refuse_exchangeable(so_far or "/", os.fstat(fd), part)
+            _refuse_replaceable(so_far or "/", os.fstat(fd), part)
             so_far += f"/{part}"
             inner = _open_inside(fd, part, so_far)
             os.close(fd)
@@ -36,7 +36,7 @@ def _open_inside(fd: int, part: str, so_far: str) -> int:
     except OSError as error:
         if _is_link(fd, part):
             raise GuardRefused(
-                "guard_path", f"{so_far} is a symbolic link. Write the real path into the policy."
+                "guard_path", f"{so_far} is a symbolic link. Use the real path in the policy."
             ) from error
         raise GuardRefused("guard_path", f"{so_far}: {error.strerror}.") from error
 
@@ -48,20 +48,20 @@ def _is_link(fd: int, part: str) -> bool:
         return False
 
 
-def _refuse_exchangeable(path: str, facts: os.stat_result, part: str) -> None:
+def _refuse_replaceable(path: str, facts: os.stat_result, part: str) -> None:
     if facts.st_uid not in (0, os.geteuid()):
         raise GuardRefused(
             "guard_path",
-            f"{path} belongs to user {facts.st_uid}, who could exchange {part!r} in it. Use another place.",
+            f"{path} belongs to user {facts.st_uid}, who could replace {part!r} in it. Use another directory.",
         )
     if facts.st_mode & 0o022 and not facts.st_mode & stat.S_ISVTX:
         raise GuardRefused(
-            "guard_path", f"{path} can be written by others, who could exchange {part!r} in it: chmod go-w {path}"
+            "guard_path", f"{path} is writable by other users, who could replace {part!r} in it: chmod go-w {path}"
         )
 
 
 def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
-    """Refuse a target that belongs to another user, or that others can write."""
+    """Refuse a target that belongs to another user or is writable by other users."""
     if facts.st_uid not in (0, os.geteuid()):
         raise GuardRefused(
             "guard_path",
@@ -69,15 +69,15 @@ def refuse_open_to_others(path: str, facts: os.stat_result) -> None:
         )
     if facts.st_mode & 0o022:
         raise GuardRefused(
-            "guard_path", f"{path} can be written by others (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}"
+            "guard_path", f"{path} is writable by other users (mode {stat.S_IMODE(facts.st_mode):o}): chmod go-w {path}"
         )
 
 
 def refuse_odd_file(shown: str, facts: os.stat_result) -> None:
-    """Refuse anything but a regular file with a single name."""
+    """Refuse everything except a regular file with a single name."""
     if not stat.S_ISREG(facts.st_mode):
         raise GuardRefused("guard_path", f"{shown} is not a regular file. Remove it.")
     if facts.st_nlink != 1:
         raise GuardRefused(
-            "guard_path", f"{shown} has {facts.st_nlink} names (hard links): writing it would change the others, too."
+            "guard_path", f"{shown} has {facts.st_nlink} names (hard links): a write would change all of them."
         )

@@ -2,7 +2,7 @@
 
 
 class GuardRefused(Exception):
-    """The target may not be used in this way. The message says what is wrong, where, and what to do."""
+    """The target may not be used this way. The message says what is wrong, where, and what to do."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -18,8 +18,8 @@ class Survey:
         firmware: str = "",
     ) -> None:  # fmt: skip
         self.device = device  # kernel name of the whole device
-        self.size_bytes = size_bytes  # of a device or file; free space of a directory
-        self.opens = opens  # the node that a block device's path leads to; of a slot how its controller's tool calls it
-        self.model = model  # of a drive that only its controller sees
+        self.size_bytes = size_bytes  # size of a device or file; free space of a directory
+        self.opens = opens  # device node behind a block device's path; for a slot, its name in the controller's tool
+        self.model = model  # of a drive that only its controller can access
         self.firmware = firmware
         self.problem = problem  # "" if it can be used

@@ -1,8 +1,8 @@
-"""Check drives that only their RAID controller sees.
+"""Check drives that only their RAID controller can access.
 
-The controller's answer counts, and is requested again right before building. A drive is refused if its serial
-differs, or if it is not unconfigured and good (in a virtual drive, a hot spare, foreign, failed, passed through to
-the host).
+The guard relies on the controller's answer, and requests it again right before building. It refuses a drive whose
+serial differs, and a drive that is not unconfigured and good (part of a virtual drive, hot spare, foreign, failed, or
+passed through to the host).
 """
 
 from collections.abc import Collection, Iterable
@@ -20,7 +20,7 @@ from worker.policy import PolicyEntry
 from worker.recipes.layouts.virtual_drives import Bay
 
 SYS = sysfs.SYS
-BY_KERNEL = "sysfs"  # the tool of a controller that none tells of
+BY_KERNEL = "sysfs"  # `tool` of a controller that no tool lists
 
 
 class Slot(msgspec.Struct, frozen=True):
@@ -34,17 +34,17 @@ class Slot(msgspec.Struct, frozen=True):
 
     @property
     def in_use(self) -> str:
-        """Why nothing may be built from it, in words; "" if it may."""
+        """Why the drive may not be used; "" if it may."""
         volume = next((v for v in self.controller.virtual_drives if self.drive.slot in v.drives), None)
         if volume is not None:
-            return f"belongs to virtual drive {volume.number} ({volume.name or 'without a name'})"
+            return f"belongs to virtual drive {volume.number} ({volume.name or 'unnamed'})"
         if not self.adapter.is_unconfigured(self.drive):
-            return f"is {self.drive.state or 'in a state that its controller does not tell'}, not unconfigured and good"
+            return f"is {self.drive.state or 'in an unknown state'}, not unconfigured and good"
         return ""
 
 
 def controllers_now() -> tuple[Controller, ...]:
-    """Every RAID controller of this host, asked now; with a problem if no tool shows it."""
+    """Query every RAID controller of this host; `problem` is set if no tool lists it."""
     drivers = drivers_with_a_tool(SYS)
     told = controllers.read_controllers(drivers.values())
     found = by_address(told, drivers)
@@ -61,50 +61,50 @@ def at(path: str, known: Iterable[Controller]) -> Slot:
     address, _, slot = path.removeprefix("/").partition("/")
     controller = next((each for each in known if each.address == address), None)
     if controller is None:
-        raise GuardRefused("guard_path", f"{path}: at {address} is no RAID controller whose tool this worker speaks.")
+        raise GuardRefused("guard_path", f"{path}: there is no supported RAID controller at {address}.")
     tool = controller.tool.partition(" ")[0]
     if tool == BY_KERNEL:
-        raise GuardRefused("guard_path", f"{path}: {controller.problem or 'no tool tells of this controller.'}")
+        raise GuardRefused("guard_path", f"{path}: {controller.problem or 'no tool lists this controller.'}")
     drive = next((each for each in controller.physical_drives if each.slot == slot), None)
     if drive is None:
         there = ", ".join(each.slot for each in controller.physical_drives) or "none"
-        raise GuardRefused("guard_path", f"{path}: no drive sits there; its controller tells of {there}.")
+        raise GuardRefused("guard_path", f"{path}: the slot is empty; there are drives in {there}.")
     return Slot(controllers.adapter_named(tool), controller, drive)
 
 
 def find(entry: PolicyEntry, known: Iterable[Controller]) -> Slot:
-    """The drive that the policy lists. Raises GuardRefused if another one is in its slot."""
+    """The drive that the policy lists. Raises GuardRefused if another drive is in its slot."""
     found = at(entry.path, known)
     if found.drive.serial != entry.serial:
         raise GuardRefused(
             "guard_serial_changed",
-            f"In {entry.path} sits a drive with the serial {found.drive.serial or 'none'}, the policy says "
-            f"{entry.serial}. Compare the drive's label, then correct the policy.",
+            f"The drive in {entry.path} has the serial {found.drive.serial or 'none'}, but the policy lists "
+            f"{entry.serial}. Check the label on the drive, then correct the policy.",
         )
     if not found.adapter.makes_virtual_drives:
         raise GuardRefused(
             "guard_path",
-            f"{entry.path}: this worker makes no virtual drives with {found.adapter.name}; with storcli, perccli and "
-            "MegaCli it does.",
+            f"{entry.path}: cannot create virtual drives with {found.adapter.name}, only with storcli, perccli "
+            "and MegaCli.",
         )
     return found
 
 
 def claim(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Claim:
-    """Check that a virtual drive may be made of a drive. Raises GuardRefused."""
+    """Check that a virtual drive may use a drive. Raises GuardRefused."""
     found = recheck(entry, known, armed_serials)
     if found.in_use:
         raise GuardRefused(
-            "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: nothing is built from it."
+            "guard_held", f"The drive in {entry.path} ({entry.serial}) {found.in_use}: it cannot be used for a layout."
         )
     return Claim("", str(found.bay), found.drive.size_bytes or 0)
 
 
 def recheck(entry: PolicyEntry, known: Iterable[Controller], armed_serials: tuple[str, ...]) -> Slot:
-    """Check that a drive is the right one, destroyable and armed. Raises GuardRefused."""
+    """Check that a drive has the right serial and is destroyable and armed. Raises GuardRefused."""
     found = find(entry, known)
     if not entry.destroy:
-        raise GuardRefused("guard_not_destroyable", f"The policy does not say destroy = true for {entry.id!r}.")
+        raise GuardRefused("guard_not_destroyable", f"The policy has no destroy = true for {entry.id!r}.")
     if entry.arming_serial not in armed_serials:
         raise GuardRefused(
             "guard_not_armed",

@@ -49,6 +49,12 @@ class Rack:
     def take_down(self, built: Built) -> None:
         layouts.take_down(built.record, state=self.state, journal=self.journal)
 
+    def unmount(self) -> None:
+        """What a failed test left mounted would keep the loop devices for all later tests."""
+        for _device, mount in usage.read_usage().mounts:
+            if mount.point.startswith(str(self.state)):
+                rig.run("umount", mount.point)
+
     def assert_blank(self) -> None:
         assert [
             str(ownership.read_content(device)) for device in self.devices if not ownership.read_content(device).blank
@@ -62,4 +68,6 @@ def racked(folder: Path) -> Iterator[Rack]:
     files = [rig.sparse(folder / f"drive{n}.img", DRIVE_BYTES) for n in range(DRIVES)]
     with ExitStack() as held:
         devices = [held.enter_context(rig.loop(file, "--partscan")) for file in files]
-        yield Rack(folder, files, devices)
+        rack = Rack(folder, files, devices)
+        held.callback(rack.unmount)
+        yield rack

@@ -211,7 +211,7 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1], rack.armed,
             key="t2", run="r1", state=rack.state, journal=rack.journal,
         )  # fmt: skip
-    with pytest.raises(GuardRefused, match="named twice"):
+    with pytest.raises(GuardRefused, match="listed twice"):
         layouts.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1] * 2, rack.armed,
             key="t2", run="r1", state=rack.state, journal=rack.journal,
@@ -242,7 +242,7 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
 
     options = ["--state", str(rack.state), "--policy", str(rack.folder / "policy.toml")]
     assert main([*options, "layout", "single / ext4", "--build", "d0"]) == 1
-    assert "nobody has armed" in capsys.readouterr().err
+    assert "is not armed" in capsys.readouterr().err
     assert main([*options, "layout", "single / ext4", "--build", "d0", "--arm", rack.armed[0]]) == 0
     point, words = capsys.readouterr().out.splitlines()
     assert Path(point).is_mount()

@@ -121,7 +121,7 @@ def test_it_builds_nothing_that_nobody_armed_and_no_md_from_slots(bench: Bench) 
     with pytest.raises(GuardRefused) as refused:
         bench.build("vd raid0 x2 strip 64k", armed=("SER0",))
     assert refused.value.code == "guard_not_armed"
-    with pytest.raises(GuardRefused, match="built on block devices"):
+    with pytest.raises(GuardRefused, match="layouts need block devices"):
         bench.build("raid0 x2 chunk 64k")
     assert bench.shelf.asked("add") + bench.shelf.asked("-Cfg") == []
 
