@@ -1,6 +1,6 @@
-"""The command line: plain words for people, `--json` for programs.
+"""The command line: text for people, `--json` for programs.
 
-Exit status: 0 done, 1 the thing asked for failed or is broken, 2 wrong use or set-up.
+Exit status: 0 done, 1 failed or something is broken, 2 wrong usage or setup.
 """
 
 import argparse

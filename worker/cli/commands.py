@@ -15,9 +15,9 @@ from worker.link.targets import read_policy, report_targets
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     start = commands.add_parser("start", help="take orders until stopped (the service)")
     start.set_defaults(command=run_start)
-    look = commands.add_parser("inventory", help="show this host's hardware, drives and targets")
-    look.add_argument("--json", action="store_true")
-    look.set_defaults(command=run_inventory)
+    inventory_parser = commands.add_parser("inventory", help="show this host's hardware, drives and targets")
+    inventory_parser.add_argument("--json", action="store_true")
+    inventory_parser.set_defaults(command=run_inventory)
 
 
 def run_start(_options: argparse.Namespace, paths: Paths) -> int:
@@ -35,7 +35,7 @@ def run_inventory(options: argparse.Namespace, paths: Paths) -> int:
     head = ("device", "kind", "size", "model", "serial", "firmware", "scheduler", "held by")
     print("\n" + formatting.table(head, map(_device_row, found.block_devices)))
     if found.controllers:
-        columns = ("controller", "model", "firmware", "shows", "told by")
+        columns = ("controller", "model", "firmware", "drives", "tool")
         print("\n" + formatting.table(columns, map(_controller_row, found.controllers)))
     allowed, _ = read_policy(paths.policy)
     targets = report_targets(allowed) if allowed else ()

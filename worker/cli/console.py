@@ -22,7 +22,7 @@ from worker.contract.items import (
 from worker.contract.orders import TrialOrder
 from worker.contract.packing import unpack
 
-HEAD = ("stream", "direction", "IOPS", "per second", "mean", "p50", "p99", "p99.9", "max", "in all")
+HEAD = ("stream", "direction", "IOPS", "throughput", "mean", "p50", "p99", "p99.9", "max", "total")
 
 
 class Console:
@@ -35,8 +35,8 @@ class Console:
             Phase: _phase,
             SettingRecord: _setting,
             SettingRestored: restored_line,
-            Purged: lambda item: f"{item.device} was purged by {item.method} in {item.seconds:.1f} s",
-            StreamStarted: lambda item: f"stream {item.stream}: fio runs at {self._targets.get(item.stream, '?')}",
+            Purged: lambda item: f"{item.device} purged by {item.method} in {item.seconds:.1f} s",
+            StreamStarted: lambda item: f"stream {item.stream}: started on {self._targets.get(item.stream, '?')}",
             Sample: _sample,
             KernelLog: lambda item: "\n".join(f"kernel: {line.text}" for line in item.lines),
             Finished: self._finished,
@@ -64,7 +64,7 @@ def _phase(item: Phase) -> str:
 
 
 def _setting(item: SettingRecord) -> str:
-    return f"{item.name} of {item.device or 'the host'}: was {item.before}, asked {item.asked}, is {item.observed}"
+    return f"{item.name} of {item.device or 'the host'}: was {item.before}, requested {item.asked}, is {item.observed}"
 
 
 def _sample(item: Sample) -> str:

@@ -1,4 +1,4 @@
-"""`doctor`: check everything that this worker needs, and say how to fix it."""
+"""`doctor`: check everything that this worker needs, and explain how to fix problems."""
 
 import argparse
 import os
@@ -42,7 +42,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("doctor", help="check everything this worker needs")
+    parser = commands.add_parser("doctor", help="check everything that this worker needs")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=run)
 
@@ -103,7 +103,7 @@ def _engines(found: Capabilities) -> Iterator[Check]:
 def _privileges() -> Check:
     if os.geteuid() == 0:
         return Check("privileges", State.OK, "root")
-    words = "not root: directories and files only, no settings, no dropping of caches"
+    words = "not root: only directories and files, no settings, no dropping of caches"
     return Check("privileges", State.NOTE, words, "Run the service as root to measure block devices.")
 
 
@@ -111,26 +111,28 @@ def _isolation() -> Check:
     kind = process.isolation()
     if kind.startswith("cgroup"):
         return Check("isolation", State.OK, f"fio is contained by {kind}")
-    return Check("isolation", State.NOTE, f"fio is contained by its {kind}", "A cgroup is more reliable.")
+    return Check("isolation", State.NOTE, f"fio is contained by its {kind}", "Cgroups are more reliable.")
 
 
 def _policy(paths: Paths) -> Iterator[Check]:
     try:
         targets = report_targets(policy.load(paths.policy, SETTING_NAMES))
     except policy.PolicyError as error:
-        advice = "Nothing can be measured without a policy. The example beside the service file shows one."
+        advice = "Trials need a policy. See the example next to the service file."
         yield Check("policy", State.BROKEN, str(error), advice)
         return
     if not targets:
-        yield Check("policy", State.NOTE, f"{paths.policy} allows nothing.", "List a target in it.")
+        yield Check("policy", State.NOTE, f"{paths.policy} lists no target.", "Add a [[target]].")
     for target in targets:
         yield _target(target)
 
 
 def _target(target: PolicyTarget) -> Check:
     if not target.present:
-        return Check("target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy or the device.")
-    may = "may be destroyed" if target.destroy else "is not destroyed"
+        return Check(
+            "target", State.BROKEN, f"{target.id}: {target.problem}", "Correct the policy, or connect the device."
+        )
+    may = "may be overwritten" if target.destroy else "may not be overwritten"
     words = f"{target.id}: {target.path}, {formatting.size(target.size_bytes)}, {may}"
     return Check("target", State.OK, f"{words}; settings: {', '.join(target.settings) or 'none'}")
 
@@ -142,10 +144,10 @@ def _journal(paths: Paths) -> Iterator[Check]:
         yield Check("journal", State.BROKEN, str(error))
         return
     waiting = len(journal.open_attempts())
-    yield Check("journal", State.OK, f"Open orders: {waiting}")
+    yield Check("journal", State.OK, f"{waiting} unfinished orders")
     if count := journal.unreadable():
-        words = f"{count} changed settings or layouts in {paths.journal} cannot be read and are not put back"
-        yield Check("journal", State.BROKEN, words, "Look at the tables baselines and layouts; put them back by hand.")
+        words = f"{count} changed settings or layouts in {paths.journal} cannot be read, so they stay"
+        yield Check("journal", State.BROKEN, words, "Read the tables baselines and layouts; restore them by hand.")
     for entry in journal.all_set_aside():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.at))
         words = f"the order of attempt {entry.attempt} could not be read and was set aside {when}"
@@ -158,11 +160,13 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
     free = spool.free_bytes()
     words = f"{formatting.size(free)} free in {paths.state}"
     if free < RESERVE_BYTES:
-        yield Check("disk", State.BROKEN, words, f"Trials fail below {formatting.size(RESERVE_BYTES)}. Make room.")
+        yield Check(
+            "disk", State.BROKEN, words, f"Trials fail below {formatting.size(RESERVE_BYTES)}. Free some space."
+        )
     else:
         yield Check("disk", State.OK, words)
     batches, size = spool.backlog()
-    yield Check("backlog", State.OK, f"{batches} batches, {formatting.size(size)}, wait for the server")
+    yield Check("backlog", State.OK, f"{batches} batches ({formatting.size(size)}) not yet confirmed by the server")
     for lot in spool.set_aside():
         when = time.strftime("%Y-%m-%d %H:%M", time.localtime(lot.at))
         words = f"attempt {lot.attempt}: {lot.batches} batches refused {when} ({lot.code}): {lot.message}"
@@ -170,23 +174,23 @@ def _spool(paths: Paths, spool: Spool) -> Iterator[Check]:
 
 
 def _server(paths: Paths, enrolment: Enrolment, spool: Spool) -> Iterator[Check]:
-    """A real hello: proves address, certificate, token and contract in one exchange."""
+    """Register with the server, which checks address, certificate, token and contract version in one exchange."""
     client = Client(enrolment.server, enrolment.host_token, ca_file=enrolment.ca_file)
     registration = Registration(paths, EnrolmentStore(paths, enrolment), client, unfinished=spool.unconfirmed)
     try:
         registration.register()
     except Refused as error:
-        advice = "Enrol this host again." if error.about_token else "Upgrade the older side."
-        yield Check("server", State.BROKEN, f"{enrolment.server} refuses this host: {error}", advice)
+        advice = "Enrol this host again." if error.about_token else "Upgrade the older of the two."
+        yield Check("server", State.BROKEN, f"{enrolment.server} rejects this host: {error}", advice)
         return
     except Unreachable as error:
-        yield Check("server", State.BROKEN, str(error), "Check address, firewall and that the server runs.")
+        yield Check("server", State.BROKEN, str(error), "Check the address, the firewall, and the server.")
         return
-    yield Check("server", State.OK, f"{enrolment.server} knows this host")
+    yield Check("server", State.OK, f"{enrolment.server} accepts this host")
     skew = registration.clock_ahead_s
     words = f"the server's clock is {abs(skew):.1f} s {'ahead' if skew >= 0 else 'behind'}"
     bad = abs(skew) > SKEW_LIMIT_S
-    yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both." if bad else "")
+    yield Check("clock", State.NOTE if bad else State.OK, words, "Set up NTP on both machines." if bad else "")
 
 
 def _broker(enrolment: Enrolment) -> Check:
@@ -198,7 +202,7 @@ def _broker(enrolment: Enrolment) -> Check:
     try:
         waiting = ask(queue_name(enrolment.host))
     except RedisError as error:
-        advice = "Check address, firewall, user and password; enrol again for new ones."
+        advice = "Check address and firewall. If the password is wrong, enrol again."
         return Check("broker", State.BROKEN, f"{enrolment.broker_address}: {error}", advice)
     finally:
         client.close()

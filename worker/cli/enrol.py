@@ -25,13 +25,15 @@ from worker.link.keys import read_keys
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands.add_parser("enrol", help="make this host known to a server")
+    parser = commands.add_parser("enrol", help="register this host with a server")
     parser.add_argument("--server", required=True, metavar="URL", help="e.g. https://sweetspot.example.org")
-    parser.add_argument("--token", required=True, help="from the server's page; “-” reads it from standard input")
+    parser.add_argument(
+        "--token", required=True, help="one-time token of the page “Add host”; “-” reads standard input"
+    )
     parser.add_argument("--name", default=platform.node(), help="this host's name (default: %(default)s)")
-    parser.add_argument("--key", default="", metavar="FINGERPRINT", help="the server key that must be there")
-    parser.add_argument("--ca", default="", metavar="FILE", help="certificates to trust instead of the system's")
-    parser.add_argument("--replace", action="store_true", help="forget an earlier enrolment")
+    parser.add_argument("--key", default="", metavar="FINGERPRINT", help="required fingerprint of the server's key")
+    parser.add_argument("--ca", default="", metavar="FILE", help="CA certificates to trust instead of the system's")
+    parser.add_argument("--replace", action="store_true", help="replace an earlier enrolment")
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(command=run)
 
@@ -40,7 +42,7 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
     server = check_server_url(options.server)
     prepare_state(paths.state)
     if paths.enrolment.exists() and not options.replace:
-        raise ConfigError("already_enrolled", f"{paths.enrolment} is there already. Replace it with --replace.")
+        raise ConfigError("already_enrolled", f"{paths.enrolment} already exists. To enrol again, use --replace.")
     ca_file = _certificates(options.ca)
     reply = _ask(Client(server, ca_file=ca_file), _read_token(options.token), options.name)
     _check_keys(reply, options.key)
@@ -61,25 +63,25 @@ def run(options: argparse.Namespace, paths: Paths) -> int:
 
 
 def _certificates(given: str) -> str:
-    """The file's whole path, as the service needs it. Raises ConfigError where it holds no certificates."""
+    """The file's absolute path, which the service needs. Raises ConfigError if the file has no certificates."""
     if not given:
         return ""
     path = Path(given).absolute()
     try:
         ssl.create_default_context(cafile=path)
-    except OSError as error:  # an SSLError is one, too
-        raise ConfigError("ca_file", f"--ca {path} holds no certificates in PEM form: {error}.") from error
+    except OSError as error:  # includes SSLError
+        raise ConfigError("ca_file", f"--ca {path} contains no PEM certificates: {error}.") from error
     return str(path)
 
 
 def _read_token(given: str) -> str:
-    """A token given as an option is seen by `ps`; `-` reads it from standard input."""
+    """`-` reads the token from standard input, because `ps` shows options."""
     return given if given.strip("-") else sys.stdin.readline().strip()
 
 
 def _ask(client: Client, token: str, name: str) -> EnrolReply:
     if not 10 <= len(token) <= 200:
-        raise ConfigError("enrolment_token", "This is not an enrolment token: tokens have 10 to 200 characters.")
+        raise ConfigError("enrolment_token", "--token is not an enrolment token: it must have 10 to 200 characters.")
     message = Enrol(
         token=token,
         hostname=name,
@@ -90,7 +92,7 @@ def _ask(client: Client, token: str, name: str) -> EnrolReply:
     try:
         return client.enrol(message)
     except Refused as error:
-        raise ConfigError(error.code, f"The server refuses: {error}") from error
+        raise ConfigError(error.code, f"The server rejects the enrolment: {error}") from error
     except Unreachable as error:
         raise ConfigError(error.code, str(error)) from error
 
@@ -98,11 +100,11 @@ def _ask(client: Client, token: str, name: str) -> EnrolReply:
 def _check_keys(reply: EnrolReply, wanted: str) -> None:
     keys = read_keys(reply.public_keys)
     if not keys:
-        raise ConfigError("server_key", "The server gave no key to verify its orders with.")
+        raise ConfigError("server_key", "The server sent no key for verifying its orders.")
     if wanted and wanted not in keys:
         raise ConfigError(
             "server_key_other",
-            f"The server's key is {', '.join(keys)} and not {wanted}. "
+            f"The server's key is {', '.join(keys)}, not {wanted}. "
             "The connection may be intercepted; nothing was saved.",
         )
 
@@ -122,6 +124,4 @@ def _tell(options: argparse.Namespace, paths: Paths, enrolment: Enrolment) -> No
         return
     print(f"This host is {enrolment.host_name} ({enrolment.host}) at {enrolment.server}.")
     print(f"Trusted server key: {', '.join(sorted(enrolment.public_keys))}")
-    print(
-        f"Next: say in {paths.policy} what may be used, check with “sweetspot-worker doctor”, then start the service."
-    )
+    print(f"Next: list targets in {paths.policy}, check with “sweetspot-worker doctor”, then start the service.")

@@ -1,4 +1,4 @@
-"""Format figures for people. KiB is 1024 bytes; rates are per second."""
+"""Format numbers for people. KiB is 1024 bytes; rates are per second."""
 
 from collections.abc import Iterable, Sequence
 
@@ -15,7 +15,7 @@ def size(count: float) -> str:
 
 
 def latency(nanoseconds: float | None) -> str:
-    """1 500 ns -> 1.5 µs; unknown is a dash."""
+    """1 500 ns -> 1.5 µs; a dash if unknown."""
     if nanoseconds is None:
         return "–"
     for factor, unit in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
@@ -25,7 +25,7 @@ def latency(nanoseconds: float | None) -> str:
 
 
 def rate(per_second: float) -> str:
-    """I/Os a second, whole."""
+    """I/Os per second, rounded."""
     return f"{per_second:,.0f}"
 
 
@@ -34,7 +34,7 @@ def _three_digits(value: float) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Left-aligned first column, the others to the right."""
+    """A table whose first column is left-aligned and the others right-aligned."""
     lines = [tuple(head), *map(tuple, rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     return "\n".join(

@@ -1,6 +1,6 @@
-"""`layout`: explain a layout line: its alignment and its commands.
+"""`layout`: explain a layout line: its alignment and its commands. `--build` builds it.
 
-Builds nothing unless told to with --build; `restore --layout KEY` takes down what was built.
+`restore --layout KEY` takes a built layout down.
 """
 
 import argparse
@@ -21,12 +21,12 @@ from worker.recipes import layouts
 from worker.recipes.layouts import Alignment, Drive, LayoutError, Removal, Step
 from worker.settings import SETTING_NAMES
 
-UNKNOWN_DRIVE_BYTES = 10**12  # stands in where a drive is not there: only a share's partition depends on it
+UNKNOWN_DRIVE_BYTES = 10**12  # for absent drives: only the partition of a share depends on it
 KEY, MOUNT_POINT = "preview", "/run/sweetspot/preview"
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """One layout of the line, as `--json` gives it."""
+    """One layout of the line, as printed by `--json`."""
 
     layout: str
     drives: int
@@ -39,10 +39,10 @@ class Shown(msgspec.Struct, frozen=True):
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = commands.add_parser("layout", help="explain a layout: alignment and commands; or build it")
-    parser.add_argument("line", help="such as “raid5 x5 chunk 64k / lvm stripe 256k / xfs”, or a sweep")
-    parser.add_argument("--drive", action="append", default=[], metavar="PATH", help="in order; once for each drive")
+    parser.add_argument("line", help="for example “raid5 x5 chunk 64k / lvm stripe 256k / xfs”, or a sweep")
+    parser.add_argument("--drive", action="append", default=[], metavar="PATH", help="device, once per drive")
     parser.add_argument("--build", nargs="+", default=[], metavar="TARGET", help="build it on these targets")
-    parser.add_argument("--arm", action="append", default=[], metavar="SERIAL", help="of each drive to be overwritten")
+    parser.add_argument("--arm", action="append", default=[], metavar="SERIAL", help="serial of a drive to overwrite")
     parser.add_argument("--json", action="store_true")
     parser.set_defaults(command=run)
 
@@ -84,7 +84,7 @@ def _build(options: argparse.Namespace, paths: Paths) -> int:
         print(f"sweetspot-worker: {error} ({error.code})", file=sys.stderr)
         return 1
     place = made.mount_point or made.device
-    words = f"{place}\n“{worker_layouts.removal_command(made.record)}” takes it down."
+    words = f"{place}\nTo take it down: {worker_layouts.removal_command(made.record)}"
     print(msgspec.json.encode(made).decode() if options.json else words)
     return 0
 
@@ -128,13 +128,11 @@ def _physical_block_bytes(drives: tuple[Drive, ...]) -> int:
 
 
 def _lines(shown: Shown) -> list[str]:
-    width = (
-        "nothing is striped" if shown.width_bytes is None else f"data stripe width {formatting.size(shown.width_bytes)}"
-    )
-    lines = [f"{shown.layout}: {shown.drives} drive(s), {shown.data_share:.0%} of them holds data, {width}.", ""]
+    width = "no striping" if shown.width_bytes is None else f"data stripe width {formatting.size(shown.width_bytes)}"
+    lines = [f"{shown.layout}: {shown.drives} drive(s), {shown.data_share:.0%} of the capacity for data, {width}.", ""]
     lines += [f"  {layer.layer}: {layer.verdict}. {layer.words}" for layer in shown.alignment]
-    lines += ["", "Built by:", *map(_command, shown.build)]
-    lines += ["", "Taken down by:", *map(_command, shown.take_down)]
+    lines += ["", "Commands to build it:", *map(_command, shown.build)]
+    lines += ["", "Commands to take it down:", *map(_command, shown.take_down)]
     return lines
 
 

@@ -1,4 +1,4 @@
-"""`run`: a trial from a file, on this host alone, under the same guard as one from a server."""
+"""`run`: run a trial from a file without a server, with the same guard as for a server's trials."""
 
 import argparse
 import signal
@@ -36,10 +36,10 @@ ARMED_S = 3600.0
 
 
 def add_to(commands_of: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    parser = commands_of.add_parser("run", help="run a trial from a file, without any server")
-    parser.add_argument("file", type=Path, help="JSON: streams, settings, drop_caches … (README.md shows one)")
-    parser.add_argument("--dry-run", action="store_true", help="print the fio jobs and the settings, touch nothing")
-    parser.add_argument("--json", action="store_true", help="print every item as a line of JSON")
+    parser = commands_of.add_parser("run", help="run a trial from a file, without a server")
+    parser.add_argument("file", type=Path, help="JSON: streams, settings, drop_caches … (example: README.md)")
+    parser.add_argument("--dry-run", action="store_true", help="print the jobs and settings, change nothing")
+    parser.add_argument("--json", action="store_true", help="print each item as a line of JSON")
     parser.set_defaults(command=run)
 
 
@@ -60,7 +60,7 @@ def _json_line(item: Item) -> None:
 def _run(order: TrialOrder, paths: Paths, show: Callable[[Item], None]) -> Finished:
     control = Control(order.attempt)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: control.stop(Outcome.CANCELLED, "cancelled", "Cancelled at the terminal."))
+        signal.signal(number, lambda *_: control.stop(Outcome.CANCELLED, "cancelled", "Cancelled in the terminal."))
     journal = Journal(paths.journal)
     host = HostContext(paths.state, paths.policy, journal, CompleteFiles(paths.files))
     try:
@@ -87,9 +87,9 @@ def _with_restored(end: Finished, restored: "list[SettingRestored]") -> Finished
 
 
 def read_trial(path: Path, paths: Paths) -> TrialOrder:
-    """The file as an order of this host to itself. Raises ConfigError.
+    """Convert the file to an order of this host to itself. Raises ConfigError.
 
-    A stream's target is written out as in an order, or is the id of a target of the policy.
+    A stream's target is a complete target as in an order, or the id of a target in the policy.
     """
     content = _read_json(path)
     ids = {key: str(uuid.uuid4()) for key in ("attempt", "run", "trial")}
@@ -160,18 +160,18 @@ def dry_run(order: TrialOrder, paths: Paths) -> int:
     devices = {(target.path, target.stable_id): target.device for target in _targets(paths)}
     if order.purge is not None:
         purged = ", ".join(dict.fromkeys(stream.target.path for stream in order.streams))
-        print(f"# purged first by {order.purge}, which destroys everything on {purged}")
+        print(f"# first, a purge by {order.purge} destroys all data on {purged}")
     for stream in order.streams:
         if (prefill := recipes.render_prefill(stream)) is not None:
-            _print_recipe(f"stream {stream.number}, written first unless it is there already", prefill)
-        _print_recipe(f"stream {stream.number}, measured", recipes.render(stream))
+            _print_recipe(f"stream {stream.number}, prefill, unless the files are complete", prefill)
+        _print_recipe(f"stream {stream.number}, measurement", recipes.render(stream))
     streams = {stream.number: stream for stream in order.streams}
     for wish in order.settings:
         target = streams[wish.stream].target
         device = devices.get((target.path, target.stable_id), "")
         print(f"# setting {wish.name} of {_subject(wish.name, device)}: {_current(wish.name, device)} -> {wish.value}")
     if order.drop_caches:
-        print("# caches are dropped before the streams start")
+        print("# the caches are dropped before the streams start")
     return 0
 
 
@@ -180,12 +180,12 @@ def _print_recipe(title: str, recipe: recipes.Recipe) -> None:
 
 
 def _subject(name: str, device: str) -> str:
-    """The subject of the change: the host, a controller, or the device."""
+    """The subject of a setting: the host, a controller, or the device."""
     setting = settings.REGISTRY.get(name)
     try:
         return named(subject_of(setting, device)) if setting else device
     except SettingError:
-        return "what cannot be found"
+        return "an unknown device"
 
 
 def _current(name: str, device: str) -> str:
@@ -194,6 +194,6 @@ def _current(name: str, device: str) -> str:
         return "unknown"
     try:
         return setting.read(subject_of(setting, device))
-    except Exception as error:  # noqa: BLE001 - a dry run names what it cannot read and goes on
+    except Exception as error:  # noqa: BLE001 - a dry run continues after a value that it cannot read
         print(f"sweetspot-worker: {name} of {device} cannot be read: {error}", file=sys.stderr)
         return "unreadable"

@@ -1,1 +1,1 @@
-"""Orders of the server and how each kind is carried out."""
+"""The server's orders: a queue, and one handler for each kind."""

@@ -16,5 +16,5 @@ def carry_out(order: CloseRunOrder, context: OrderContext) -> Finished:
     session.restore_other_runs(order.run, context.host.journal)
     Wear(context.host.state, order.run, context.emit).close()
     if left := not_restored(restored):
-        return finished(Outcome.FAILED, "settings_not_restored", f"Not put back: {left}")
+        return finished(Outcome.FAILED, "settings_not_restored", f"Not restored: {left}")
     return finished(Outcome.DONE)

@@ -1,4 +1,4 @@
-"""What orders work with on this host."""
+"""The context in which orders are carried out."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ Emit = Callable[[Item], None]
 
 
 class HostContext(msgspec.Struct, frozen=True):
-    """The same for every order."""
+    """The parts of the worker that all orders share."""
 
     state: Path
     policy: Path
@@ -26,7 +26,7 @@ class HostContext(msgspec.Struct, frozen=True):
 
     @property
     def drives(self) -> Drives:
-        """The records of the drives that were written here."""
+        """Records of the drives that this worker has written."""
         return Drives(self.state / "drives")
 
 
@@ -35,14 +35,14 @@ def _no_server() -> None:
 
 
 class OrderContext(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at an order. Without a server the clock is the host's own."""
+    """The context of one attempt. Without a server, the clock is the host's."""
 
     host: HostContext
     emit: Emit
     control: Control
-    server_now: Callable[[], float] = time.time  # Unix time by the server's clock, by which arming expires
+    server_now: Callable[[], float] = time.time  # Unix time on the server's clock, which decides when arming expires
     register: Callable[[], None] = _no_server  # take the inventory and send it; raises Unreachable or Refused
 
 
-# (order, context) -> the attempt's end. A handler does not raise for failures that are to be expected.
+# (order, context) -> the attempt's final item. A handler raises only for faults of the worker.
 Handler = Callable[[Any, OrderContext], Finished]

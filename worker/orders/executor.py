@@ -1,12 +1,12 @@
-"""Carry out the journal's orders one at a time, in a thread of its own.
+"""Carry out the journal's orders one at a time, in a separate thread.
 
     received ──► started ──► (handler of the order) ──► final item on disk ──► closed
         │           └── the worker died: the next start reports worker_died
-        ├── cannot be read, or its row is damaged: order_unreadable, and its text is set aside in the journal
+        ├── unreadable, or its row is damaged: order_unreadable, its text stays in the journal
         └── expired: order_expired
 
-The Celery task calls `take` and returns. The journal refuses an order that it knows, so an order that is delivered
-twice is carried out once.
+The Celery task calls `take` and returns. The journal rejects an order that it already has, so an order that is
+delivered twice is carried out once.
 """
 
 import logging
@@ -56,7 +56,7 @@ class Executor:
         self._on_crash = on_crash
         self._idle_restore_s = idle_restore_s
         self._controls: dict[str, Control] = {}
-        self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that takes orders
+        self._lock = threading.RLock()  # `begin_stop` is called by a signal handler of the thread that calls `take`
         self._worked_at = time.monotonic()
         self._idle_done = True
         self._wake = threading.Event()
@@ -68,19 +68,19 @@ class Executor:
     def take(self, envelope: str) -> None:
         """Verify an order and write it to the journal. Orders of another server or for another host are dropped."""
         try:
-            # The expiry is checked when the order is begun, so that the server gets an answer about an expired one.
+            # The expiry is checked when the order starts, so that the server is told about an expired order.
             order = unseal(envelope, host=self._host, public_keys=self._registration.public_keys, now=0.0)
         except ContractError as error:
-            log.error("An order was dropped (%s): %s", error.code, error)
+            log.error("Dropped an order (%s): %s", error.code, error)
             return
         with about(order.attempt):
             self._receive(order)
 
     def _receive(self, order: AnyOrder) -> None:
         if not self._context.journal.receive(encode(order).decode(), order.attempt):
-            log.info("This order is known already; it was delivered again.")
+            log.info("Ignored a repeated delivery of this order.")
             return
-        log.info("Order received: %s.", type(order).__name__)
+        log.info("Received order: %s.", type(order).__name__)
         self._accept(order.attempt)
         self._wake.set()
 
@@ -93,27 +93,27 @@ class Executor:
         self._thread.start()
 
     def begin_stop(self) -> None:
-        """Take no more orders and stop the current one; return at once."""
+        """Accept no more orders and stop the current one; return at once."""
         self._stopping.set()
         with self._lock:
             controls = list(self._controls.values())
         for control in controls:
-            control.fail("worker_stopped", "The worker was stopped on its host while the trial ran.")
+            control.fail("worker_stopped", "The worker was stopped on its host during the trial.")
         self._wake.set()
 
     def stop(self, *, limit_s: float) -> bool:
-        """Wait for the end; True if the thread ended in time."""
+        """Wait for the thread to end; True if it ended in time."""
         self.begin_stop()
         if self._thread.ident is not None:
             self._thread.join(limit_s)
         return not self._thread.is_alive()
 
-    # ---- after a start
+    # ---- at the start of the worker
 
     def recover(self) -> None:
-        """Clean up after a worker that was killed. Call before any order is taken."""
+        """Clean up after a worker that was killed. Call this before `take`."""
         for name in process.kill_leftovers(self._context.state):
-            log.warning("Killed the remaining processes of %s.", name)
+            log.warning("Killed processes that were left of %s.", name)
         restored = self._restore_all()
         for entry in self._context.journal.open_attempts():
             with about(entry.attempt):
@@ -128,35 +128,35 @@ class Executor:
         if self._reporter.spool.is_finished(entry.attempt):
             self._context.journal.finish(entry.attempt)
         elif entry.started:
-            log.warning("The worker died while it carried out this order.")
+            log.warning("The previous worker process died during this order.")
             self._emit_all(entry.attempt, restored)
-            words = "The worker ended while it carried out the order; it was started again and has cleaned up."
+            words = "The worker died during this order. It was restarted and has cleaned up."
             self._close(entry.attempt, finished(Outcome.FAILED, "worker_died", words))
         else:
             self._accept(entry.attempt)
 
     def _set_aside(self, entry: OpenAttempt, error: ContractError, restored: Sequence[SettingRestored] = ()) -> None:
-        """Keep the order's text in the journal for a person; tell the server that the attempt failed."""
-        log.error("Order %d of the journal cannot be read and is set aside: %s", entry.number, error)
+        """Keep the order's text in the journal and report to the server that the attempt failed."""
+        log.error("Order %d in the journal cannot be read and is set aside: %s", entry.number, error)
         if is_id(entry.attempt) and not self._reporter.spool.is_finished(entry.attempt):
             self._accept(entry.attempt)
             self._emit_all(entry.attempt, restored if entry.started else ())
             words = (
-                f"The worker cannot read this order in its journal: {error} The order is set aside there; "
+                f"The worker cannot read this order in its journal: {error} The order is kept there; "
                 "“sweetspot-worker doctor” lists it."
             )
             if not self._finish(entry.attempt, finished(Outcome.FAILED, "order_unreadable", words)):
                 return
         self._context.journal.set_aside(entry.number)
 
-    # ---- the thread of orders
+    # ---- the order thread
 
     def _run(self) -> None:
         try:
             self._work_on()
             self._restore_all()
         except Exception:
-            log.critical("The thread of orders failed; the process ends and the next start cleans up.", exc_info=True)
+            log.critical("The order thread failed. The process exits, and the next start cleans up.", exc_info=True)
             self._on_crash()
 
     def _work_on(self) -> None:
@@ -188,10 +188,10 @@ class Executor:
     def _carry_out(self, order: AnyOrder) -> Finished:
         control = self._control(order.attempt)
         late_s = self._late_s(order)
-        if control.reason is not None and not isinstance(order, CloseRunOrder):  # a run is always closed
+        if control.reason is not None and not isinstance(order, CloseRunOrder):  # closing a run is never skipped
             return finished(control.reason.outcome, control.reason.code, control.reason.message)
         if late_s > 0:
-            return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it was begun.")
+            return finished(Outcome.FAILED, "order_expired", f"The order expired {late_s:.0f} s before it could start.")
         context = OrderContext(
             host=self._context,
             emit=lambda item: self._reporter.emit(order.attempt, item),
@@ -202,28 +202,28 @@ class Executor:
         try:
             return HANDLERS[type(order)](order, context)
         except Exception as error:
-            log.exception("The order failed because of a fault of the worker.")
+            log.exception("The order failed because of an error in the worker.")
             return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
 
     def _late_s(self, order: AnyOrder) -> float:
-        """Seconds since the order expired, negative before. If it seems expired, ask the server for its time first."""
+        """Seconds since the order expired; negative if it is valid. Asks for the server's time before it counts as late."""
         if self._registration.server_now() > order.expires_at:
             with suppress(Unreachable, Refused):
                 self._registration.register()
         return self._registration.server_now() - order.expires_at
 
     def _close(self, attempt: str, end: Finished) -> None:
-        """Write the final item to disk first: if the worker dies in between, the spool knows that it is there."""
+        """Write the final item to disk first: if the worker dies before the next line, the spool has the item."""
         if self._finish(attempt, end):
             self._context.journal.finish(attempt)
 
     def _finish(self, attempt: str, end: Finished) -> bool:
-        """True if the final item is on disk."""
+        """Write the final item; True if it is on disk."""
         log.info("Ended: %s %s", end.outcome.value, end.code)
         try:
             self._reporter.finish(attempt, end)
         except SpoolFull as error:
-            log.critical("The end of this order could not be written to disk; the next start reports it: %s", error)
+            log.critical("The result of this order could not be written to disk. The next start reports it: %s", error)
             return False
         with self._lock:
             self._controls.pop(attempt, None)
@@ -232,12 +232,12 @@ class Executor:
     # ---- settings and layouts
 
     def _restore_if_forgotten(self) -> None:
-        """Restore everything if the server has forgotten the run: no order, answer or lease for the idle time."""
+        """Restore everything after the idle time without order, answer and lease: the server has forgotten the run."""
         quiet_s = time.monotonic() - max(self._worked_at, self._reporter.heard_at)
         leased_s = self._reporter.lease_until - self._registration.server_now()
         if self._idle_done or quiet_s < self._idle_restore_s or leased_s > -self._idle_restore_s:
             return
-        log.warning("No message about any run for %.0f s: restoring settings and layouts.", quiet_s)
+        log.warning("No message about a run for %.0f s: restoring settings and layouts.", quiet_s)
         self._restore_all()
         self._idle_done = True
 
@@ -258,19 +258,19 @@ class Executor:
         with self._lock:
             control = self._controls.setdefault(attempt, Control(attempt))
         if self._stopping.is_set():
-            control.fail("worker_stopped", "The worker was stopped on its host before the order was begun.")
+            control.fail("worker_stopped", "The worker was stopped on its host before the order started.")
         return control
 
 
 def _order_of(entry: OpenAttempt) -> AnyOrder:
-    """Raises ContractError. A row under another attempt could never be closed: its order would run again and again."""
+    """Decode the order. Raises ContractError, also if its row has another attempt: that order could never finish."""
     order = decode_order(entry.order)
     if order.attempt != entry.attempt:
-        raise ContractError(f"The order is of attempt {order.attempt}, its row in the journal of {entry.attempt}.")
+        raise ContractError(f"The order belongs to attempt {order.attempt}, its row in the journal to {entry.attempt}.")
     return order
 
 
 def _title(order: AnyOrder) -> str:
-    """The order for a log line: its kind, and trial and run if it has them."""
+    """The order's title in the log: its trial and run, else its kind."""
     ids = (f"{name} {value}" for name in ("trial", "run") if (value := getattr(order, name, "")))
     return " of ".join(ids) or type(order).__name__

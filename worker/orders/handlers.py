@@ -1,4 +1,4 @@
-"""The registry of orders: which module carries out each kind."""
+"""The registry of order handlers, by kind of order."""
 
 from collections.abc import Mapping
 

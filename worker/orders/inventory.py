@@ -1,4 +1,4 @@
-"""Take the inventory again and send it to the server."""
+"""Take a new inventory and send it to the server."""
 
 from worker.contract.items import Finished, Outcome
 from worker.contract.orders import InventoryOrder
@@ -10,7 +10,7 @@ TRIES = 3
 
 
 def carry_out(_order: InventoryOrder, context: OrderContext) -> Finished:
-    trouble = ""
+    problem = ""
     for pause_s in range(TRIES):
         if context.control.stopped.wait(pause_s):
             break
@@ -18,5 +18,5 @@ def carry_out(_order: InventoryOrder, context: OrderContext) -> Finished:
             context.register()
             return finished(Outcome.DONE)
         except (Unreachable, Refused) as error:
-            trouble = str(error)
-    return finished(Outcome.FAILED, "hello_failed", f"The inventory could not be delivered: {trouble}")
+            problem = str(error)
+    return finished(Outcome.FAILED, "hello_failed", f"The inventory could not be sent: {problem}")

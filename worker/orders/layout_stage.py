@@ -1,9 +1,9 @@
 """The layout stage of a trial: keep the existing layout, or take other layouts down and build.
 
-    order's drives ─► guard ─► exists already? ──────────────────────────────► still armed? ─► read back ─► streams
-                                   └── no ─► others taken down ─► built ──────────┘
+    order's drives ─► guard ─► exists? ─── yes ─────────────────────────────► still armed? ─► read back ─► streams
+                                  └── no ─► take others down ─► build ───────────┘
 
-Settings are restored before a layout is taken down, because an array's own settings vanish with it.
+Settings are restored before a layout is taken down, because the settings of an array disappear with it.
 """
 
 import secrets
@@ -23,13 +23,13 @@ from worker.policy import Policy, PolicyEntry
 from worker.recipes.layouts import write
 from worker.settings import session
 
-KEY_BYTES = 3  # six digits: XFS' labels have 12 characters
+KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
 
 class LayoutStage:
-    """The layout of one trial. `enter` starts a phase with a detail; it raises to stop, also between two commands.
+    """The layout of one trial. `enter` starts a phase, and raises to stop, also between two commands.
 
-    `before_writing` gets the kernel names of the drives that are about to be written.
+    `before_writing` is called with the kernel names of the drives before they are written.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class LayoutStage:
         self._before_writing = before_writing
 
     def clear(self) -> None:
-        """Take every layout down, also the one that the order asks for, so that its drives can be purged."""
+        """Take every layout down, even the requested one, so that its drives can be purged."""
         self._clear(None, ())
 
     def build(self, allowed: Policy) -> Built | None:
-        """Provide the layout that the order asks for, and take every other one down.
+        """Provide the requested layout and take every other one down.
 
-        Raises GuardRefused, LayoutFailed, and what `enter` raises.
+        Raises GuardRefused, LayoutFailed, and any exception of `enter`.
         """
         wish = self._order.layout
         drives = self._drives(wish, allowed) if wish else ()
@@ -74,14 +74,14 @@ class LayoutStage:
     def _drives(self, wish: LayoutWish, allowed: Policy) -> tuple[PolicyEntry, ...]:
         pools = {stream.target.stable_id: stream.target for stream in self._order.streams}
         if len(pools) != 1 or len(wish.drives) != wish.layout.drives:
-            raise LayoutFailed("layout_refused", "The order's streams and drives do not fit its layout.")
+            raise LayoutFailed("layout_refused", "The order's streams and drives do not match its layout.")
         return guard.pool_drives(next(iter(pools.values())), wish.drives, allowed)
 
     def _existing(self, wish: LayoutWish, drives: Sequence[PolicyEntry]) -> Built | None:
         return layouts.existing_layout(wish.layout, drives, run=self._order.run, journal=self._journal)
 
     def _clear(self, keep: Built | None, drives: Sequence[PolicyEntry]) -> None:
-        """Take all other layouts down, of every run; fails if one remains on `drives`."""
+        """Take all other layouts of every run down; fails if one remains on `drives`."""
         kept = keep.record.key if keep else ""
         records = [each for each in layouts.of_runs(self._journal) if each.key != kept]
         for run in dict.fromkeys(record.run for record in records):
@@ -92,7 +92,7 @@ class LayoutStage:
                 raise LayoutFailed(
                     "layout_held",
                     f"`{record.line}` (run {record.run}) is still on these drives: "
-                    f"“{layouts.removal_command(record)}” on the host takes it down, or says why that is not possible.",
+                    f"run “{layouts.removal_command(record)}” on the host to take it down or to see why it cannot be.",
                 )
 
     def _emit_all(self, items: Iterable[SettingRestored]) -> None:
@@ -113,7 +113,7 @@ class LayoutStage:
         )
 
     def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
-        """Report the layout as asked and as observed; fails if an option was accepted but not applied."""
+        """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
         asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
         device = ", ".join(built.members)[:200]
         told = {"asked": asked, "observed": found.words[:2000], "before": ""}
@@ -123,7 +123,7 @@ class LayoutStage:
 
 
 def on_layout(stream: Stream, built: Built) -> Stream:
-    """Move the stream to the built layout: a directory if it has a file system, else a block device."""
+    """Move the stream to the built layout: a directory if there is a file system, else a block device."""
     kind = TargetKind.DIRECTORY if built.mount_point else TargetKind.BLOCK
     target = msgspec.structs.replace(stream.target, kind=kind, path=built.mount_point or built.device)
     return msgspec.structs.replace(stream, target=target)

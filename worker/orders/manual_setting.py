@@ -1,4 +1,4 @@
-"""Read, change or restore one setting by an order of its own, outside any run."""
+"""Read, change or restore one setting by a separate order, outside any run."""
 
 from worker import guard, policy
 from worker.contract.items import Finished, Outcome
@@ -35,5 +35,5 @@ def _carry_out(order: SettingOrder, context: OrderContext) -> Finished:
     for item in restored:
         context.emit(item)
     if left := not_restored(restored):
-        return finished(Outcome.FAILED, "settings_not_restored", f"Not put back: {left}")
+        return finished(Outcome.FAILED, "settings_not_restored", f"Not restored: {left}")
     return finished(Outcome.DONE)

@@ -10,12 +10,12 @@ def finished(outcome: Outcome, code: str = "", message: str = "") -> Finished:
 
 
 def failed(error: Exception) -> Finished:
-    """The end of an attempt with an error that has a code, or with a fault of the worker."""
+    """The final item of a failed attempt. An error without a code is a fault of the worker."""
     return finished(Outcome.FAILED, getattr(error, "code", "internal_error"), error_text(error))
 
 
 def error_text(error: Exception) -> str:
-    """The error's message, and the end of fio's standard error."""
+    """The error's message, and the end of the engine's standard error."""
     words = str(error) or type(error).__name__
     stderr = getattr(error, "stderr", "").strip()
     return f"{words}\n{stderr[-4000:]}" if stderr and stderr not in words else words

@@ -1,4 +1,4 @@
-"""Write a trial's files once, whole, before they are first read."""
+"""The prefill stage of a trial: write its files once, completely, before they are first read."""
 
 import threading
 import time
@@ -18,7 +18,7 @@ PROGRESS_EVERY_S = 1.0
 
 
 class Prefill:
-    """The prefill stage of one trial. `open_scope` gives a scope for a name; `enter` starts a phase."""
+    """Prefills the files of one trial. `open_scope` opens a scope by name; `enter` starts a phase."""
 
     def __init__(
         self, order: TrialOrder, files: CompleteFiles, emit: Emit, cancelled: threading.Event, *,
@@ -33,7 +33,7 @@ class Prefill:
         self._open_scope = open_scope
 
     def run(self, stream: Stream, open_target: OpenTarget) -> None:
-        """Write the stream's files unless they are complete. Raises StreamFailed, and what `enter` raises."""
+        """Write the stream's files unless they are complete. Raises StreamFailed, and any exception of `enter`."""
         names = recipes.render(stream).files
         if open_target.cwd_fd is not None and stream.workload.writes:
             for name in names:
@@ -60,7 +60,7 @@ class Prefill:
 
     @contextmanager
     def _recorded(self, stream: Stream, open_target: OpenTarget, names: tuple[str, ...]) -> Iterator[None]:
-        """Record the files as complete, but only if nothing inside fails."""
+        """Record the files as complete if the block inside does not fail."""
         fd, size = open_target.cwd_fd, stream.workload.size_bytes
         if fd is None or size is None:
             yield

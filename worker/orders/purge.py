@@ -1,4 +1,4 @@
-"""Purge one drive by an order of its own."""
+"""Purge one drive by a separate order."""
 
 import time
 

@@ -9,12 +9,12 @@ from worker.settings import session
 
 
 def restore(host: HostContext, run: str | None = None) -> list[SettingRestored]:
-    """Settings first, then layouts, of one run or of all: an array's own settings vanish with it."""
+    """Restore settings, then take layouts down, of one run or all: an array's settings disappear with it."""
     journal = host.journal
     settings = session.restore_all(journal) if run is None else session.restore_run(run, journal)
     return [*settings, *layouts.restore(layouts.of_runs(journal, run), state=host.state, journal=journal)]
 
 
 def not_restored(items: Iterable[SettingRestored]) -> str:
-    """What could not be restored, and why; "" if everything was."""
+    """Everything that could not be restored, with the reasons; "" if all was restored."""
     return "; ".join(f"{item.name} of {item.device or 'the host'}: {item.note}" for item in items if not item.restored)

@@ -23,6 +23,6 @@ def strictest(streams: list[Stream]) -> Stream:
 
 
 def prefill_fields(stream: Stream) -> dict[str, Any]:
-    """What a prefill writes, as fields of contract.items.Phase."""
+    """Fields of contract.items.Phase that describe a prefill."""
     files = stream.workload.files if recipes.render(stream).files else 0
     return {"stream": stream.number, "files": files, "file_bytes": stream.workload.size_bytes}

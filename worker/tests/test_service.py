@@ -139,7 +139,7 @@ def test_it_works_on_an_order_once_however_often_it_comes(shared: Bench) -> None
     shared.send(order)
     shared.peer.wait_end(order.attempt)
     shared.send(order)
-    shared.await_log(f"{order.attempt}.*This order is known already")
+    shared.await_log(f"{order.attempt}.*Ignored a repeated delivery of this order")
     following = shared.send(trial(shared))
     shared.peer.wait_end(following)
     items = shared.peer.items(order.attempt)
@@ -150,7 +150,7 @@ def test_it_drops_an_order_with_a_wrong_signature(shared: Bench) -> None:
     after = len(shared.log_text())
     order = trial(shared)
     shared.send(order, key=Ed25519PrivateKey.generate().private_bytes_raw())
-    shared.await_log("dropped.*does not trust", after=after)
+    shared.await_log("Dropped.*does not trust", after=after)
     assert shared.peer.items(order.attempt) == []
 
 
@@ -160,7 +160,7 @@ def test_it_drops_an_order_whose_text_was_changed(shared: Bench) -> None:
     after = len(shared.log_text())
     order = trial(shared)
     shared.send_text(seal(order, shared.private_key).replace("randread", "randwrite"))
-    shared.await_log("dropped.*does not match", after=after)
+    shared.await_log("Dropped.*does not match", after=after)
     assert shared.peer.items(order.attempt) == []
 
 
@@ -168,7 +168,7 @@ def test_it_drops_an_order_for_another_host(shared: Bench) -> None:
     after = len(shared.log_text())
     order = trial(shared)
     shared.send(msgspec.structs.replace(order, host="another"))
-    shared.await_log("dropped.*for host another", after=after)
+    shared.await_log("Dropped.*for host another", after=after)
     assert shared.peer.items(order.attempt) == []
 
 
@@ -257,7 +257,7 @@ def test_it_drops_what_the_server_signed_but_no_order_says(shared: Bench) -> Non
         signature=base64.b64encode(key.sign(text)).decode(),
     )
     shared.send_text(encode(envelope).decode())
-    shared.await_log("dropped.*format_disk", after=after)
+    shared.await_log("Dropped.*format_disk", after=after)
 
 
 def test_it_names_a_target_that_the_policy_does_not_list(shared: Bench, tmp_path: Path) -> None:

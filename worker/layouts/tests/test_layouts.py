@@ -247,7 +247,7 @@ def test_it_builds_and_takes_down_from_the_command_line(rack: Rack, capsys: pyte
     point, words = capsys.readouterr().out.splitlines()
     assert Path(point).is_mount()
     (record,) = rack.journal.layouts()
-    assert words == f"“sweetspot-worker restore --layout {record.key}” takes it down."
+    assert words == f"To take it down: sweetspot-worker restore --layout {record.key}"
     assert main([*options, "restore", "--yes", "--layout", record.key]) == 0
     assert "layout of" in capsys.readouterr().out
     rack.assert_blank()
