@@ -1,1 +1,1 @@
-"""What is known of each drive: its state, what was written to it, its write limit, and purging it."""
+"""State, write counters, write limits and purging of drives."""

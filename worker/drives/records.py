@@ -17,7 +17,7 @@ from worker.whole_file import write_whole
 
 
 class Drives:
-    """Records by stable id and serial, one file each. For one thread."""
+    """Records by stable id and serial, in one file each. Not thread-safe."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -28,14 +28,14 @@ class Drives:
         return state_now(record, self._count_again(name, record))
 
     def begin_writing(self, name: str) -> "Writing":
-        """Call before the first write: if the worker dies, the drive is unknown."""
+        """Call before the first write. If the worker dies during the write, the drive's state is unknown."""
         record = self._read(name)
         writing = Writing(self, name, record, self._count_again(name, record))
         self.write(name, broken_off(writing.at_start))
         return writing
 
     def _count_again(self, name: str, record: Record | None) -> DriveCounters:
-        """Ask the drive itself, which takes a program, only after a restart of the host."""
+        """Ask the drive itself only after a restart of the host, because that runs a program."""
         return read_drive_counters(name, ask_drive=record is not None and record.counters.boot_id != current_boot_id())
 
     def purged(self, name: str) -> None:
@@ -45,7 +45,7 @@ class Drives:
         try:
             return msgspec.json.decode(self._path(name).read_bytes(), type=Record)
         except (OSError, msgspec.DecodeError):
-            return None  # a damaged record means an unknown drive
+            return None  # a damaged record means an unknown state
 
     def write(self, name: str, record: Record) -> None:
         write_whole(self._path(name), msgspec.json.encode(record))
@@ -56,7 +56,7 @@ class Drives:
 
 
 class Writing:
-    """The writes of a trial to one drive, from before the first write until the device is closed."""
+    """The writes of one trial to one drive, from before the first write until the device is closed."""
 
     def __init__(self, drives: Drives, name: str, before: Record | None, at_start: DriveCounters) -> None:
         self._drives = drives
@@ -70,7 +70,7 @@ class Writing:
         return state_now(self.before, self.at_start)
 
     def end(self, workloads: Iterable[Workload], told: DriveHealth | None) -> None:
-        """Call after the kernel has written everything back. `told`: the drive's health since then."""
+        """Call after the kernel has written everything back. `told`: the drive's health read after that."""
         size = sysfs.size_bytes(self.name)
         manner = manner_of(workloads, size)
         at_end = read_drive_counters(self.name, ask_drive=told is None, told=told)
@@ -79,13 +79,13 @@ class Writing:
 
 
 def manner_of(workloads: Iterable[Workload], size_bytes: int) -> Manner:
-    """The manner of all streams to one drive together."""
+    """The manner of all streams on one drive together."""
     manners = {_manner(work, size_bytes) for work in workloads if work.writes}
     return manners.pop() if len(manners) == 1 else Manner.OTHER
 
 
 def _manner(work: Workload, size_bytes: int) -> Manner:
-    """Several sequential jobs write the same blocks again; a sequential mix skips the blocks that it reads."""
+    """Several sequential jobs write blocks twice; a sequential mix skips the blocks that it reads."""
     if work.size_bytes is not None and work.size_bytes < size_bytes:
         return Manner.OTHER
     if work.random:
@@ -94,14 +94,14 @@ def _manner(work: Workload, size_bytes: int) -> Manner:
 
 
 class TrialDrives:
-    """The drives of one trial: their state before it, and after it."""
+    """The drives of one trial: their states before and after it."""
 
     def __init__(self, drives: Drives) -> None:
         self._drives = drives
         self._written: list[tuple[Writing, list[Stream]]] = []
 
     def begin(self, streams: Iterable[Stream], open_targets: Mapping[int, OpenTarget]) -> dict[str, str]:
-        """Return facts for the trial's configuration, and record from now on what is written."""
+        """Return facts for the trial's configuration, and start to record writes."""
         streams_on: dict[str, list[Stream]] = {}
         for stream in streams:
             if stream.target.kind is TargetKind.BLOCK and open_targets[stream.number].device:
@@ -121,13 +121,13 @@ class TrialDrives:
         return writing.state
 
     def end(self, told: Mapping[str, DriveHealth]) -> None:
-        """Call after the devices were closed, which flushes the kernel's caches. `told`: the drives' health since."""
+        """Call after closing the devices, which flushes the kernel's caches. `told`: the drives' health after that."""
         for writing, streams in self._written:
             writing.end((stream.workload for stream in streams), told.get(writing.name))
 
 
 def read_drive_counters(name: str, *, ask_drive: bool, told: DriveHealth | None = None) -> DriveCounters:
-    """`told` is the drive's health, if it was asked already."""
+    """`told` is the drive's health, if it has already been read."""
     counters = read_counters(name)
     sectors = counters.write_sectors + counters.discard_sectors if counters else None
     if ask_drive and sysfs.transport(name) in health.ASKED:

@@ -1,17 +1,17 @@
-"""The state of a drive, derived from what the worker did to it. Pure functions.
+"""The state of a drive, derived from the worker's writes and purges. Pure functions.
 
     unknown ──► purged ──► used ──► sequentially filled ──► used ──► random filled ─► …
-       ▲          (a purge or a whole pass leads there from every state)
-       └── another program wrote, the host restarted and the drive has no counter of its own, a write was stopped
+       ▲          (a purge or a complete pass leads there from every state)
+       └── another program wrote, the host restarted and the drive has no write counter, or a write was stopped
 
-A pass writes as many bytes as the drive has, in one manner over the whole drive, with no other writes in between. A
-shorter write in the manner that filled the drive keeps its state; any other write makes it used. An unknown drive stays
-unknown until it is purged or filled. "Random filled" means that the drive's capacity was written at random offsets, not
-that every block was written.
+A pass writes the drive's capacity in one manner over the whole drive, without other writes in between. A shorter write
+in the same manner keeps the state; any other write makes it used. An unknown drive stays unknown until it is purged
+or filled. "Random filled" means that the drive's capacity was written at random offsets, not that every block was
+written.
 
 Another program wrote if the kernel's counters of written and discarded sectors have changed. They start at 0 after a
-restart: then the host bytes in the drive's SMART data must be unchanged. Neither shows writes of another host to a
-shared drive, or commands that bypass the block layer (a manual nvme format).
+restart; the drive's SMART counter of host writes must then be unchanged. Neither counter shows writes by another host
+to a shared drive, or commands that bypass the block layer (a manual nvme format).
 """
 
 from enum import StrEnum
@@ -34,7 +34,7 @@ class Manner(StrEnum):
 
     SEQUENTIAL = "sequential"
     RANDOM = "random"
-    OTHER = "other"  # a part of the drive, several manners at once, or a mix with reads: never a pass
+    OTHER = "other"  # part of the drive, several manners at once, or mixed with reads: never a complete pass
 
 
 _FILLED = {Manner.SEQUENTIAL: DriveState.SEQUENTIAL, Manner.RANDOM: DriveState.RANDOM}
@@ -44,8 +44,8 @@ class DriveCounters(msgspec.Struct, frozen=True, kw_only=True):
     """A drive's counters at one moment."""
 
     boot_id: str
-    sectors: int | None  # written and discarded since the drive appeared; None: not counted
-    host_written_bytes: int | None = None  # the drive's own counter; None: it has none
+    sectors: int | None  # written and discarded since the drive appeared; None if not counted
+    host_written_bytes: int | None = None  # the drive's SMART counter; None without one
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,11 +54,11 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     state: DriveState
     counters: DriveCounters
     manner: Manner = Manner.OTHER  # of the last writes
-    written_bytes: int = 0  # in that manner, without anything else in between
+    written_bytes: int = 0  # in that manner, without other writes in between
 
 
 def state_now(record: Record | None, now: DriveCounters) -> DriveState:
-    """The state of a drive now, from its last record and its counters."""
+    """The current state of a drive, from its last record and its counters."""
     return record.state if record is not None and _untouched(record.counters, now) else DriveState.UNKNOWN
 
 
@@ -72,7 +72,7 @@ def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
 
 
 def broken_off(now: DriveCounters) -> Record:
-    """The record before a write: it remains if the worker dies during the write."""
+    """The record during a write: it stays if the worker dies."""
     return Record(state=DriveState.UNKNOWN, counters=now)
 
 
@@ -83,7 +83,7 @@ def purged(now: DriveCounters) -> Record:
 def after_writes(
     before: Record | None, at_start: DriveCounters, at_end: DriveCounters, *, manner: Manner, size_bytes: int
 ) -> Record:
-    """The record after a trial that wrote in this manner, alone. `before`: the last record before it."""
+    """The record after a trial that wrote in this manner. `before`: the last record before the trial."""
     known = state_now(before, at_start)
     if at_start.sectors is None or at_end.sectors is None or at_end.sectors < at_start.sectors:
         return broken_off(at_end)

@@ -1,11 +1,11 @@
-"""What a run writes to drives: readings of the kernel's and the drives' counters before and after writing attempts.
+"""The bytes that a run writes to drives: readings of the kernel's and the drives' counters around writing attempts.
 
-    begin ─► (a reading, unless nothing was written since the last one) ─► writes ─► end ─► a reading
-                                                          the run is closed ─► a reading, where more was written
+    begin ─► reading, unless nothing was written since the last one ─► writes ─► end ─► reading
+                                        the run is closed ─► reading of drives with further writes
 
-A drive answers in milliseconds to seconds, so it is asked only if its kernel counter has changed. The last reading of
-each drive is kept on disk and precedes the next attempt, also after a restart of the worker. For an array, a volume or
-a file system the drives under it are read.
+A drive needs milliseconds to seconds to answer, so it is queried only if its kernel counter has changed. The last
+reading of each drive is kept on disk and serves as the first reading of the next attempt, even after a restart of the
+worker. For an array, volume or file system, the drives under it are read.
 """
 
 import logging
@@ -31,7 +31,7 @@ LONGEST = 200  # of a label in the contract
 
 
 def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
-    """Kernel names of the drives that these devices are or lie on."""
+    """Kernel names of the drives under these devices, including devices that are drives."""
     known = [name for name in names if sysfs.exists(name, sys)]
     below = [each for name in known for each in (name, *sysfs.below(name, sys))]
     return tuple(each for each in dict.fromkeys(below) if not sysfs.parents(each, sys))
@@ -41,11 +41,11 @@ class Kept(msgspec.Struct, frozen=True):
     """The last reading of one drive, on disk."""
 
     last: DriveReading
-    written_bytes: int = 0  # by the kernel, between the run's first reading and the last one
+    written_bytes: int = 0  # kernel's count, between the run's first and last reading
 
 
 class Wear:
-    """The readings of one run. No method raises: a missing reading does not stop a trial."""
+    """The readings of one run. No method raises, because a missing reading does not stop a trial."""
 
     def __init__(self, state: Path, run: str, emit: Callable[[DriveReading], None], sys: Path = SYS) -> None:
         self._path = state / FOLDER / f"{run}.json"
@@ -57,20 +57,20 @@ class Wear:
         return drives_under(names, self._sys)
 
     def begin(self, names: Iterable[str]) -> None:
-        """Call before the first write of an attempt, again for further devices."""
+        """Call before the first write of an attempt, and again for further devices."""
         with _survived():
             fresh = [name for name in self.drives_under(names) if name not in self._started]
             self._started += fresh
             self._read(fresh, ReadingMoment.BEFORE)
 
     def end(self) -> dict[str, DriveHealth]:
-        """Call after the last write, when everything is flushed. Returns the health of the written drives, by name."""
+        """Call after the last write, when all data is flushed. Returns the health of the written drives, by name."""
         with _survived():
             return {each.device: each.told for each in self._read(self._started, ReadingMoment.AFTER) if each.told}
         return {}
 
     def written_bytes(self, names: Iterable[str]) -> Mapping[str, int]:
-        """Bytes written to each of these drives since the run's first reading; drives without counters are left out.
+        """Bytes written to each of these drives since the run's first reading. Drives without counters are left out.
 
         After a restart of the host, the writes between the last reading and the restart are missing.
         """
@@ -83,13 +83,13 @@ class Wear:
         return found
 
     def why_uncounted(self, name: str) -> str:
-        """Why `written_bytes` leaves this drive out."""
+        """The reason why `written_bytes` leaves this drive out."""
         counted = self._written(name) is not None  # before `exists`: a drive that vanishes in between is gone
         if not sysfs.exists(name, self._sys):
             return "the drive is gone"
         if not counted:
-            return "its iostats are off"
-        return f"{self._path} does not have the reading from before the run's first write"
+            return "the setting iostats is 0"
+        return f"{self._path} has no reading from before the run's first write"
 
     def close(self) -> None:
         """Take the last readings and delete the run's record."""

@@ -1,8 +1,8 @@
-"""The limit on what one run may write to a target's drives: `max_write_bytes` of the policy.
+"""The limit of bytes that one run may write to a target's drives: `max_write_bytes` of the policy.
 
-The kernel's counter of each drive is compared with the limit before a trial writes, and every second while it writes,
-so the writes of one second may exceed the limit. All writes of the host since the run's first trial count, whoever
-makes them. A trial with a limit may not disable the counters, and is stopped if they are disabled.
+The worker compares the kernel's counter of each drive with the limit before a trial writes, and every second during
+writes, so the writes of one second may exceed the limit. All writes of the host since the run's first trial count,
+including those of other programs. A trial with a limit may not disable the counters, and stops if they are disabled.
 """
 
 import re
@@ -53,7 +53,7 @@ class WriteLimit:
                 self._will_write(stream, open_targets[stream.number])
 
     def _will_write(self, stream: Stream, open_target: OpenTarget) -> None:
-        """Add up all streams to a drive, also those of other entries of the policy."""
+        """Add up the writes of all streams to a drive, including streams of other policy entries."""
         for name in self._wear.drives_under(open_target.devices):
             self._coming[name] = self._coming.get(name, 0) + _sure(stream)
 
@@ -63,17 +63,17 @@ class WriteLimit:
         for name in self._wear.drives_under((*open_target.devices, *open_target.members)):
             if entry := self._limits.get(name):
                 raise GuardRefused(
-                    CODE, f"{IOSTATS.name}={setting.value} makes the kernel stop counting what is written to {name}, "
-                    f"and the policy limits that for {entry.id} (max_write_bytes). Leave {IOSTATS.name} at 1.",
+                    CODE, f"{IOSTATS.name}={setting.value} makes the kernel stop counting writes to {name}, "
+                    f"but the policy limits writes to {entry.id} (max_write_bytes). Leave {IOSTATS.name} at 1.",
                 )  # fmt: skip
 
     def _add(self, entry: PolicyEntry | None, devices: Iterable[str]) -> None:
-        """Add an entry's limit; of several entries on one drive the lowest limit counts. Raises GuardRefused."""
+        """Add an entry's limit; the lowest of several limits on one drive applies. Raises GuardRefused."""
         if entry is None or entry.max_write_bytes is None:
             return
         drives = self._wear.drives_under(devices)
         if not drives:
-            raise GuardRefused(CODE, f"{entry.id} has a write limit, but its drive is not known.")
+            raise GuardRefused(CODE, f"{entry.id} has a write limit, but its drive is unknown.")
         for name in drives:
             known = self._limits.get(name)
             if known is None or _limit(entry) < _limit(known):
@@ -81,7 +81,7 @@ class WriteLimit:
 
     @contextmanager
     def watching(self, control: Control) -> Iterator[None]:
-        """Stop the trial when it has written too much; checks every `EVERY_S`, in a thread of its own."""
+        """Stop the trial when it exceeds the limit; checks every `EVERY_S` in a separate thread."""
         over = threading.Event()
         thread = threading.Thread(target=self._watch, args=(control, over), name="write limit", daemon=True)
         if self._limits:
@@ -112,8 +112,8 @@ class WriteLimit:
         for name, entry in self._limits.items():
             if name not in written:
                 raise GuardRefused(
-                    CODE, f"The policy limits what is written to {entry.id} (max_write_bytes), and the kernel does not "
-                    f"count what is written to {name}: {self._wear.why_uncounted(name)}.",
+                    CODE, f"The policy limits writes to {entry.id} (max_write_bytes), but the kernel does not "
+                    f"count writes to {name}: {self._wear.why_uncounted(name)}.",
                 )  # fmt: skip
             if written[name] + coming.get(name, 0) > _limit(entry):
                 raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))
@@ -133,8 +133,8 @@ def _limit(entry: PolicyEntry) -> int:
 
 
 def _words(entry: PolicyEntry, name: str, written: int, coming: int) -> str:
-    more = f" and the trial writes {coming} more" if coming else ""
+    more = f", and the trial writes {coming} more" if coming else ""
     return (
-        f"The run has written {written} bytes to {name}{more}; the policy allows {entry.max_write_bytes} a run to "
+        f"The run has written {written} bytes to {name}{more}; the policy allows {entry.max_write_bytes} per run to "
         f"{entry.id} (max_write_bytes)."
     )

@@ -1,11 +1,11 @@
 """Build layouts on drives and take them down, under the guard.
 
-    policy's drives ─► guard (destroyable, armed, free) ─► journal ─► commands ─► device or mounted directory
-    journal ─► still the worker's own? ─► commands, from the top ─► blank drives ─► dropped from the journal
+    policy's drives ─► guard (destroyable, armed, unused) ─► journal ─► commands ─► device or mounted directory
+    journal ─► still the worker's? ─► commands, from the top down ─► blank drives ─► dropped from the journal
 
-The journal holds a layout from before its first command until its drives are verified to be blank, so a worker
-that was killed in between takes it down at its next start. Everything that is made carries the layout's key (array
-name, volume group, label, partition table's id); anything without the key is left alone.
+The journal contains a layout from before its first command until its drives are verified to be blank, so a worker that
+was killed takes the layout down at its next start. Every part that the worker creates has the layout's key in it (array
+name, volume group, label, id of the partition table). Nothing without the key is changed.
 """
 
 from worker.layouts.building import Built, build

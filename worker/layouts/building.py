@@ -1,4 +1,4 @@
-"""Build a layout: from free drives to a device or a mounted directory."""
+"""Build a layout: from unused drives to a device or a mounted directory."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -21,16 +21,16 @@ log = logging.getLogger(__name__)
 
 
 class DriveTaken(LayoutFailed):
-    """A drive was taken into use after the guard checked it. Nothing was built, so nothing is undone."""
+    """Another program started to use a drive after the guard's check. Nothing was built, so nothing is undone."""
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A built layout: trials use `device` if it is raw, else the directory `mount_point`."""
+    """A built layout. Trials use the directory `mount_point`, or `device` if the layout is raw."""
 
     record: LayoutRecord
-    device: str  # node without links; for btrfs over several drives its first
+    device: str  # device node without links; for btrfs on several drives the first one
     mount_point: str  # "" for a raw layout
-    members: tuple[str, ...]  # kernel names of the drives; behind a controller, of its virtual drives
+    members: tuple[str, ...]  # kernel names of the drives, or of a controller's virtual drives
 
 
 def build(
@@ -44,14 +44,14 @@ def build(
     journal: Journal,
     go_on: Callable[[], None] = lambda: None,
 ) -> Built:
-    """Build it on the policy's drives, in their order. After a failure everything is taken down again.
+    """Build the layout on the policy's drives, in their order. After a failure, take everything down again.
 
     `go_on` is called before each command; it may raise to stop.
 
     Raises GuardRefused for a drive that may not be used, LayoutFailed for a command that fails.
     """
     if len(entries) != layout.drives:
-        raise LayoutFailed("layout_refused", f"The layout has {layout.drives} drives, {len(entries)} are given.")
+        raise LayoutFailed("layout_refused", f"The layout needs {layout.drives} drives, but {len(entries)} were given.")
     claimed = guard.claim_drives(entries, armed_serials, virtual=virtual_drives.is_made(layout))
     mount_point = _mount_point(layout, key, state)
     record = LayoutRecord(
@@ -80,7 +80,7 @@ def build(
 
 
 def _noted(entry: PolicyEntry, found: guard.Claim) -> LayoutDrive:
-    """A slot is noted by its own path: the controller's tool may rename it."""
+    """Record a slot by its own path, because the controller's tool may rename it."""
     if not found.name:
         return LayoutDrive(entry.identity, entry.serial, entry.path)
     return LayoutDrive(sysfs.stable_id(found.name), sysfs.serial(found.name), found.path)
@@ -119,11 +119,11 @@ def _run(
 
 
 def _refuse_taken(step: Step, error: LayoutFailed, made: tuple[str, ...]) -> None:
-    """Raises DriveTaken where a drive could not be wiped because it is in use. `made`: nodes of virtual drives."""
+    """Raises DriveTaken if a drive could not be wiped because it is in use. `made`: nodes of virtual drives."""
     if step.wipes and not made and is_busy(step.wipes):
         words = (
-            f"{step.wipes} was mounted or opened by another program after it had been checked. Nothing on it was "
-            f"changed. Free the drive, then start again. {error.message}"
+            f"{step.wipes} was mounted or opened by another program after the check. Nothing on it was "
+            f"changed. Stop using the drive, then start again. {error.message}"
         )
         raise DriveTaken("layout_held", words) from error
 

@@ -15,13 +15,13 @@ from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
 
-NAME = "layout"  # in reports, among names of settings
+NAME = "layout"  # of the layout in reports, among names of settings
 BLANK = "blank drives"
 LONGEST = 2000  # of a text in the contract
 
 
 def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
-    """The run's own layout of this line on these drives, if it is complete."""
+    """The run's complete layout with this line on these drives, else None."""
     wanted = [(entry.identity, entry.serial) for entry in entries]
     for record in journal.layouts(run):
         if record.line == layouts.write(layout) and [(d.stable_id, d.serial) for d in record.drives] == wanted:
@@ -41,17 +41,17 @@ def _whole(layout: Layout, record: LayoutRecord) -> Built | None:
 
 
 def of_runs(journal: Journal, run: str | None = None) -> tuple[LayoutRecord, ...]:
-    """Layouts that trials of one run, or of all runs, have built."""
+    """Layouts that were built by trials of one run, or of all runs."""
     return tuple(record for record in journal.layouts(run) if record.run != BY_HAND)
 
 
 def removal_command(record: LayoutRecord) -> str:
-    """The command with which a person takes the layout down."""
+    """The command that takes the layout down."""
     return f"sweetspot-worker restore --layout {record.key}" if record.run == BY_HAND else "sweetspot-worker restore"
 
 
 def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -> Iterator[SettingRestored]:
-    """Take layouts down, with one report item for each. A layout that cannot be taken down stays in the journal."""
+    """Take layouts down; yield a report item for each. A layout that cannot be taken down stays in the journal."""
     for record in records:
         note = ""
         try:
@@ -75,5 +75,5 @@ def overlaps(record: LayoutRecord, entries: Sequence[PolicyEntry]) -> bool:
 
 
 def built_on(journal: Journal) -> frozenset[str]:
-    """Stable ids of all drives under a layout of this worker."""
+    """Stable ids of all drives that a layout of this worker uses."""
     return frozenset(drive.stable_id for record in journal.layouts() for drive in record.drives)

@@ -1,15 +1,14 @@
-"""Compare mount options with those that the kernel shows for a mount (proc_pid_mountinfo(5)).
+"""Compare requested mount options with those that the kernel shows for a mount (proc_pid_mountinfo(5)).
 
-The kernel shows what is not at its default: `commit=5` of ext4 is shown by the absence of any `commit`, `commit=30` of
-btrfs likewise, and both forms are read (fs/ext4/super.c, ext4_show_options; fs/btrfs/super.c, btrfs_show_options).
-Where a default depends on the machine (btrfs' `thread_pool`), absence says nothing. Tried on Linux 6.18 with ext4, XFS
-and btrfs.
+The kernel hides options that have their default value, such as `commit=5` of ext4 and `commit=30` of btrfs
+(fs/ext4/super.c, ext4_show_options; fs/btrfs/super.c, btrfs_show_options). If a default depends on the machine, such as
+`thread_pool` of btrfs, a missing option proves nothing. Tested on Linux 6.18 with ext4, XFS and btrfs.
 """
 
 import re
 from collections.abc import Sequence
 
-# At their defaults, so shown by the absence of their opposites.
+# Defaults: in effect if the kernel does not show the opposite.
 _DEFAULTS = {
     "nodiscard": "discard",
     "auto_da_alloc": "noauto_da_alloc",
@@ -18,7 +17,7 @@ _DEFAULTS = {
     "delalloc": "nodelalloc",
     "integrity": "nointegrity",
 }
-# Values that are not shown, by file system; others of these options are.
+# Default values that the kernel hides, by file system.
 _HIDDEN: dict[str, dict[str, tuple[str, ...]]] = {
     "ext4": {"commit": ("5", "0"), "max_batch_time": ("15000",), "data": ("ordered",)},
     "btrfs": {"commit": ("30",)},
@@ -29,23 +28,23 @@ _UNITS = {"k": 1024, "m": 1024**2, "g": 1024**3}
 
 
 def observed(asked: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
-    """Of the options asked for, those that hold, in the words of the mount.
+    """The requested options that are in effect, as the kernel spells them.
 
-    `shown` is a mount's whole list, `kind` its file system.
+    `shown` is the complete list of the mount, `kind` its file system.
     """
     there = _by_name(shown)
     return tuple(option for option in asked if _holds(option, there, kind))
 
 
 def contradicted(asked: Sequence[str], shown: str, kind: str) -> tuple[str, ...]:
-    """Of the options asked for, those that the kernel took and did not follow."""
+    """The requested options that the kernel accepted but did not apply."""
     there = _by_name(shown)
     unseen = (option for option in asked if not _holds(option, there, kind))
     return tuple(option for option in unseen if _must_be_seen(option.partition("="), there, kind))
 
 
 def _must_be_seen(option: tuple[str, str, str], there: dict[str, str], kind: str) -> bool:
-    """A word is shown or shown by its opposite; a value where it is shown at all, or would be if it held."""
+    """Whether the kernel would show the option: a flag or its opposite, or a value that is not the hidden default."""
     name, sign, _ = option
     return not sign or name in there or name in _HIDDEN.get(kind, {})
 

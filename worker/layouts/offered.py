@@ -1,4 +1,4 @@
-"""Which parts of layouts this host can build: the kernel has them, and their tools are installed."""
+"""The parts of layouts that this host can build: the kernel supports them, and their tools are installed."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from worker.contract.layouts import FileSystem
 from worker.controllers import ADAPTERS
 from worker.process import ToolError, ask, find
 
-# Part -> (what is in the kernel where it is loaded: a file and a word in it, or only the file; module; program).
+# Part -> (sign of kernel support: a file and optionally a word in it; module; program).
 _STACKS = {
     "md": (Path("/proc/mdstat"), "", "md-mod", "mdadm"),
     "lvm": (Path("/proc/misc"), "device-mapper", "dm-mod", "lvcreate"),
@@ -33,7 +33,7 @@ def offered() -> tuple[str, ...]:
 
 
 def _known(file: Path, word: str, module: str) -> bool:
-    """It is in the kernel, or could be loaded into it."""
+    """True if the kernel has it, or could load its module."""
     try:
         if word in file.read_text():
             return True

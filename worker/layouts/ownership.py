@@ -1,4 +1,4 @@
-"""What is on a device, and whether one of the worker's layouts put it there."""
+"""The content of a device, and whether it belongs to a layout of the worker."""
 
 import os
 
@@ -30,7 +30,7 @@ class Content(msgspec.Struct, frozen=True):
 
 
 def read_content(path: str) -> Content:
-    """Raises LayoutFailed if blkid cannot tell."""
+    """Raises LayoutFailed if blkid fails."""
     try:
         said = ask("blkid", "--probe", "--output", "export", path)
     except ToolError as error:
@@ -38,7 +38,7 @@ def read_content(path: str) -> Content:
     if said.exit_code == NOTHING_FOUND:
         return Content()
     if said.exit_code != 0:
-        raise LayoutFailed("layout_foreign", f"What is on {path} cannot be told: blkid ended with {said.exit_code}.")
+        raise LayoutFailed("layout_foreign", f"The content of {path} is unknown: blkid ended with {said.exit_code}.")
     found = dict(line.partition("=")[::2] for line in said.out.splitlines())
     return Content(
         found.get("TYPE", ""), found.get("LABEL", ""), found.get("PTTYPE", ""), found.get("PTUUID", "").lower()
@@ -46,7 +46,7 @@ def read_content(path: str) -> Content:
 
 
 def belongs_to_layout(content: Content, names: Names, path: str) -> bool:
-    """True also for a blank device: a killed worker may not have reached it."""
+    """Also true for a blank device, because a killed worker may not have written it yet."""
     if content.kind == "linux_raid_member":
         return content.label.rpartition(":")[2].startswith(f"sweetspot-{names.key}-")
     if content.kind == "LVM2_member":
@@ -63,5 +63,5 @@ def _group_of(path: str) -> str:
     except ToolError as error:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
     if said.exit_code != 0:
-        raise LayoutFailed("layout_foreign", f"Whose volume group {path} is in cannot be told: {said.err.strip()}")
+        raise LayoutFailed("layout_foreign", f"The volume group of {path} could not be read: {said.err.strip()}")
     return said.out.strip()

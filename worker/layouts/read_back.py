@@ -21,7 +21,7 @@ from worker.recipes.layouts.geometry import stripe_unit_bytes, whole_width_bytes
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """`layout` has the observed values, and the requested ones where nothing can be read."""
+    """`layout` has the observed values, and the requested values of properties that cannot be read."""
 
     layout: Layout
     wrong: tuple[str, ...]  # options that were accepted but not applied
@@ -32,7 +32,7 @@ class Observed(msgspec.Struct, frozen=True):
 
 
 def read_back(asked: Layout, built: Built) -> Observed:
-    """Raises LayoutFailed where something cannot be read."""
+    """Raises LayoutFailed if a property cannot be read."""
     names = Names(built.record.key)
     found = _drives(asked, built)
     found = _arrays(found, built.record, names)
@@ -42,20 +42,20 @@ def read_back(asked: Layout, built: Built) -> Observed:
         found = _file_system(found, built, mount)
     shown, kind = (mount.options, mount.kind) if mount else ("", "")
     wrong = [
-        f"{option} was taken and does not hold"
+        f"{option} was accepted but is not in effect"
         for option in mount_options.contradicted(asked.mount_options, shown, kind)
     ]
-    # What holds and is not shown (see mount_options) stays as it was asked for.
+    # Options that the kernel hides (see mount_options) stay as requested.
     plain = msgspec.structs.replace(found, mount_options=asked.mount_options)
     if plain != asked:
-        wrong.append(f"it is {layouts.write(plain)}")
+        wrong.append(f"the result is {layouts.write(plain)}")
     denied = mount_options.contradicted(asked.mount_options, shown, kind)
     kept = tuple(option for option in asked.mount_options if option not in denied)
     return Observed(msgspec.structs.replace(found, mount_options=kept), tuple(wrong))
 
 
 def _drives(layout: Layout, built: Built) -> Layout:
-    """The share of each drive that its partition takes."""
+    """The share of each drive that its partition covers."""
     if layout.share_percent == 100:
         return layout
     shares = set()
@@ -74,7 +74,7 @@ def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
         return virtual_drives.read_back(layout, record)
     found = {_array(names.md(number)) for number in range(layout.arrays)}
     if len(found) != 1:
-        raise LayoutFailed("layout_clamped", f"The arrays of {layouts.write(layout)} came out unlike each other.")
+        raise LayoutFailed("layout_clamped", f"The arrays of {layouts.write(layout)} differ from each other.")
     level, members, chunk_bytes = found.pop()
     chunk = chunk_bytes if layout.chunk_bytes else None
     return msgspec.structs.replace(layout, raid=Raid(level), drives_per_array=members, chunk_bytes=chunk)
@@ -83,7 +83,7 @@ def _arrays(layout: Layout, record: LayoutRecord, names: Names) -> Layout:
 def _array(path: str) -> tuple[str, int, int | None]:
     found = geometry(Path(path).resolve().name, {})
     if found is None or found.level not in set(Raid):
-        raise LayoutFailed("layout_clamped", f"{path} is no md array, or of a level that is not known.")
+        raise LayoutFailed("layout_clamped", f"{path} is not an md array, or has an unknown level.")
     return found.level, found.members, found.chunk_bytes
 
 
@@ -108,7 +108,7 @@ def _numbers(program: str, fields: str, of: str) -> list[int]:
         raise LayoutFailed("layout_tool_missing", str(error)) from error
     found = said.out.split()
     if said.exit_code != 0 or len(found) != len(fields.split(",")) or not all(word.isdigit() for word in found):
-        raise LayoutFailed("layout_refused", f"{program} did not tell {fields} of {of}: {said.err.strip()}")
+        raise LayoutFailed("layout_refused", f"{program} did not report {fields} of {of}: {said.err.strip()}")
     return [int(word) for word in found]
 
 
@@ -116,7 +116,7 @@ def _mount(built: Built) -> usage.Mount:
     mounts = usage.read_mounts(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
     found = [mount for mount in mounts if mount.point == built.mount_point]
     if not found:
-        raise LayoutFailed("layout_gone", f"{built.mount_point} is not mounted any more.")
+        raise LayoutFailed("layout_gone", f"{built.mount_point} is no longer mounted.")
     return found[-1]
 
 
@@ -127,7 +127,7 @@ def _file_system(layout: Layout, built: Built, mount: usage.Mount) -> Layout:
 
 
 def _told(layout: Layout, mount: usage.Mount) -> bool:
-    """XFS shows sunit and swidth in sectors of 512 bytes, ext4 stripe in its blocks; others know no geometry."""
+    """XFS shows sunit and swidth in sectors of 512 bytes, ext4 shows stripe in blocks; others have no geometry."""
     unit, width = stripe_unit_bytes(layout), whole_width_bytes(layout)
     if unit is None or width is None or mount.kind not in (FileSystem.XFS, FileSystem.EXT4):
         return layout.told_geometry
@@ -142,5 +142,5 @@ def _btrfs(layout: Layout, built: Built) -> Layout:
     data = profiles.get("data", "")
     if data not in set(BtrfsProfile) or len(set(profiles.values())) != 1:
         told = ", ".join(f"{kind} {profile}" for kind, profile in profiles.items()) or "nothing"
-        raise LayoutFailed("layout_clamped", f"btrfs was to be {layout.btrfs_profile}; the kernel shows {told}.")
+        raise LayoutFailed("layout_clamped", f"btrfs {layout.btrfs_profile} was requested; the kernel shows {told}.")
     return msgspec.structs.replace(layout, btrfs_profile=BtrfsProfile(data))

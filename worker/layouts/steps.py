@@ -1,4 +1,4 @@
-"""Run one command of a layout; it ends with the worker."""
+"""Run one command of a layout. The command does not outlive the worker."""
 
 import os
 import time
@@ -7,9 +7,9 @@ from pathlib import Path
 from worker.process import ToolError, ToolMissing, ask, find
 from worker.recipes.layouts import Step
 
-LIMIT_S = 1800.0  # mkfs of a large array of slow drives
+LIMIT_S = 1800.0  # mkfs on a large array of slow drives can take hours
 UDEV_LIMIT_S = 10.0
-_END = 500  # characters of each end of a program's words
+_END = 500  # characters kept of the start and of the end of a program's output
 
 
 class LayoutFailed(Exception):
@@ -26,12 +26,12 @@ def run(step: Step, *, state: Path) -> str:
     try:
         said = ask(*step.argv, limit_s=LIMIT_S, state=state, stdin_text=step.stdin)
     except ToolMissing as error:
-        raise LayoutFailed("layout_tool_missing", f"{error} Needed to: {step.words}.") from error
+        raise LayoutFailed("layout_tool_missing", f"{error} It is needed to {step.words}.") from error
     except ToolError as error:
         raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}`: {error}") from error
     if said.exit_code != 0:
         words = _shortened(said.err.strip() or said.out.strip())
-        raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}` ended with {said.exit_code}: {words}")
+        raise LayoutFailed("layout_refused", f"{step.words}: `{step.line}` ended with status {said.exit_code}: {words}")
     return said.out
 
 
@@ -41,7 +41,7 @@ def _shortened(words: str) -> str:
 
 
 def wait_for_udev(*, state: Path) -> None:
-    """Wait until udev has processed the change. Without udev do nothing."""
+    """Wait until udev has processed the change. Does nothing without udev."""
     if find(("udevadm",)) and Path("/run/udev/control").exists():
         run(Step("wait for udev", ("udevadm", "settle", f"--timeout={UDEV_LIMIT_S:.0f}")), state=state)
 
@@ -51,6 +51,6 @@ def await_node(path: str) -> str:
     until = time.monotonic() + UDEV_LIMIT_S
     while not Path(path).exists():
         if time.monotonic() > until:
-            raise LayoutFailed("layout_refused", f"{path} was made, but its node did not appear.")
+            raise LayoutFailed("layout_refused", f"{path} was created, but its device node did not appear.")
         time.sleep(0.05)
     return os.path.realpath(path)

@@ -1,7 +1,7 @@
-"""Take a layout down to blank drives, also one that a crash left incomplete.
+"""Take a layout down to blank drives, even if a crash left it incomplete.
 
-Only what carries the layout's key is touched. A drive with other content was taken into use by somebody else: it is
-left alone, and reported.
+Only parts with the layout's key are removed. A drive with other content is used by someone else: the worker does not
+change it, and reports it.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ UNMOUNT_LIMIT_S = 10.0
 
 
 def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
-    """Raises LayoutFailed; then the journal keeps it.
+    """Raises LayoutFailed; the layout then stays in the journal.
 
     Codes: layout_gone, layout_foreign, layout_held, layout_refused, layout_not_understood.
     """
@@ -46,19 +46,19 @@ def take_down(record: LayoutRecord, *, state: Path, journal: Journal) -> None:
         with contextlib.suppress(OSError):
             Path(record.mount_point).rmdir()
     journal.drop_layout(record.key)
-    log.info("Layout %s is taken down; its drives are blank.", record.key)
+    log.info("Layout %s was taken down. Its drives are blank.", record.key)
 
 
 class DrivesNow(msgspec.Struct, frozen=True):
-    """The drives of a layout as they are now."""
+    """The current drives of a layout."""
 
     drives: tuple[Drive, ...]
-    members: tuple[str, ...]  # kernel names of its drives, or of those virtual drives that are there
+    members: tuple[str, ...]  # kernel names of its drives, or of its existing virtual drives
     made: tuple[str, ...] = ()  # nodes of its virtual drives
 
 
 def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
-    """Raises LayoutFailed layout_gone; layout_foreign where a controller's drives were taken into use."""
+    """Raises LayoutFailed: layout_gone, or layout_foreign if a controller's drives are used by someone else."""
     if not virtual_drives.is_made(layout):
         drives = tuple(_drive(known) for known in record.drives)
         return DrivesNow(drives, tuple(drive.path.rpartition("/")[2] for drive in drives))
@@ -71,11 +71,11 @@ def drives_now(layout: Layout, record: LayoutRecord) -> DrivesNow:
 
 
 def _drive(known: LayoutDrive) -> Drive:
-    """Find the drive: its kernel name may have changed in a reboot."""
+    """Find the drive by its stable id, because a reboot may have changed its kernel name."""
     name = find(known.stable_id, known.path.rpartition("/")[2])
     if name is None or sysfs.serial(name) != known.serial:
         words = f"{known.stable_id} ({known.serial or 'no serial'})"
-        raise LayoutFailed("layout_gone", f"{words} is not there: plug it in again.")
+        raise LayoutFailed("layout_gone", f"The drive {words} is missing: connect it again.")
     return Drive(sysfs.device_path(name), sysfs.size_bytes(name))
 
 
@@ -123,8 +123,8 @@ class _TakeDown:
         if not ownership.belongs_to_layout(content, self._names, step.of):
             raise LayoutFailed(
                 "layout_foreign",
-                f"{step.of} holds {content}, which layout {self._names.key} did not make: somebody has taken it into "
-                "use. It is left as it is.",
+                f"{step.of} contains {content}, which is not part of layout {self._names.key}: someone else uses it. "
+                "The worker did not change it.",
             )
         if not content.blank:
             self._do(step)
@@ -135,7 +135,7 @@ class _TakeDown:
             self._do(step)
 
     def _stop(self, step: Removal) -> None:
-        """Under its own name, or under the one it was found by after a reboot."""
+        """Stop the array under its own name, or under the name that it got after a reboot."""
         for device in (step.of, *_arrays_called(step.of.rpartition("/")[2])):
             if Path(device).exists():
                 self._do(msgspec.structs.replace(step, argv=(*step.argv[:-1], device)))
@@ -146,7 +146,7 @@ class _TakeDown:
         virtual_drives.delete(self._layout, self._record, step.of)
 
     def _forget(self, step: Removal) -> None:
-        """Make the kernel read the removed partition table again."""
+        """Make the kernel read the partition table again after its removal."""
         if sysfs.partitions(step.of.rpartition("/")[2]):
             self._do(step)
 
@@ -156,7 +156,7 @@ class _TakeDown:
         steps.wait_for_udev(state=self._state)
 
     def _verify(self) -> None:
-        """Check that the drives are blank and held by nobody."""
+        """Check that the drives are blank and unused."""
         if virtual_drives.is_made(self._layout):
             virtual_drives.verify_free(self._record)
             return
@@ -164,15 +164,15 @@ class _TakeDown:
             name = drive.path.rpartition("/")[2]
             content = ownership.read_content(drive.path)
             if not content.blank:
-                raise LayoutFailed("layout_refused", f"{drive.path} still holds {content} after it was wiped.")
+                raise LayoutFailed("layout_refused", f"{drive.path} still contains {content} after wipefs.")
             if partitions := sysfs.partitions(name):
-                raise LayoutFailed("layout_held", f"{drive.path} still has {', '.join(partitions)}.")
+                raise LayoutFailed("layout_held", f"{drive.path} still has the partitions {', '.join(partitions)}.")
             if holders := sysfs.holders(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still held by {', '.join(holders)}.")
             if usage.read_usage().mounts_of(name):
                 raise LayoutFailed("layout_held", f"{drive.path} is still mounted.")
             if is_busy(drive.path):
-                raise LayoutFailed("layout_held", f"{drive.path} is still in use by something.")
+                raise LayoutFailed("layout_held", f"{drive.path} is still opened exclusively by another program.")
 
 
 def _arrays_called(name: str) -> Iterator[str]:
@@ -184,7 +184,7 @@ def _arrays_called(name: str) -> Iterator[str]:
 
 
 def is_busy(path: str) -> bool:
-    """Somebody holds the device exclusively. Raises LayoutFailed layout_gone."""
+    """True if another program has opened the device exclusively. Raises LayoutFailed layout_gone."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL | os.O_CLOEXEC))
     except OSError as error:

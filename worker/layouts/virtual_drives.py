@@ -1,10 +1,10 @@
-"""Virtual drives of RAID controllers as arrays of layouts: make, find, read back, delete.
+"""Virtual drives of RAID controllers as arrays of layouts: create, find, read back, delete.
 
-    slots (guard) ─► create ─► the controller's word: name, drives, world-wide name ─► journal ─► the kernel's disk
+    slots (guard) ─► create ─► read name, drives and world-wide name from the controller ─► journal ─► kernel's disk
     journal ─► same name, drives and world-wide name? ─► delete ─► slots unconfigured and good again
 
 A virtual drive belongs to the layout if it has the layout's name for it, uses exactly the array's drives (slots and
-serials), and has the recorded world-wide name, if the tool shows one. Any other virtual drive is left alone.
+serials), and has the recorded world-wide name, if the tool shows one. No other virtual drive is changed.
 """
 
 import time
@@ -40,7 +40,7 @@ _SHOWN: dict[DrivePolicy, tuple[str, str]] = {
 
 
 class Array(msgspec.Struct, frozen=True):
-    """One array as it is now; `drive` None: its virtual drive is not there, `disk` "": the kernel does not show it."""
+    """The current state of an array. `drive`: None if there is none; `disk`: "" if the kernel does not show it."""
 
     adapter: Adapter
     controller: Controller
@@ -49,13 +49,13 @@ class Array(msgspec.Struct, frozen=True):
     disk: str  # kernel name
 
 
-# ---- made
+# ---- create
 
 
 def make(
     layout: Layout, drives: tuple[Drive, ...], record: LayoutRecord, *, journal: Journal, go_on: Callable[[], None]
 ) -> tuple[LayoutRecord, tuple[str, ...]]:
-    """One for each array, each written down before its disk is waited for. The whole record, and the disks' names.
+    """Create a virtual drive for each array, and record it before waiting for its disk. Returns record and disk names.
 
     Raises LayoutFailed.
     """
@@ -63,7 +63,7 @@ def make(
     for number, bays in enumerate(array_bays(layout, drives)):
         go_on()
         if len({(bay.tool, bay.controller) for bay in bays}) > 1:
-            raise LayoutFailed("layout_refused", f"Array {number + 1} has drives of different controllers.")
+            raise LayoutFailed("layout_refused", f"Array {number + 1} has drives on different controllers.")
         name, adapter = Names(record.key).drive_name(number), adapter_named(bays[0].tool)
         places = tuple(bay.slot for bay in bays)
         with _tools_words():
@@ -83,7 +83,7 @@ def _over(adapter: Adapter, controller: str, places: tuple[str, ...]) -> Virtual
     told = next((each for each in adapter.read_controllers() if each.number == controller), None)
     found = [each for each in told.virtual_drives if set(each.drives) == set(places)] if told else []
     if len(found) != 1:
-        raise LayoutFailed("layout_refused", f"{adapter.name} made {len(found)} virtual drives of {', '.join(places)}.")
+        raise LayoutFailed("layout_refused", f"{adapter.name} made {len(found)} virtual drives on {', '.join(places)}.")
     return found[0]
 
 
@@ -94,20 +94,20 @@ def _noted(record: LayoutRecord, made: tuple[MadeDrive, ...], journal: Journal) 
 
 
 def _await_disk(made: VirtualDrive, adapter: Adapter, slot: str, name: str) -> str:
-    """Kernel name of its disk, behind the controller in whose slot the drive is."""
+    """Kernel name of the virtual drive's disk, behind the controller of the slots."""
     until, address = time.monotonic() + DISK_LIMIT_S, slot.split("/")[1]
     while not (disk := _disk(made, adapter, address)):
         if time.monotonic() > until:
-            raise LayoutFailed("layout_refused", f"{name} was made, but the kernel shows no disk of it.")
+            raise LayoutFailed("layout_refused", f"{name} was created, but the kernel shows no disk for it.")
         time.sleep(_LOOK_EVERY_S)
     return disk
 
 
-# ---- found again
+# ---- find
 
 
 def arrays(layout: Layout, record: LayoutRecord) -> tuple[Array, ...]:
-    """As the controllers tell now. Raises LayoutFailed layout_gone, layout_foreign."""
+    """The arrays according to the controllers now. Raises LayoutFailed layout_gone, layout_foreign."""
     known = slots.controllers_now()
     places = [_place(drive.path, drive.serial, known) for drive in record.drives]
     per_array = layout.drives_per_array
@@ -122,7 +122,7 @@ def _place(path: str, serial: str, known: Sequence[Controller]) -> slots.Slot:
     except GuardRefused as error:
         raise LayoutFailed("layout_gone", error.message) from error
     if found.drive.serial != serial:
-        raise LayoutFailed("layout_gone", f"{path} holds {found.drive.serial or 'no drive'} now, not {serial}.")
+        raise LayoutFailed("layout_gone", f"{path} now contains {found.drive.serial or 'no drive'}, not {serial}.")
     return found
 
 
@@ -133,13 +133,13 @@ def _array(record: LayoutRecord, number: int, places: Sequence[slots.Slot]) -> A
     if drive is not None and not _belongs_to_layout(drive, own, record, number):
         raise LayoutFailed(
             "layout_foreign",
-            f"Virtual drive {drive.number} ({drive.name or 'without a name'}) lies on {', '.join(drive.drives)} of "
-            f"{controller.model}, and layout {record.key} did not make it so. It is left as it is.",
+            f"Virtual drive {drive.number} ({drive.name or 'unnamed'}) uses {', '.join(drive.drives)} of "
+            f"{controller.model} and does not belong to layout {record.key}. The worker did not change it.",
         )
     disk = _disk(drive, adapter, controller.address) if drive else ""
     noted = record.virtual_drives[number].stable_id if number < len(record.virtual_drives) else ""
     if disk and noted and sysfs.stable_id(disk) != noted:
-        raise LayoutFailed("layout_foreign", f"{disk} is {sysfs.stable_id(disk)} now, not {noted}. It is left alone.")
+        raise LayoutFailed("layout_foreign", f"{disk} is now {sysfs.stable_id(disk)}, not {noted}. It was not changed.")
     return Array(adapter, controller, own, drive, disk)
 
 
@@ -161,7 +161,7 @@ def _disk(drive: VirtualDrive, adapter: Adapter, address: str) -> str:
 
 
 def nodes(disks: Iterable[str], key: str) -> tuple[str, ...]:
-    """Of each array's disk; one that is not there has the name that is shown before it is made."""
+    """Device nodes of the arrays' disks; a missing disk gets the name shown in previews."""
     names = Names(key)
     return tuple(sysfs.device_path(disk) if disk else names.virtual_drive(number) for number, disk in enumerate(disks))
 
@@ -170,19 +170,17 @@ def nodes(disks: Iterable[str], key: str) -> tuple[str, ...]:
 
 
 def read_back(layout: Layout, record: LayoutRecord) -> Layout:
-    """Level, drives, spans, strip and policies as the controllers tell; policies as they work now."""
+    """Level, drives, spans, strip and active policies according to the controllers."""
     found = {_observed(layout, array) for array in arrays(layout, record)}
     if len(found) != 1:
-        raise LayoutFailed("layout_clamped", "The arrays' virtual drives came out unlike each other.")
+        raise LayoutFailed("layout_clamped", "The arrays' virtual drives differ from each other.")
     return found.pop()
 
 
 def _observed(layout: Layout, array: Array) -> Layout:
     drive = array.drive
     if drive is None or drive.level.lower() not in set(Raid):
-        raise LayoutFailed(
-            "layout_gone", f"{array.adapter.name} tells of no virtual drive on {', '.join(array.slots)}."
-        )
+        raise LayoutFailed("layout_gone", f"{array.adapter.name} lists no virtual drive on {', '.join(array.slots)}.")
     return msgspec.structs.replace(
         layout,
         raid=Raid(drive.level.lower()),
@@ -194,17 +192,17 @@ def _observed(layout: Layout, array: Array) -> Layout:
 
 
 def _policy_now(asked: DrivePolicy, drive: VirtualDrive) -> DrivePolicy:
-    """The policy now. A policy that the tool does not show stays as it was requested."""
+    """The active policy; as requested if the tool does not show it."""
     field, _ = _SHOWN[asked]
     value = getattr(drive, field)
     return next((each for each, shown in _SHOWN.items() if shown == (field, value)), asked)
 
 
-# ---- deleted
+# ---- delete
 
 
 def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
-    """Delete the layout's own virtual drive; one that is absent already is no error. Raises LayoutFailed."""
+    """Delete the layout's virtual drive if it exists. Raises LayoutFailed."""
     number = [Names(record.key).drive_name(array) for array in range(layout.arrays)].index(name)
     array = arrays(layout, record)[number]
     if array.drive is None:
@@ -214,12 +212,12 @@ def delete(layout: Layout, record: LayoutRecord, name: str) -> None:
     until = time.monotonic() + DISK_LIMIT_S
     while array.disk and sysfs.exists(array.disk, slots.SYS):
         if time.monotonic() > until:
-            raise LayoutFailed("layout_held", f"{name} was deleted, and the kernel still shows {array.disk}.")
+            raise LayoutFailed("layout_held", f"{name} was deleted, but the kernel still shows {array.disk}.")
         time.sleep(_LOOK_EVERY_S)
 
 
 def verify_free(record: LayoutRecord) -> None:
-    """Check that the drives are unconfigured, good, and in no virtual drive."""
+    """Check that the drives are unconfigured and good, and in no virtual drive."""
     known = slots.controllers_now()
     for drive in record.drives:
         if in_use := _place(drive.path, drive.serial, known).in_use:

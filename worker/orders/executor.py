@@ -206,7 +206,7 @@ class Executor:
             return finished(Outcome.FAILED, "internal_error", f"{type(error).__name__}: {error_text(error)}")
 
     def _late_s(self, order: AnyOrder) -> float:
-        """Seconds since the order expired; negative if it is valid. Asks for the server's time before it counts as late."""
+        """Seconds since the order expired; negative if it is valid. Asks the server for its time in doubt."""
         if self._registration.server_now() > order.expires_at:
             with suppress(Unreachable, Refused):
                 self._registration.register()

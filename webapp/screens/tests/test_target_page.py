@@ -11,7 +11,7 @@ from webapp.screens.tests import factories
 from worker.contract.tests.examples import PURGED
 
 pytestmark = pytest.mark.usefixtures("broker")
-FROZEN = "Its security is frozen, which the host's firmware does at start."
+FROZEN = "The host's firmware has frozen the drive's security state."
 
 
 @pytest.fixture

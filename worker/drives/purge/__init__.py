@@ -1,10 +1,10 @@
-"""Purge a drive: ask for its methods, purge it, verify the result.
+"""Purge a drive: find its methods, purge it, verify the result.
 
-    held by the guard ─► sent ─► (progress) ─► the drive's answer ─► samples are read ─► Purged
-                           └── refused, failed, or not zeros where zeros are promised ─► PurgeFailed
+    held by the guard ─► command sent ─► (progress) ─► the drive's answer ─► read samples ─► Purged
+                           └── refused, failed, or data although the drive reports zeros ─► PurgeFailed
 
-One module a family of commands, each with `offers` and `send`. The drive is held open for the worker alone from the
-guard's check to the last sample. A drive goes on with most of these by itself: only a discard can be broken off.
+There is one module for each family of commands, with `offers` and `send`. The worker holds the drive exclusively from
+the guard's check to the last sample. Most commands continue inside the drive: only a discard can be interrupted.
 """
 
 import time
@@ -32,18 +32,18 @@ FAMILIES: Mapping[PurgeMethod, Family] = {
 
 
 def offers(name: str) -> tuple[PurgeOffer, ...]:
-    """The methods that a whole device offers. Changes nothing. Asks programs, so call it rarely."""
+    """The methods that a whole device supports. Changes nothing. Runs programs, so call it rarely."""
     if sysfs.whole(name) != name:
         return ()
     return tuple(offer for family in (discard, nvme, ata, scsi) for offer in family.offers(name))
 
 
 def purge(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Purged:
-    """Purge a drive that the guard holds. Raises PurgeFailed; then the content is unknown."""
+    """Purge a drive that the guard holds. Raises PurgeFailed; the drive's content is then unknown."""
     family = FAMILIES[method]
     offer = next((each for each in family.offers(drive.name) if each.method is method), None)
     if offer is None or offer.problem:
-        why = offer.problem if offer else f"{drive.path} is no drive for {method}."
+        why = offer.problem if offer else f"{drive.path} does not support {method}."
         raise PurgeFailed("purge_not_offered", f"{drive.path} cannot be purged by {method}: {why}")
     began = time.monotonic()
     sent = family.send(drive, method, progress, stopped)
@@ -51,7 +51,7 @@ def purge(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: St
     found = zeros.sample(drive)
     promised = family.promises_zeros(drive.name, method)
     if promised and not found.all_zeros:
-        words = f"{drive.path} promises zeros after {method}, and {found.other} of {found.samples} samples are others."
+        words = f"{drive.path} must read as zeros after {method}, but {found.other} of {found.samples} samples do not."
         raise PurgeFailed("purge_not_verified", words)
     return Purged(
         at=time.time(),

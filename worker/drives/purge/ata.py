@@ -1,7 +1,7 @@
 """ATA SECURITY ERASE UNIT, through hdparm (ACS-3, 4.20; hdparm(8)).
 
-A drive must have a password before it can be erased, and loses it with the erasure. Most firmware of hosts freezes
-the security of drives at start, so that nothing can set one.
+A drive needs a password before it can be erased, and loses it during the erase. The firmware of most hosts freezes the
+security state of drives at start, so that no program can set a password.
 """
 
 import re
@@ -19,8 +19,8 @@ PASSWORD = "sweetspot"  # noqa: S105 - it lives for the length of the erasure, a
 LIMIT_S = 24 * 3600.0
 _M = PurgeMethod
 _FROZEN = (
-    "Its security is frozen, which the host's firmware does at start. Suspend and wake the host, or unplug and plug "
-    "the drive while the host runs; some firmware has a switch for it."
+    "The host's firmware has frozen the drive's security state. Suspend and wake the host, or unplug and reconnect "
+    "the drive while the host runs. Some firmware has an option for this."
 )
 _MINUTES = re.compile(r"(\d+)min for (ENHANCED )?SECURITY ERASE UNIT")
 
@@ -29,11 +29,11 @@ class Security(msgspec.Struct, frozen=True, kw_only=True):
     """The section “Security” of hdparm -I."""
 
     supported: bool = False
-    enabled: bool = False  # it has a password
+    enabled: bool = False  # a password is set
     locked: bool = False
     frozen: bool = False
     enhanced: bool = False
-    minutes: int | None = None  # that the drive says it takes
+    minutes: int | None = None  # duration according to the drive
     enhanced_minutes: int | None = None
 
 
@@ -43,14 +43,14 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     try:
         found = read_security(ask("hdparm", "-I", sysfs.device_path(name)).out)
     except ToolError as error:
-        problem = f"What the drive supports cannot be asked: {error}"
+        problem = f"The drive's features cannot be read: {error}"
         return tuple(PurgeOffer(method=each, problem=problem) for each in (_M.ATA_SECURE_ERASE, _M.ATA_ENHANCED_ERASE))
     return judged(found)
 
 
 def judged(found: Security) -> tuple[PurgeOffer, ...]:
     problem = _problem(found)
-    enhanced = problem or ("" if found.enhanced else "The drive says that it does not support this.")
+    enhanced = problem or ("" if found.enhanced else "The drive does not support it.")
     return (
         PurgeOffer(method=_M.ATA_SECURE_ERASE, problem=problem),
         PurgeOffer(method=_M.ATA_ENHANCED_ERASE, problem=enhanced),
@@ -59,11 +59,11 @@ def judged(found: Security) -> tuple[PurgeOffer, ...]:
 
 def _problem(found: Security) -> str:
     if not found.supported:
-        return "The drive says that it does not support this."
+        return "The drive does not support it."
     if found.frozen:
         return _FROZEN
     if found.locked or found.enabled:
-        return "It has a password that is not ours: take that off first (hdparm --security-disable)."
+        return "The drive has an unknown password: remove it first (hdparm --security-disable)."
     return ""
 
 
@@ -85,7 +85,7 @@ def read_security(printed: str) -> Security:
     )
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
     found = read_security(answer("hdparm", "-I", drive.path).out)
     enhanced = method is _M.ATA_ENHANCED_ERASE
     takes_s = 60.0 * ((found.enhanced_minutes if enhanced else found.minutes) or 0)
@@ -111,9 +111,9 @@ def _estimated(passed_s: float, takes_s: float) -> float | None:
 
 
 def _refuse_if_locked_out(drive: HeldDrive) -> None:
-    """hdparm may end well although the drive refused: an erased drive has no password any more."""
+    """hdparm may succeed although the drive refused the erase. An erased drive has no password."""
     if read_security(answer("hdparm", "-I", drive.path).out).enabled:
-        raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it did not erase itself.")
+        raise PurgeFailed("purge_failed", f"{drive.path} still has its password, so it was not erased.")
 
 
 def _take_off(drive: HeldDrive) -> str:
@@ -121,8 +121,8 @@ def _take_off(drive: HeldDrive) -> str:
     try:
         answer(*command)
     except PurgeFailed:
-        return f"The drive is left with the password {PASSWORD!r}: {' '.join(command)}"
-    return "The password was taken off again."
+        return f"The drive still has the password {PASSWORD!r}. Remove it: {' '.join(command)}"
+    return "The password was removed again."
 
 
 def promises_zeros(name: str, method: PurgeMethod) -> bool | None:  # noqa: ARG001 - ACS leaves the pattern to the maker

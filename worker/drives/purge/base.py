@@ -1,4 +1,4 @@
-"""The interface of a family of purging commands."""
+"""The interface of a family of purge commands."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,7 +10,7 @@ from worker.guard import HeldDrive
 
 __all__ = ["Family", "HeldDrive", "Progress", "PurgeFailed", "Sent", "Stopped"]
 
-Progress = Callable[[float | None, float | None], None]  # percent, expected seconds; None where not known
+Progress = Callable[[float | None, float | None], None]  # percent, expected seconds; None if unknown
 Stopped = Callable[[], bool]
 
 
@@ -24,18 +24,18 @@ class PurgeFailed(Exception):
 
 
 class Sent(msgspec.Struct, frozen=True):
-    commands: tuple[str, ...]  # as they were given
-    said: str  # the drive's or program's own words
+    commands: tuple[str, ...]  # command lines
+    said: str  # output of the drive or program
 
 
 class Family(Protocol):
     """A module of this package."""
 
     def offers(self, name: str) -> tuple[PurgeOffer, ...]:
-        """Methods for this kind of drive, each with its problem, if any; () for other kinds."""
+        """Methods for this kind of drive, each with its problem or ""; () for other kinds."""
 
     def send(self, drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:
-        """Purge the drive and wait for the end. Raises PurgeFailed."""
+        """Purge the drive and wait until it has finished. Raises PurgeFailed."""
 
     def promises_zeros(self, name: str, method: PurgeMethod) -> bool | None:
-        """Whether the drive says that it reads as zeros afterwards; None where it does not say."""
+        """Whether the drive reports that it reads as zeros afterwards; None if it does not report that."""

@@ -1,6 +1,6 @@
-"""BLKDISCARD (block/ioctl.c, blkdiscard(8)) over the whole device, through the very descriptor that the guard holds.
+"""BLKDISCARD (block/ioctl.c, blkdiscard(8)) on the whole device, through the descriptor that the guard holds.
 
-In steps, so that progress is known and it can be broken off. TRIM, UNMAP or Dataset Management underneath; a loop
+It runs in steps, to show progress and to allow cancellation. The kernel sends TRIM, UNMAP or Dataset Management; a loop
 device punches holes into its file, which read as zeros.
 """
 
@@ -20,7 +20,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     most = sysfs.number(name, "queue/discard_max_bytes")
     if most is None or sysfs.kind(name) in ("rom", "zram"):
         return ()
-    problem = "" if most else "The drive, or what it is behind, takes no discards (discard_max_bytes is 0)."
+    problem = "" if most else "Discards are not supported (discard_max_bytes is 0)."
     return (PurgeOffer(method=PurgeMethod.DISCARD, problem=problem),)
 
 
@@ -31,8 +31,8 @@ def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Sto
         if stopped():
             raise PurgeFailed(
                 "cancelled",
-                f"The discard of {drive.path} was broken off at {start} of {drive.size_bytes} bytes: it is partly "
-                "purged, and what it holds is unknown until it is purged or filled as a whole.",
+                f"The discard of {drive.path} was cancelled after {start} of {drive.size_bytes} bytes. It is partly "
+                "purged; its content is unknown until it is purged or filled completely.",
             )
         progress(100 * start / drive.size_bytes, None)
         _discard(drive, start, min(step, drive.size_bytes - start))

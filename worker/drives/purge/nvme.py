@@ -1,9 +1,9 @@
 """NVMe Format NVM and Sanitize, through nvme-cli.
 
-NVM Express Base Specification 1.4: Identify Controller OACS bit 1 (Format NVM is there), FNA bits 0 and 1 (it is for
+NVM Express Base Specification 1.4: Identify Controller OACS bit 1 (Format NVM supported), FNA bits 0 and 1 (it affects
 all namespaces) and 2 (cryptographic erase), SANICAP bits 0 and 1 (crypto erase, block erase); Identify Namespace
-DLFEAT bits 2:0 = 1 (deallocated blocks read as zeros). Sanitize always is of the whole drive. The status page is read
-as nvme-cli prints it for people, which all its versions do alike.
+DLFEAT bits 2:0 = 1 (deallocated blocks read as zeros). Sanitize always affects the whole drive. The status page is
+parsed from nvme-cli's text output, which is the same in all versions.
 """
 
 import re
@@ -22,7 +22,7 @@ POLL_S = 1.0
 _M = PurgeMethod
 _SECURE_ERASE = {_M.NVME_FORMAT: 1, _M.NVME_FORMAT_CRYPTO: 2}  # SES of Format NVM
 _ACTION = {_M.NVME_SANITIZE_BLOCK: 2, _M.NVME_SANITIZE_CRYPTO: 4}  # SANACT of Sanitize
-_DONE, _GOING_ON = (1, 4), 2  # Sanitize Status, bits 2:0; 4: done, and no deallocation was asked for
+_DONE, _GOING_ON = (1, 4), 2  # Sanitize Status, bits 2:0; 4: done, without the requested deallocation
 _PROGRESS = re.compile(r"\(SPROG\)\s*:\s*(\d+)")
 _STATUS = re.compile(r"\(SSTAT\)\s*:\s*(0x[0-9a-fA-F]+|\d+)")
 
@@ -46,15 +46,15 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
         said = ask("nvme", "id-ctrl", "--output-format=json", sysfs.device_path(name))
         found = msgspec.json.decode(said.out, type=Controller) if said.exit_code == 0 else None
     except (ToolError, msgspec.DecodeError, msgspec.ValidationError) as error:
-        return _all(f"What the drive supports cannot be asked: {error}")
+        return _all(f"The drive's features cannot be read: {error}")
     if found is None:
-        return _all(f"What the drive supports cannot be asked: {said.err.strip()[:500]}")
+        return _all(f"The drive's features cannot be read: {said.err.strip()[:500]}")
     return judged(found, other_namespaces(name))
 
 
 def judged(found: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]:
-    """What such a drive offers that has these other namespaces, too."""
-    too = f"It would erase {', '.join(others)} as well, on the same drive." if others else ""
+    """The methods of a drive that also has these other namespaces."""
+    too = f"It would also erase {', '.join(others)} on the same drive." if others else ""
     formats, crypto = bool(found.oacs & 2), bool(found.fna & 4)
     of_all = too if found.fna & 3 else ""
     return (
@@ -66,7 +66,7 @@ def judged(found: Controller, others: tuple[str, ...]) -> tuple[PurgeOffer, ...]
 
 
 def _offer(method: PurgeMethod, supported: bool, problem: str) -> PurgeOffer:
-    return PurgeOffer(method=method, problem=problem if supported else "The drive says that it does not support this.")
+    return PurgeOffer(method=method, problem=problem if supported else "The drive does not support it.")
 
 
 def _all(problem: str) -> tuple[PurgeOffer, ...]:
@@ -74,13 +74,13 @@ def _all(problem: str) -> tuple[PurgeOffer, ...]:
 
 
 def other_namespaces(name: str) -> tuple[str, ...]:
-    """Block devices of the same drive."""
+    """Other block devices of the same drive."""
     own = sysfs.model(name), sysfs.serial(name)
     drives = (n for n in sysfs.names() if n != name and sysfs.kind(n) == "disk" and sysfs.transport(n) == "nvme")
     return tuple(each for each in drives if (sysfs.model(each), sysfs.serial(each)) == own)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
     return _format(drive, method, progress) if method in _SECURE_ERASE else _sanitize(drive, method, progress)
 
 
@@ -103,13 +103,13 @@ def _sanitize(drive: HeldDrive, method: PurgeMethod, progress: Progress) -> Sent
         if status in _DONE:
             return Sent((" ".join(command),), printed)
         if status != _GOING_ON:
-            raise PurgeFailed("purge_failed", f"The drive says that the sanitize operation failed (status {status}).")
+            raise PurgeFailed("purge_failed", f"The drive reports that sanitize failed (status {status}).")
         progress(percent, None)
-    raise PurgeFailed("purge_timeout", f"{drive.path} is still at it after {LIMIT_S / 3600:g} hours.")
+    raise PurgeFailed("purge_timeout", f"{drive.path} has not finished after {LIMIT_S / 3600:g} hours.")
 
 
 def read_progress(printed: str) -> tuple[int, float]:
-    """Status (bits 2:0 of SSTAT) and percent (SPROG of 65536). Raises PurgeFailed for what is not understood."""
+    """Status (bits 2:0 of SSTAT) and percent (SPROG of 65536). Raises PurgeFailed for an unknown format."""
     progress, status = _PROGRESS.search(printed), _STATUS.search(printed)
     if progress is None or status is None:
         raise PurgeFailed("purge_failed", f"The sanitize log could not be read: {printed[:500]!r}")
@@ -117,12 +117,12 @@ def read_progress(printed: str) -> tuple[int, float]:
 
 
 def controller_path(name: str) -> str:
-    """The character device of the drive; of a drive with several paths the first."""
+    """The character device of the drive; for a drive with several paths, the first one."""
     place = (sysfs.node(name) / "device").resolve()
     found = [place, *sorted(place.glob("nvme[0-9]*"))]
     first = next((each.name for each in found if re.fullmatch(r"nvme\d+", each.name)), "")
     if not first:
-        raise PurgeFailed("purge_failed", f"The controller of {name} cannot be found.")
+        raise PurgeFailed("purge_failed", f"The NVMe controller of {name} was not found.")
     return f"/dev/{first}"
 
 

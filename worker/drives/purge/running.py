@@ -1,4 +1,4 @@
-"""Run purging programs: short ones that must succeed, and long ones that report progress."""
+"""Run purge programs: short ones that must succeed, and long ones that report progress."""
 
 import shlex
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from worker.process import Said, ToolError, ToolMissing, ask
 
 
 def answer(*command: str, limit_s: float = 30.0) -> Said:
-    """Run a short command that must succeed. Raises PurgeFailed with the command's own words."""
+    """Run a short command that must succeed. Raises PurgeFailed with the command's output."""
     try:
         said = ask(*command, limit_s=limit_s)
     except ToolError as error:
@@ -36,5 +36,5 @@ def _succeeded(command: tuple[str, ...], said: Said) -> Said:
         return said
     words = said.err.strip() or said.out.strip()
     raise PurgeFailed(
-        "purge_refused", f"{shlex.join(command)} ended with {said.exit_code}: {words[-1500:] or 'no message'}"
+        "purge_refused", f"{shlex.join(command)} ended with status {said.exit_code}: {words[-1500:] or 'no message'}"
     )

@@ -1,4 +1,4 @@
-"""SCSI FORMAT UNIT, through sg_format of sg3_utils (SBC-4, 5.3; sg_format(8)). Hours on hard disks."""
+"""SCSI FORMAT UNIT, through sg_format of sg3_utils (SBC-4, 5.3; sg_format(8)). Takes hours on hard disks."""
 
 import re
 
@@ -13,7 +13,7 @@ _PROGRESS = re.compile(r"(\d+(?:\.\d+)?)% done")
 
 
 def offers(name: str) -> tuple[PurgeOffer, ...]:
-    """Drives that speak SCSI themselves: a RAID controller's virtual drives do not format."""
+    """Only for real SCSI drives: virtual drives of a RAID controller do not support it."""
     if sysfs.transport(name) != "sas" or sysfs.kind(name) != "disk":
         return ()
     try:
@@ -23,14 +23,14 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
     return (PurgeOffer(method=PurgeMethod.SCSI_FORMAT),)
 
 
-def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - it goes on by itself
+def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - the drive cannot stop
     command = ("sg_format", "--format", "--quick", drive.path)
     printed = to_the_end(*command, tick=lambda so_far: progress(read_percent(so_far), None), limit_s=LIMIT_S)
     return Sent((" ".join(command),), printed)
 
 
 def read_percent(printed: str) -> float | None:
-    """Of the last line `Format unit in progress, 12.34% done`."""
+    """Percent in the last line `Format unit in progress, 12.34% done`."""
     found = _PROGRESS.findall(printed)
     return float(found[-1]) if found else None
 

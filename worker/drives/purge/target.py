@@ -1,4 +1,4 @@
-"""Purge one drive under the guard, and record what it holds afterwards."""
+"""Purge one drive under the guard, and record its new state."""
 
 import logging
 import threading
@@ -24,7 +24,7 @@ def purge_target(
     target: TargetRef, method: PurgeMethod, allowed: Policy, armed: tuple[str, ...], *,
     drives: Drives, emit: Callable[[Phase | Purged], None], stopped: threading.Event,
 ) -> None:  # fmt: skip
-    """Raises GuardRefused or PurgeFailed; then the drive's state is unknown."""
+    """Raises GuardRefused or PurgeFailed; the drive's state is then unknown."""
     with guard.hold_drive(target, allowed, armed) as drive:
         drives.begin_writing(drive.name)
         log.warning("Purging %s (%s) by %s.", drive.path, target.serial, method)

@@ -1,4 +1,4 @@
-"""Check whether a drive reads as zeros: evenly spread samples, including the first and the last block."""
+"""Check whether a drive reads as zeros, with evenly spaced samples that include the first and the last block."""
 
 import fcntl
 import os
@@ -14,7 +14,7 @@ SAMPLE_BYTES = 64 * 1024
 
 class Zeros(msgspec.Struct, frozen=True):
     samples: int
-    other: int  # samples that hold something else
+    other: int  # samples that are not all zeros
 
     @property
     def all_zeros(self) -> bool:
@@ -30,6 +30,6 @@ def sample(drive: HeldDrive) -> Zeros:
         fcntl.ioctl(drive.fd, BLKFLSBUF, 0)
         found = [os.pread(drive.fd, length, place) for place in places]
     except OSError as error:
-        words = f"{drive.path} cannot be read after it was purged: {error.strerror}."
+        words = f"{drive.path} cannot be read after the purge: {error.strerror}."
         raise PurgeFailed("purge_not_verified", words) from error
     return Zeros(len(found), sum(any(part) for part in found))

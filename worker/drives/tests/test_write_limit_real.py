@@ -86,4 +86,4 @@ def test_a_trial_is_stopped_when_another_program_switches_the_counting_off(drive
     end = drive.run(Pattern.RANDWRITE, "1", runtime_s=60)
     thread.join()
     assert (end.outcome, end.code) == (Outcome.FAILED, "guard_write_limit")
-    assert end.message.endswith("its iostats are off.")
+    assert end.message.endswith("the setting iostats is 0.")

@@ -79,7 +79,7 @@ def test_it_keeps_a_layout_that_this_version_does_not_understand(tmp_path: Path)
 
 def test_it_tells_both_ends_of_what_a_program_says(tmp_path: Path) -> None:
     script = "echo too small >&2; seq 9999 >&2; echo its options >&2; exit 3"
-    with pytest.raises(LayoutFailed, match=r"(?s)with 3: too small.*its options$") as caught:
+    with pytest.raises(LayoutFailed, match=r"(?s)with status 3: too small.*its options$") as caught:
         steps.run(Step("try", ("sh", "-c", script)), state=tmp_path)
     assert len(caught.value.message) < 1200
 
@@ -124,7 +124,7 @@ def test_it_leaves_blank_drives_where_a_command_fails(rack: Rack) -> None:
     with rack.files[0].open("wb") as file:
         file.truncate(8 * rig.MIB)
     rig.run("losetup", "--set-capacity", rack.devices[0])
-    with pytest.raises(LayoutFailed, match=r"mkfs.xfs .* ended with 1"):
+    with pytest.raises(LayoutFailed, match=r"mkfs.xfs .* ended with status 1"):
         rack.build("single / xfs")
     rack.assert_blank()
 
@@ -133,7 +133,7 @@ def test_it_leaves_alone_what_somebody_took_into_use(rack: Rack) -> None:
     built = rack.build("single / ext4")
     rig.run("umount", built.mount_point)
     rig.run("mkfs.ext4", "-q", "-F", "-L", "precious", rack.devices[0])
-    with pytest.raises(LayoutFailed, match="holds ext4 precious") as failure:
+    with pytest.raises(LayoutFailed, match="contains ext4 precious") as failure:
         rack.take_down(built)
     assert failure.value.code == "layout_foreign"
     assert ownership.read_content(rack.devices[0]).label == "precious"
@@ -183,7 +183,7 @@ def test_it_says_that_a_drive_is_gone(rack: Rack, tmp_path: Path) -> None:
     record = rack.build("single / ext4").record
     rig.run("umount", record.mount_point)
     rig.run("losetup", "--detach", rack.devices[0])
-    with pytest.raises(LayoutFailed, match="plug it in again") as failure:
+    with pytest.raises(LayoutFailed, match="connect it again") as failure:
         layouts.take_down(record, state=rack.state, journal=rack.journal)
     assert failure.value.code == "layout_gone"
     rig.run("losetup", "--partscan", rack.devices[0], str(rack.files[0]))
@@ -206,7 +206,7 @@ def test_it_builds_on_nothing_that_is_not_armed_or_allowed_or_free(rack: Rack, t
     with rig.mounted(rack.devices[0], tmp_path / "point"), pytest.raises(GuardRefused) as refused:
         rack.build("single / ext4")
     assert refused.value.code == "guard_mounted"
-    with pytest.raises(LayoutFailed, match="has 2 drives, 1 are given"):
+    with pytest.raises(LayoutFailed, match="needs 2 drives, but 1 were given"):
         layouts.build(
             parse("2 drives / btrfs raid0"), rack.policy.targets[:1], rack.armed,
             key="t2", run="r1", state=rack.state, journal=rack.journal,

@@ -186,7 +186,7 @@ def test_it_sees_what_came_out_otherwise(bench: Bench) -> None:
     bench.shelf.write(vds={number: drive | {"strip": "128", "cache": cache}})
     found = layouts.read_back(parse(line), built)
     assert found.words == "vd raid5 x3 strip 128k wt"
-    assert found.wrong == ("it is vd raid5 x3 strip 128k wt",)
+    assert found.wrong == ("the result is vd raid5 x3 strip 128k wt",)
     bench.take_down(built.record)
     bench.assert_blank()
 

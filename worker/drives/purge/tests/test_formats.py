@@ -48,7 +48,7 @@ def test_a_frozen_drive_is_explained() -> None:
     ("printed", "words"),
     [
         ("", "does not support"),
-        (SECURITY.replace("\tnot\tenabled", "\t\tenabled") % "not", "password that is not ours"),
+        (SECURITY.replace("\tnot\tenabled", "\t\tenabled") % "not", "unknown password"),
         (SECURITY.replace("\t\tsupported\n", "\tnot\tsupported\n") % "not", "does not support"),
         (SECURITY.partition("\tMaster")[0] % (), "does not support"),
     ],
@@ -85,7 +85,7 @@ def test_an_nvme_drive_offers_what_it_says(
 
 def test_it_says_what_else_would_be_erased() -> None:
     offers = nvme.judged(nvme.Controller(oacs=2, sanicap=2), ("nvme0n2", "nvme0n3"))
-    assert "nvme0n2, nvme0n3 as well" in problems(offers)["nvme_sanitize_block"]
+    assert "also erase nvme0n2, nvme0n3" in problems(offers)["nvme_sanitize_block"]
 
 
 @pytest.mark.parametrize(
