@@ -1,6 +1,6 @@
-"""From an order to the exact job of its engine. Pure: imports only the contract, touches nothing.
+"""Convert an order to the exact job of its engine. Pure functions that import only the contract.
 
-The server's preview and the worker call the same `render`, so what is shown is what runs.
+The server's preview and the worker call the same `render`, so the preview shows exactly the job that runs.
 """
 
 from collections.abc import Mapping
@@ -31,12 +31,12 @@ ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload
 
 
 def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:
-    """Everything that keeps the workload from running on a target of this kind; () if nothing does."""
+    """All reasons why the workload cannot run on a target of this kind; () if it can."""
     return ENGINES[type(workload)].problems(workload, kind)
 
 
 def missing_features(workload: Workload, offers: Mapping[str, EngineOffer]) -> list[str]:
-    """What the workload needs and a host does not offer, each in words."""
+    """Descriptions of all features that the workload needs and the host does not offer."""
     recipe, offer = ENGINES[type(workload)], offers.get(workload.engine)
     if offer is None:
         return [f"engine {recipe.LABEL}"]
@@ -44,16 +44,16 @@ def missing_features(workload: Workload, offers: Mapping[str, EngineOffer]) -> l
 
 
 def render(stream: Stream) -> Recipe:
-    """The measured job. Raises RecipeError naming everything that is wrong with the stream."""
+    """The measured job. Raises RecipeError with everything that is wrong with the stream."""
     if problems := workload_problems(stream.workload, stream.target.kind):
         raise RecipeError(f"This workload cannot run: {'; '.join(problems)}.")
     return ENGINES[type(stream.workload)].render(stream)
 
 
 def opening(stream: Stream, node: str) -> Stream:
-    """The stream with the device node that its block target's path leads to: engines get the node, not a link to it.
+    """Replace the path of a block target by its device node, because engines get the node and not a link to it.
 
-    Directory and file targets are named relative to their directory and stay as they are.
+    Directory and file targets are relative to their directory and do not change.
     """
     if stream.target.kind is not TargetKind.BLOCK or not node:
         return stream

@@ -1,4 +1,4 @@
-"""What every engine's recipe offers."""
+"""The interface of an engine's recipe."""
 
 from typing import Any, Protocol
 
@@ -9,7 +9,7 @@ from worker.contract.workload import Stream, TargetKind
 
 
 class RecipeError(ValueError):
-    """The stream cannot be run as it is. `code` is for machines, the text for people."""
+    """The stream cannot run. `code` is for programs, the message for people."""
 
     code = "option_refused"
 
@@ -19,7 +19,7 @@ class Recipe(msgspec.Struct, frozen=True):
 
     job_text: str
     command: tuple[str, ...]
-    files: tuple[str, ...]  # relative names that a directory target needs; () for other kinds
+    files: tuple[str, ...]  # relative file names in a directory target; () for other kinds
 
 
 class EngineRecipe(Protocol):
@@ -27,20 +27,20 @@ class EngineRecipe(Protocol):
 
     @property
     def LABEL(self) -> str:  # noqa: N802 - a constant of a module
-        """The engine's name on screen."""
+        """The engine's label on pages and in messages."""
         ...
 
     @property
     def METRICS(self) -> tuple[Metric, ...]:  # noqa: N802
-        """What the engine measures besides I/Os, bytes and latencies; names and labels are unique over all engines."""
+        """Metrics of the engine besides I/Os, bytes and latencies. Names and labels are unique across engines."""
         ...
 
-    def problems(self, workload: Any, kind: TargetKind) -> tuple[str, ...]:  # its own workload
-        """Everything that keeps the workload from running on a target of this kind, each a clause; () if nothing."""
+    def problems(self, workload: Any, kind: TargetKind) -> tuple[str, ...]:  # a recipe's own kind
+        """All reasons why the workload cannot run on a target of this kind, as clauses; () if it can."""
         ...
 
     def feature_words(self, feature: str) -> str:
-        """One of `Workload.features`, for a person."""
+        """Describe one of `Workload.features`."""
         ...
 
     def render(self, stream: Stream) -> Recipe:

@@ -15,14 +15,14 @@ METRICS = (
     Metric(name="copy_bytes_per_s", label="Copy rate", unit=Unit.BYTES_PER_S),
     Metric(name="fsync_s", label="fsync time", unit=Unit.SECONDS, lower_is_better=True),  # part of the copy time
 )
-COMMAND = ("python3", "-m", "worker.engines.file_copy.program")  # the worker starts it with its own interpreter
+COMMAND = ("python3", "-m", "worker.engines.file_copy.program")  # the worker starts it with its Python interpreter
 
 
 class CopyJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the program reads."""
+    """The input of the program."""
 
     sources: tuple[str, ...]
-    copies: tuple[str, ...]  # removed before and after
+    copies: tuple[str, ...]  # removed before and after each copy
     method: str
     block_bytes: int
     size_bytes: int  # of each file
@@ -39,13 +39,13 @@ def problems(workload: CopyWorkload, kind: TargetKind) -> tuple[str, ...]:
 
 def _problems(work: CopyWorkload, kind: TargetKind) -> Iterator[str]:
     if kind is not TargetKind.DIRECTORY:
-        yield f"file copy needs a directory target, this is a {kind}"
+        yield f"file copy needs a directory target, not a {kind}"
     if work.size_bytes is None:
         yield "file copy needs the size of its files"
     elif work.direct and work.size_bytes % 4096:
         yield f"direct copies need a size that is a multiple of 4 KiB, not {work.size_bytes} bytes"
     if not work.prefill:
-        yield "file copy writes its source files first: leave prefill on"
+        yield "file copy needs its source files: do not disable prefill"
 
 
 def render(stream: Stream) -> Recipe:

@@ -1,4 +1,4 @@
-"""Writing the files of a directory target before they are measured. fio does it for every engine."""
+"""The job that prefills the files of a directory target. Prefill uses fio for every engine."""
 
 import math
 
@@ -11,9 +11,9 @@ DEPTH = 16
 
 
 def render_prefill(stream: Stream) -> Recipe | None:
-    """The job that writes every file of a directory target once, whole; None when nothing is to be written first.
+    """The job that writes every file of a directory target once, completely; None if no prefill is needed.
 
-    Devices and single files are never prefilled: a stream that only reads must not overwrite them.
+    Devices and single files are never prefilled, because a stream that only reads must not overwrite them.
     """
     work = stream.workload
     if stream.target.kind is not TargetKind.DIRECTORY or not work.prefill:
@@ -24,7 +24,7 @@ def render_prefill(stream: Stream) -> Recipe | None:
         *filename(stream),
         ("size", fio_size(size_bytes * work.files)),
         ("rw", "write"),
-        ("bs", fio_size(math.gcd(size_bytes, MIB))),  # divides the size, so that no tail stays unwritten
+        ("bs", fio_size(math.gcd(size_bytes, MIB))),  # divides the size, so that the whole file is written
         ("ioengine", ioengine.value),
         ("iodepth", str(DEPTH if ioengine.asynchronous else 1)),
         ("direct", flag(work.direct)),

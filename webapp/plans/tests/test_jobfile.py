@@ -112,7 +112,7 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("include other.fio", "paste the other file's text in"),
         ("include=other.fio", "is not an option"),
         ("bs=1000", "not a multiple of 512 B"),
-        ("bs=4k,8k", "block sizes of their own"),
+        ("bs=4k,8k", "separate block sizes"),
         ("rw=trim", "is not one of"),
         ("iodepth=99999", "outside 1 to 4096"),
         ("iodepth=4", "has no effect with psync"),

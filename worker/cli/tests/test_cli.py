@@ -225,4 +225,4 @@ def test_it_lists_a_sweep_of_layouts_and_says_what_is_wrong_with_one(shell: Shel
     assert shell("layout", "raid5 x2 chunk 64k") == 2
     assert "at least 3 drives" in shell.err
     assert shell("layout", "raid0 x2 chunk 64k", "--drive", "/dev/a") == 2
-    assert "has 2 drives, 1 are given" in shell.err
+    assert "has 2 drives, but 1 were given" in shell.err

@@ -1,4 +1,4 @@
-"""The fio engine's recipe: what is wrong with a workload, and the exact job text."""
+"""The fio engine's recipe: problems of a workload, and the exact job text."""
 
 from worker.contract.items import Metric
 from worker.contract.workload import IoEngine

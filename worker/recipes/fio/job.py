@@ -1,4 +1,4 @@
-"""The measured job of the fio engine. The functions say why an option is chosen."""
+"""The measured job of the fio engine. The functions explain the choice of options."""
 
 from worker.contract.workload import FioWorkload, IoEngine, Placement, Stream, Sync
 from worker.recipes.base import Recipe
@@ -27,7 +27,7 @@ def render(stream: Stream) -> Recipe:
 def amount_per_job(work: FioWorkload) -> int:
     """fio's io_size counts per job: the amount is shared evenly and rounded up to whole blocks.
 
-    So at least `amount_bytes` is moved in all, and at most one block a job more.
+    The total is at least `amount_bytes`, and at most one block per job more.
     """
     assert work.amount_bytes is not None
     block_bytes = work.largest_io_bytes
@@ -36,11 +36,11 @@ def amount_per_job(work: FioWorkload) -> int:
 
 
 def _region(stream: Stream) -> Options:
-    """Which bytes each job uses. fio's size is per job over all of its files; ours is of each file.
+    """The bytes that each job uses. fio's size is the total of a job's files; ours is the size of each file.
 
-    Random jobs all use the whole of every file. Sequential jobs share each file out in equal
-    parts, one after the other: if all began at its start, all but the first would read what
-    the first has just brought into a cache, and write the same blocks at the same time.
+    Each random job uses every file completely. Sequential jobs divide each file into equal parts.
+    If all jobs started at the beginning, the others would read data that the first one has just
+    brought into a cache, and write the same blocks at the same time.
     """
     work = workload_of(stream)
     parts = parts_of(work)
@@ -57,9 +57,9 @@ def _region(stream: Stream) -> Options:
 def _pattern(work: FioWorkload) -> Options:
     """norandommap: every random offset is drawn independently.
 
-    fio's default visits every block once before any twice; that keeps a bit map per job and
-    file (256 MB for 8 TB), and gives a short run on a small file another distribution than a
-    long one. Independent draws are the same at every size and are what other tools do.
+    By default fio visits every block once before it repeats one. This needs a bitmap per job and
+    file (256 MB for 8 TB), and the distribution of a short run on a small file differs from that
+    of a long run. Independent draws have the same distribution at every size, as in other tools.
     """
     options = [("rw", work.pattern.value)]
     if work.read_percent is not None:
@@ -84,8 +84,8 @@ def _engine(work: FioWorkload) -> Options:
 
 
 def _syncing(work: FioWorkload) -> Options:
-    """Buffered jobs give the kernel no hints: fio's own would switch read-ahead off (random) or double it
-    (sequential), and read_ahead_kb would not do what it says."""
+    """Buffered jobs give the kernel no hints: fio's hints would disable read-ahead (random) or double it
+    (sequential), so that the setting read_ahead_kb had no effect."""
     options = [("direct", flag(work.direct))]
     if not work.direct:
         options.append(("fadvise_hint", "0"))
@@ -101,7 +101,7 @@ def _syncing(work: FioWorkload) -> Options:
 
 
 def _data(work: FioWorkload) -> Options:
-    """A file that is not prefilled is not preallocated either: allocating is part of what writing it costs."""
+    """A file that is not prefilled is not preallocated either, because allocation is part of the cost of writing it."""
     if not work.pattern.writes:
         return []
     return content(work) if work.prefill else [*content(work), ("fallocate", "none")]
@@ -120,7 +120,7 @@ _IO_CLASSES = {"rt": "1", "be": "2", "idle": "3"}
 
 
 def _placement(place: Placement) -> Options:
-    """Set by fio in each of its jobs, which ends with the kernel's reason where it cannot be."""
+    """fio applies these options in each job; a job ends with the kernel's error if that fails."""
     options = [("nice", str(place.nice))] if place.nice else []
     io_class, _, level = place.ionice.partition("/")
     if io_class in _IO_CLASSES:
@@ -133,9 +133,9 @@ def _placement(place: Placement) -> Options:
 
 
 def _reporting(work: FioWorkload) -> Options:
-    """Histograms of total latency; a submission thread of the kernel leaves only completion latency.
+    """Histograms of total latency; with a submission thread of the kernel, only completion latency exists.
 
-    exitall_on_error: the jobs that are left must not go on measuring when one has failed.
+    exitall_on_error: when one job has failed, the others must not continue to measure.
     """
     total = not (work.ioengine is IoEngine.IO_URING and work.uring.sqthread_poll)
     return [

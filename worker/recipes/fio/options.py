@@ -1,8 +1,8 @@
-"""The fio job-file options that Sweetspot understands, each with the factor that it sets.
+"""The fio job-file options that Sweetspot supports, each with the factor that it sets.
 
-An allowlist: what is not named here is refused by name, whatever a newer fio may add.
-`read` turns an option's text into stored values by factor name; a value that Sweetspot
-cannot run as fio would raises OptionRefused. `""` as text means the option stood alone.
+This is an allowlist: any other option is refused by name, including options of newer fio
+versions. `read` converts an option's text to factor values. It raises OptionRefused for a value
+that Sweetspot cannot run in the same way as fio. The text `""` means an option without a value.
 """
 
 import re
@@ -18,16 +18,16 @@ Values = Mapping[str, Stored]
 
 
 class OptionRefused(ValueError):
-    """The option is known, this value of it is not taken. The text says why."""
+    """The option is supported, but not this value. The message gives the reason."""
 
 
 class Meaning(StrEnum):
-    """How the reader of a whole job has to take the values."""
+    """How the reader of a job interprets the value."""
 
-    VALUE = "value"  # as they are
-    PER_JOB = "per job"  # of each job: multiply by the number of jobs
-    OVER_FILES = "over files"  # of all files of a job together: divide by the number of files
-    IGNORED = "ignored"  # changes nothing that Sweetspot measures, or is always so here
+    VALUE = "value"  # unchanged
+    PER_JOB = "per job"  # per job: multiply by the number of jobs
+    OVER_FILES = "over files"  # total of all files of a job: divide by the number of files
+    IGNORED = "ignored"  # does not affect the measurement, or is always set
 
 
 class Option(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Option(msgspec.Struct, frozen=True, kw_only=True):
     read: Callable[[str], Values]
     aliases: tuple[str, ...] = ()
     meaning: Meaning = Meaning.VALUE
-    note: str = ""  # what to tell a person about it
+    note: str = ""  # note for the person who imports the job
 
 
 _SIZE = re.compile(r"([0-9]+)\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE | re.ASCII)
@@ -123,14 +123,14 @@ def _sync(text: str) -> Values:
 def _block_size(text: str) -> Values:
     sizes = {_size(part) for part in text.split(",") if part.strip()}
     if len(sizes) != 1:
-        raise OptionRefused(f"{text!r} gives reads and writes block sizes of their own, or a range: give one")
+        raise OptionRefused(f"{text!r} gives separate block sizes for reads and writes, or a range: give a single size")
     return {"block_size": sizes.pop()}
 
 
 def _block_split(text: str) -> Values:
     if not re.fullmatch(r"[0-9]+[kKmM]?/[0-9]+(:[0-9]+[kKmM]?/[0-9]+)*", text.strip()):
         raise OptionRefused(
-            f"{text!r} is not a split like 4k/60:64k/40, one for all directions, with every share given"
+            f"{text!r} is not a split like 4k/60:64k/40: use one split for all directions, with all shares"
         )
     return {"block_split": text.strip().lower()}
 
@@ -142,7 +142,7 @@ def _buffers_if(on: Buffers, *, when: bool = True) -> Callable[[str], Values]:
 def _always(*allowed: str, why: str) -> Callable[[str], Values]:
     def read(text: str) -> Values:
         if text.strip() not in allowed:
-            raise OptionRefused(f"{text!r} cannot be had: {why}")
+            raise OptionRefused(f"{text!r} is not supported: {why}")
         return {}
 
     return read
@@ -184,7 +184,7 @@ _OPTIONS = (
         factor="size",
         read=_of("size", _size),
         meaning=Meaning.OVER_FILES,
-        note="fio's size is over all files of a job, Sweetspot's is of each file",
+        note="fio's size is the total of all files, Sweetspot's is the size of each file",
     ),
     _simple("filesize", "size", _size),
     _simple("nrfiles", "files", _count, "nr_files"),
@@ -199,27 +199,27 @@ _OPTIONS = (
         read=_of("amount", _size),
         aliases=("io_limit",),
         meaning=Meaning.PER_JOB,
-        note="fio's io_size is of each job, Sweetspot's amount is over all jobs",
+        note="fio's io_size is per job, Sweetspot's amount is the total of all jobs",
     ),
     Option(name="refill_buffers", factor="buffers", read=_buffers_if(Buffers.REFILLED)),
     Option(name="zero_buffers", factor="buffers", read=_buffers_if(Buffers.ZEROES)),
     Option(name="scramble_buffers", factor="buffers", read=_buffers_if(Buffers.REPEATED, when=False)),
-    _fixed("time_based", "", "1", why="a run with a runtime lasts for all of it"),
+    _fixed("time_based", "", "1", why="a trial with a runtime always uses the whole runtime"),
     _fixed("norandommap", "", "1", why="random offsets are drawn independently"),
     _fixed("group_reporting", "", "1", why="the jobs of a stream are reported together"),
     _fixed("allow_file_create", "0", "1", why="only the files of a directory target are ever created"),
     _ignored("filename", "the target is chosen when a run is started"),
     _ignored("directory", "the target is chosen when a run is started"),
-    _ignored("description", "kept out of the measurement"),
+    _ignored("description", "excluded from the measurement"),
     _ignored("name", "the section's name"),
-    _ignored("randrepeat", "the seed belongs to the plan"),
-    _ignored("randseed", "the seed belongs to the plan"),
+    _ignored("randrepeat", "the plan sets the seed"),
+    _ignored("randseed", "the plan sets the seed"),
     _ignored("thread", "jobs are processes, fio's default"),
-    _ignored("stonewall", "trials run one after the other", "wait_for_previous"),
+    _ignored("stonewall", "trials run one after another", "wait_for_previous"),
     _ignored("invalidate", "always on"),
     _ignored("lat_percentiles", "latency is fio's total latency"),
     _ignored("clat_percentiles", "latency is fio's total latency"),
-    _ignored("percentile_list", "the whole histogram is kept"),
+    _ignored("percentile_list", "the complete histogram is stored"),
     _ignored("exitall_on_error", "always on"),
 )
 

@@ -1,4 +1,4 @@
-"""What is wrong with a workload that types cannot say. Each rule yields words a person can act on."""
+"""Problems of a workload that types cannot express. Each rule yields messages that say what to do."""
 
 from collections.abc import Iterator
 
@@ -8,14 +8,14 @@ MAX_JOBS = 1024
 
 
 def problems(workload: FioWorkload, kind: TargetKind) -> tuple[str, ...]:
-    """Everything that keeps the workload from running on a target of this kind; () if nothing does."""
+    """All reasons why the workload cannot run on a target of this kind; () if it can."""
     own = (problem for rule in RULES for problem in rule(workload))
     with_target = (problem for rule in TARGET_RULES for problem in rule(workload, kind))
     return (*own, *with_target)
 
 
 def parts_of(work: FioWorkload) -> int:
-    """Into how many parts each file or device is shared out: one a job for sequential patterns, else all use all."""
+    """Number of parts of each file or device: one per job for sequential patterns, else 1."""
     return 1 if work.pattern.random else work.threads
 
 
@@ -23,28 +23,28 @@ def _mix(work: FioWorkload) -> Iterator[str]:
     if work.pattern.mixed and work.read_percent is None:
         yield f"pattern {work.pattern} needs read_percent"
     if not work.pattern.mixed and work.read_percent is not None:
-        yield f"read_percent is for mixed patterns, not for {work.pattern}: leave it out"
+        yield f"read_percent is only for mixed patterns, not for {work.pattern}: remove it"
 
 
 def _stop(work: FioWorkload) -> Iterator[str]:
     if work.runtime_s is None and work.amount_bytes is None:
-        yield "nothing ends it: give a runtime or an amount"
+        yield "the workload never ends: give a runtime or an amount"
     if work.runtime_s is not None and work.amount_bytes is not None:
-        yield "runtime and amount are both given: leave one out"
+        yield "runtime and amount exclude each other: remove one"
     if work.ramp_s and work.amount_bytes is not None:
-        yield "a ramp needs a runtime: with an amount, what the ramp moves would be missing from it"
+        yield "a ramp needs a runtime: with an amount, the data moved during the ramp would be missing"
 
 
 def _depth(work: FioWorkload) -> Iterator[str]:
     if work.ioengine is IoEngine.PSYNC and work.iodepth > 1 and work.sync_depth is not SyncDepth.THREADS:
         yield (
-            f"I/O engine psync has one I/O in flight a thread, depth {work.iodepth} cannot be: "
-            "take depth 1, or sync_depth=threads for one thread each"
+            f"I/O engine psync has one I/O in flight per thread, so depth {work.iodepth} is impossible: "
+            "use depth 1, or sync_depth=threads for one thread per I/O"
         )
     if work.ioengine is IoEngine.LIBAIO and work.iodepth > 1 and not work.direct:
-        yield "libaio is asynchronous only with direct I/O: switch direct on, or take io_uring, or depth 1"
+        yield "libaio is asynchronous only with direct I/O: enable direct, or use io_uring or depth 1"
     if work.threads > MAX_JOBS:
-        yield f"{work.threads} threads are over the limit of {MAX_JOBS}"
+        yield f"{work.threads} threads exceed the limit of {MAX_JOBS}"
 
 
 def _uring(work: FioWorkload) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _split(work: FioWorkload) -> Iterator[str]:
         yield f"the shares of block_split add up to {total} %, not 100 %"
     sizes = [share.block_bytes for share in work.block_split]
     if len(set(sizes)) < len(sizes):
-        yield "block_split names a block size twice"
+        yield "block_split lists a block size twice"
 
 
 def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
@@ -70,7 +70,7 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
         if kind is TargetKind.DIRECTORY:
             yield "a directory target needs the size of its files"
         elif parts > 100:
-            yield f"{parts} sequential threads share out the target in parts of less than 1 %: give a size"
+            yield f"{parts} sequential threads would each use less than 1 % of the target: give a size"
         return
     block_bytes = work.largest_io_bytes
     if work.size_bytes < block_bytes:
@@ -81,22 +81,22 @@ def _size(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
 
 def _files(work: FioWorkload, kind: TargetKind) -> Iterator[str]:
     if work.files > 1 and kind is not TargetKind.DIRECTORY:
-        yield f"{work.files} files need a directory target, this is a {kind}"
+        yield f"{work.files} files need a directory target, not a {kind}"
 
 
 def _seed(work: FioWorkload) -> Iterator[str]:
     if work.seed == 0:
-        yield "seed 0 makes fio give every job the same offsets: take another"
+        yield "seed 0 makes fio use the same offsets in every job: use another seed"
 
 
 def _placed(work: FioWorkload) -> Iterator[str]:
     place = work.placement
     if place.cpus_policy is CpusPolicy.SPLIT and not place.cpus:
-        yield "cpus_policy split needs cpus to share out"
+        yield "cpus_policy split needs cpus"
     if place.cpus and place.numa_node is not None:
-        yield "cpus and numa_node both say where fio runs: leave one out"
+        yield "cpus and numa_node exclude each other: remove one"
     if any(int(first) > int(last) for first, last in _ranges(place.cpus)):
-        yield f"cpus {place.cpus} holds a range that ends below its beginning"
+        yield f"cpus {place.cpus} contains a range whose end is below its start"
 
 
 def _ranges(cpus: str) -> Iterator[tuple[str, str]]:

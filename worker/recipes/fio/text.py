@@ -1,9 +1,9 @@
-"""fio job text: options, the command that reads them, and the words that jobs share."""
+"""fio job text: the command that reads it, and options that jobs share."""
 
 from worker.contract.workload import Buffers, FioWorkload, Stream, TargetKind, Workload
 from worker.recipes.names import fio_filename, target_names
 
-# The job text goes to fio's standard input (`-`), so no file has to be written or removed.
+# fio reads the job text from standard input (`-`), so there is no file to write or remove.
 COMMAND = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
 
 Options = list[tuple[str, str]]
@@ -23,19 +23,19 @@ def flag(on: bool) -> str:
 
 
 def filename(stream: Stream) -> Options:
-    """What fio opens. A mistyped /dev name must not become a file."""
+    """The `filename` option. A mistyped /dev name must not create a file."""
     names = ":".join(fio_filename(name) for name in target_names(stream))
     own_files = stream.target.kind is TargetKind.DIRECTORY
     return [("filename", names)] if own_files else [("filename", names), ("allow_file_create", "0")]
 
 
 def file_names(stream: Stream) -> tuple[str, ...]:
-    """Relative names that a directory target needs; () for other kinds."""
+    """Relative file names in a directory target; () for other kinds."""
     return target_names(stream) if stream.target.kind is TargetKind.DIRECTORY else ()
 
 
 def content(work: Workload) -> Options:
-    """Incompressible data is a random buffer whose blocks scramble_buffers makes different; refilling costs CPU."""
+    """Options for the data. Incompressible data is one random buffer; scramble_buffers varies its blocks cheaply."""
     return [_CONTENT[work.buffers]]
 
 

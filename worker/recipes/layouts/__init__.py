@@ -1,4 +1,4 @@
-"""Layouts: what a line means, whether it can be built, what is aligned to what, and the commands. Pure."""
+"""Layouts: parse lines, find problems, compute alignment, and list the commands. Pure functions."""
 
 from worker.recipes.layouts.commands import (
     Drive,

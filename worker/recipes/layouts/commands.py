@@ -1,13 +1,13 @@
-"""The exact commands that build a layout on given drives. Pure: nothing is run here.
+"""The exact commands that build a layout on given drives. Pure functions.
 
-Choices that a number depends on:
-- Nothing is discarded while building (`-K`, nodiscard): a purge is a step of its own, so the drives' state is known.
-- md arrays are made with --assume-clean: a resync would run under the measurement. Parity is right only where it
-  was written since, which is enough to measure with and not to keep data on.
-- A controller's virtual drives are not initialised in the background, for the same reason.
-- md gets no write-intent bitmap: it would add a write to each first write of a region.
-- LVM keeps no copies of what it wrote in /etc/lvm: nothing is left on the host, whose /etc may be read-only.
-- ext4's inode tables and journal are written by mkfs at once, not by the kernel during the first trials.
+Choices that affect results:
+- Building discards nothing (`-K`, nodiscard): a purge is a separate step, so the state of the drives is known.
+- md arrays are created with --assume-clean, because a resync would disturb the measurement. Parity is correct only
+  where data was written afterwards: good enough for measurements, not for keeping data.
+- Virtual drives of controllers are not initialised in the background, for the same reason.
+- md gets no write-intent bitmap, which would add a write to the first write of each region.
+- LVM stores no backups in /etc/lvm, so that nothing is left on the host, whose /etc may be read-only.
+- mkfs writes ext4's inode tables and journal at once, so that the kernel does not write them during the first trials.
 """
 
 import shlex
@@ -27,46 +27,46 @@ from worker.recipes.layouts.geometry import (
     whole_width_bytes,
 )
 
-_TABLES = uuid.UUID("8d2c9d9e-3a8b-4b0e-9a55-6a1d0f6c2b11")  # the name space of our partition tables
+_TABLES = uuid.UUID("8d2c9d9e-3a8b-4b0e-9a55-6a1d0f6c2b11")  # UUID namespace of the layouts' partition tables
 EXT4_BLOCK_BYTES = 4 * KIB
 NO_COPIES = ("--config", "backup { backup=0 archive=0 }")  # lvm.conf(5)
-# What lies behind the last whole MiB of a drive: the second GPT and room for it.
+# End of a drive that partitions cannot use: the backup GPT, rounded to MiB.
 GPT_TAIL_BYTES = MIB
-SHOWN_NUMBER = "N"  # of a virtual drive that is not made yet
+SHOWN_NUMBER = "N"  # number of a virtual drive in previews
 
 
 class Drive(msgspec.Struct, frozen=True):
-    """One drive to build on; `path` is a device node without links, or a `virtual_drives.Bay` behind a controller."""
+    """One drive of a layout. `path` is a device node without links, or a `virtual_drives.Bay` behind a controller."""
 
     path: str
     size_bytes: int
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One command, as it is executed (no shell), and what it is for."""
+    """One command, executed without a shell, with its purpose."""
 
     words: str
     argv: tuple[str, ...]
     stdin: str = ""
-    makes: str = ""  # path of a device that is there afterwards
+    makes: str = ""  # path of a device that exists afterwards
     wipes: str = ""  # path of a device that is blank afterwards
-    by_controller: bool = False  # for a controller's tool: `worker.layouts.virtual_drives` carries it out
+    by_controller: bool = False  # runs a controller's tool, see `worker.layouts.virtual_drives`
 
     @property
     def line(self) -> str:
-        """As it would be typed into a shell."""
+        """The command as typed in a shell."""
         return shlex.join(self.argv)
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What is made on the host is called by the layout's id, so that it can be found again after a crash."""
+    """Names of a layout's parts. They contain the layout's key, so that a crashed worker finds them again."""
 
-    key: str  # up to 8 lower-case letters and digits: XFS' labels have 12 characters
-    made: tuple[str, ...] = ()  # nodes of the arrays' virtual drives, where they are known
+    key: str  # up to 8 lower-case letters and digits, because labels of XFS have 12 characters
+    made: tuple[str, ...] = ()  # nodes of the arrays' virtual drives, if known
 
     @property
     def label(self) -> str:
-        """Of the file system."""
+        """The label of the file system."""
         return f"ss-{self.key}"
 
     @property
@@ -86,11 +86,11 @@ class Names(msgspec.Struct, frozen=True):
         return f"/dev/md/{self.array('s')}"
 
     def drive_name(self, number: int) -> str:
-        """The name of an array's virtual drive; controllers take 15 characters."""
+        """The name of an array's virtual drive; controllers accept 15 characters."""
         return f"ss-{self.key}-{number}"
 
     def virtual_drive(self, array: int) -> str:
-        """Its node: before it is made, one that is only shown."""
+        """Device node of the virtual drive; a placeholder before it exists."""
         return self.made[array] if self.made else f"/dev/disk/by-id/wwn-OF-{self.drive_name(array)}"
 
     @property
@@ -103,7 +103,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def part_path(drive: str, number: int = 1) -> str:
-    """A partition's node: nvme0n1 ─► nvme0n1p1, sda ─► sda1."""
+    """Device node of a partition: nvme0n1 ─► nvme0n1p1, sda ─► sda1."""
     return f"{drive}p{number}" if drive[-1].isdigit() else f"{drive}{number}"
 
 
@@ -115,7 +115,7 @@ def members(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[str, ...],
 
 
 def array_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tuple[str, ...]:
-    """What each array is once its RAID is made."""
+    """The device of each array after its RAID was created."""
     if layout.maker is Maker.CONTROLLER:
         return tuple(names.virtual_drive(number) for number in range(layout.arrays))
     if layout.raid is Raid.NONE:
@@ -124,7 +124,7 @@ def array_paths(layout: Layout, drives: tuple[Drive, ...], names: Names) -> tupl
 
 
 def top_path(layout: Layout, drives: tuple[Drive, ...], names: Names) -> str:
-    """The device that the file system, or fio, gets. btrfs over several arrays is named by its first."""
+    """The device for the file system or the engine; for btrfs on several arrays the first one."""
     if layout.stripe is Stripe.LVM:
         return names.volume
     return names.md_stripe if layout.stripe is Stripe.MD else array_paths(layout, drives, names)[0]
@@ -133,9 +133,9 @@ def top_path(layout: Layout, drives: tuple[Drive, ...], names: Names) -> str:
 def build_steps(
     layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str, made: tuple[str, ...] = ()
 ) -> tuple[Step, ...]:
-    """In this order. `drives` must be as many as the layout has; `mount_point` is used only with a file system."""
+    """The steps, in order. The layout sets the number of `drives`. `mount_point` is only used with a file system."""
     if len(drives) != layout.drives:
-        raise ValueError(f"the layout has {layout.drives} drives, {len(drives)} are given")
+        raise ValueError(f"the layout has {layout.drives} drives, but {len(drives)} were given")
     names = Names(key, made)
     steps: list[Step] = []
     for layer in (_virtual_drives, _blank, _partitions, _arrays, _stripe, _file_system):
@@ -149,7 +149,7 @@ def build_steps(
 
 
 def array_bays(layout: Layout, drives: tuple[Drive, ...]) -> tuple[tuple[virtual_drives.Bay, ...], ...]:
-    """Where the drives of each array sit; those whose controller's tool is not known are only shown."""
+    """The bays of each array's drives."""
     bays = [
         virtual_drives.bay(drive.path) or virtual_drives.Bay("controller-tool", "N", drive.path.rpartition("/")[2])
         for drive in drives
@@ -171,10 +171,10 @@ def _virtual_drives(layout: Layout, drives: tuple[Drive, ...], names: Names) -> 
 
 
 def _blank(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterator[Step]:
-    """What lies on the drives would be asked about, or found again by others, in the middle of building.
+    """Wipe old signatures: tools would ask about them, or udev would use them while the layout is built.
 
-    A virtual drive shows what its drives held at the same places. Without --force, wipefs opens the device with O_EXCL:
-    it fails, and changes nothing, where somebody has mounted the device since the guard looked at it.
+    A virtual drive shows the old content of its drives. Without --force, wipefs opens the device with O_EXCL: it fails,
+    and changes nothing, if another program has mounted the device since the guard's check.
     """
     made = layout.maker is Maker.CONTROLLER
     if layout != Layout():
@@ -193,14 +193,14 @@ def _partitions(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iter
             ("sfdisk", "--wipe", "always", "--wipe-partitions", "always", drive.path),
             script,
         )
-        # Not every kernel reads a GPT itself; where it does, this changes nothing.
+        # Not every kernel reads a GPT by itself; on kernels that do, this changes nothing.
         yield Step(
-            f"make the partition of {drive.path} known", ("partx", "--update", drive.path), makes=part_path(drive.path)
+            f"announce the partition of {drive.path}", ("partx", "--update", drive.path), makes=part_path(drive.path)
         )
 
 
 def share_bytes(drive_bytes: int, percent: int) -> int:
-    """Size of the partition that takes a share of a drive: whole MiB of what partitions can have."""
+    """Size of the partition for a share of a drive: whole MiB of the usable space."""
     return (drive_bytes - PARTITION_START_BYTES - GPT_TAIL_BYTES) * percent // 100 // MIB * MIB
 
 

@@ -1,8 +1,8 @@
-"""Stripe widths and alignment of a layout, by arithmetic.
+"""Compute stripe widths and alignment of a layout.
 
-*Data stripe width* = chunk × data drives: what occupies exactly one stripe of an array. A write that
-begins or ends inside one makes RAID 5 and 6 read before they write, and on any array uses drives unevenly.
-Each layer is aligned if its unit is a whole multiple of the data stripe width below it and begins on one.
+*Data stripe width* = chunk × data drives: the data in one stripe of an array. A write that starts or ends inside a
+stripe makes RAID 5 and 6 read before they write, and uses the drives of any array unevenly. A layer is aligned if its
+start and its unit are whole multiples of the data stripe width below it.
 """
 
 import math
@@ -14,30 +14,30 @@ import msgspec
 from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Raid, Stripe
 from worker.contract.workload import KIB, MIB
 
-PARTITION_START_BYTES = MIB  # where sfdisk begins the first partition
-LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: the earliest that data begins by default
+PARTITION_START_BYTES = MIB  # start of sfdisk's first partition
+LVM_DATA_START_BYTES = MIB  # lvm.conf(5), default_data_alignment = 1 MiB: default start of data
 F2FS_SEGMENT_BYTES = 2 * MIB  # f2fs writes its log in segments of 2 MiB
 
 
 class Verdict(StrEnum):
     ALIGNED = "aligned"
     MISALIGNED = "misaligned"
-    NOT_STRIPED = "not striped"  # nothing below has a stripe: nothing to be aligned to
+    NOT_STRIPED = "not striped"  # there is no stripe below
 
 
 class Alignment(msgspec.Struct, frozen=True):
-    """One layer held against the data stripe width below it."""
+    """One layer compared with the data stripe width below it."""
 
     layer: str
     verdict: Verdict
-    unit_bytes: int | None  # what this layer puts down at a time; None where it has no unit of its own
-    start_bytes: int  # where its data begins on the layer below
+    unit_bytes: int | None  # allocation unit of this layer; None without one
+    start_bytes: int  # start of its data on the layer below
     width_bytes: int | None  # data stripe width below
     words: str
 
 
 def data_drives(raid: Raid, drives: int, spans: int = 1) -> int:
-    """Drives' worth of data in an array: the others hold copies or parity (md(4)), in each span of it."""
+    """Number of drives' worth of data in an array. The rest are copies or parity (md(4)), per span."""
     match raid:
         case Raid.RAID0:
             return drives
@@ -56,28 +56,28 @@ def data_drives(raid: Raid, drives: int, spans: int = 1) -> int:
 
 
 def array_width_bytes(layout: Layout) -> int | None:
-    """Data stripe width of one array; None where an array is not striped (one drive, or mirrors of one)."""
+    """Data stripe width of one array; None if the array is not striped (a single drive or its mirrors)."""
     if layout.chunk_bytes is None or layout.raid in (Raid.NONE, Raid.RAID1):
         return None
     return layout.chunk_bytes * data_drives(layout.raid, layout.drives_per_array, layout.spans)
 
 
 def stripe_unit_bytes(layout: Layout) -> int | None:
-    """What the file system is told is its stripe unit: what one place of the uppermost stripe gets before the next."""
+    """Stripe unit for the file system: the data on one member of the topmost stripe before the next member."""
     if layout.stripe is not Stripe.NONE:
         return layout.stripe_bytes
     return layout.chunk_bytes if array_width_bytes(layout) is not None else None
 
 
 def whole_width_bytes(layout: Layout) -> int | None:
-    """Data stripe width of all that lies under the file system."""
+    """Data stripe width of everything under the file system."""
     if layout.stripe is Stripe.NONE or layout.stripe_bytes is None:
         return array_width_bytes(layout)
     return layout.stripe_bytes * layout.arrays
 
 
 def lvm_data_start_bytes(layout: Layout) -> int:
-    """Where LVM's data begins on each array: the first multiple of the alignment that leaves room for the metadata.
+    """Start of LVM's data on each array: the first multiple of the alignment after the metadata.
 
     pvcreate(8), --dataalignment; the metadata area of LVM 2.03 ends at 1 MiB.
     """
@@ -86,17 +86,17 @@ def lvm_data_start_bytes(layout: Layout) -> int:
 
 
 def lvm_alignment_bytes(layout: Layout) -> int:
-    """What pvcreate is told: as asked for, else the array's data stripe width, else LVM's own 1 MiB."""
+    """Alignment for pvcreate: as requested, else the array's data stripe width, else LVM's default of 1 MiB."""
     return layout.data_alignment_bytes or array_width_bytes(layout) or LVM_DATA_START_BYTES
 
 
 def md_data_start_bytes(layout: Layout) -> int:
-    """Where md's data begins on each drive: behind its superblock, on a whole chunk and on a whole MiB."""
+    """Start of md's data on each drive: after the superblock, at a multiple of the chunk and of 1 MiB."""
     return math.lcm(layout.chunk_bytes or MIB, MIB)
 
 
 def capacity_share(layout: Layout) -> float:
-    """Part of the drives' summed capacity that holds data, before any file system takes its own."""
+    """Share of the drives' total capacity that is available for data, without a file system's overhead."""
     copies = {BtrfsProfile.RAID1: 0.5, BtrfsProfile.RAID10: 0.5}
     parity = {BtrfsProfile.RAID5: 1, BtrfsProfile.RAID6: 2}
     own = 1.0
@@ -109,11 +109,11 @@ def capacity_share(layout: Layout) -> float:
     return own * inside * layout.share_percent / 100
 
 
-# ---- every layer held against the one below
+# ---- each layer compared with the one below
 
 
 def alignment(layout: Layout, *, physical_block_bytes: int = 4 * KIB) -> tuple[Alignment, ...]:
-    """From the drives up. `physical_block_bytes` is the drives' own, the width the lowest layer is held against."""
+    """All layers, from the drives up. The lowest one is compared with the drives' `physical_block_bytes`."""
     return tuple(
         layer
         for layers in (
@@ -150,7 +150,7 @@ def _lvm(layout: Layout) -> Iterator[Alignment]:
     )
     if made.verdict is Verdict.MISALIGNED and _never_a_power_of_two(layout):
         data = data_drives(layout.raid, layout.drives_per_array, layout.spans)
-        hint = f" LVM's stripe is a power of two and so never a multiple of {data} data drives: take 2, 4 or 8."
+        hint = f" LVM's stripe is a power of two and never a multiple of {data} data drives: use 2, 4 or 8."
         made = msgspec.structs.replace(made, words=made.words + hint)
     yield made
 
@@ -174,29 +174,29 @@ def _file_system(layout: Layout) -> Iterator[Alignment]:
     name = str(kind)
     if kind in (FileSystem.XFS, FileSystem.EXT4):
         if width is None:
-            yield Alignment(name, Verdict.NOT_STRIPED, None, 0, None, "Nothing below is striped.")
+            yield Alignment(name, Verdict.NOT_STRIPED, None, 0, None, "There is no stripe below.")
         elif layout.told_geometry:
             yield _held(name, width, 0, width, "data stripe width")
         else:
-            words = f"mkfs is not told the data stripe width of {size(width)}: it may place data across stripes."
+            words = f"mkfs gets no stripe width although the data stripe is {size(width)}: files may cross stripes."
             yield Alignment(name, Verdict.MISALIGNED, None, 0, width, words)
     elif kind is FileSystem.F2FS:
         yield _held(name, F2FS_SEGMENT_BYTES, 0, width, "data stripe width")
     else:
-        words = f"{kind} knows no stripe width; its allocations begin where they happen to."
+        words = f"{kind} has no option for the stripe width, so its allocations may start anywhere."
         verdict = Verdict.NOT_STRIPED if width is None else Verdict.MISALIGNED
-        yield Alignment(name, verdict, None, 0, width, words if width else "Nothing below is striped.")
+        yield Alignment(name, verdict, None, 0, width, words if width else "There is no stripe below.")
 
 
 def _held(layer: str, unit: int | None, start: int, width: int | None, below: str) -> Alignment:
     if width is None:
-        return Alignment(layer, Verdict.NOT_STRIPED, unit, start, None, "Nothing below is striped.")
+        return Alignment(layer, Verdict.NOT_STRIPED, unit, start, None, "There is no stripe below.")
     wrong = [words for words in (_start_words(start, width, below), _unit_words(unit, width, below)) if words]
     if wrong:
         return Alignment(layer, Verdict.MISALIGNED, unit, start, width, " ".join(wrong))
-    pieces = [f"begins at {size(start)}"] if start else []
+    pieces = [f"starts at {size(start)}"] if start else []
     pieces += [f"its unit of {size(unit)}"] if unit else []
-    words = " and ".join(pieces) or "begins at 0"
+    words = " and ".join(pieces) or "starts at 0"
     fits = "are whole multiples" if len(pieces) > 1 else "is a whole multiple"
     return Alignment(
         layer, Verdict.ALIGNED, unit, start, width, f"{words[0].upper()}{words[1:]}: {fits} of the {below}."
@@ -204,15 +204,15 @@ def _held(layer: str, unit: int | None, start: int, width: int | None, below: st
 
 
 def _start_words(start: int, width: int, below: str) -> str:
-    return f"Begins at {size(start)}, no multiple of the {below} of {size(width)}." if start % width else ""
+    return f"Its start, {size(start)}, is not a multiple of the {below}, {size(width)}." if start % width else ""
 
 
 def _unit_words(unit: int | None, width: int, below: str) -> str:
-    return f"Its unit of {size(unit)} is no multiple of the {below} of {size(width)}." if unit and unit % width else ""
+    return f"Its unit, {size(unit)}, is not a multiple of the {below}, {size(width)}." if unit and unit % width else ""
 
 
 def size(size_bytes: int) -> str:
-    """`192 KiB`: the largest binary unit that leaves a whole number."""
+    """`192 KiB`: in the largest binary unit that gives a whole number."""
     for unit, name in ((2**30, "GiB"), (MIB, "MiB"), (KIB, "KiB")):
         if size_bytes and size_bytes % unit == 0:
             return f"{size_bytes // unit} {name}"

@@ -1,4 +1,4 @@
-"""What is wrong with a layout that types cannot say, in words a person can act on."""
+"""Problems of a layout that types cannot express. The messages say what to do."""
 
 from collections.abc import Iterator
 
@@ -10,14 +10,14 @@ FEWEST = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID1
 FEWEST_BTRFS = {
     BtrfsProfile.RAID0: 2, BtrfsProfile.RAID1: 2, BtrfsProfile.RAID10: 4, BtrfsProfile.RAID5: 2, BtrfsProfile.RAID6: 3,
 }  # fmt: skip
-# Of each span of a virtual drive.
+# Drives in each span of a virtual drive.
 FEWEST_OF_A_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
 SMALLEST_STRIP, LARGEST_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
 CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
 MOST_DRIVES = 64
 _EITHER = (("wb", "wt", "awb"), ("ra", "nora"), ("direct", "cached"), ("pdcache=on", "pdcache=off"))
 
-# What each file system may be mounted with; anything else is refused by name. From mount(8), xfs(5), ext4(5),
+# Allowed mount options of each file system; others are refused by name. From mount(8), xfs(5), ext4(5),
 # btrfs(5) and the kernel's Documentation/filesystems.
 COMMON_OPTIONS = ("noatime", "nodiratime", "relatime", "lazytime", "discard", "nodiscard", "sync")
 OWN_OPTIONS = {
@@ -36,12 +36,12 @@ OWN_OPTIONS = {
 
 
 def problems(layout: Layout) -> tuple[str, ...]:
-    """Everything that keeps the layout from being built; () if nothing does."""
+    """All reasons why the layout cannot be built; () if it can."""
     return tuple(problem for rule in _RULES for problem in rule(layout))
 
 
 def needed(layout: Layout) -> tuple[str, ...]:
-    """What a host must be able to build for it, as `Capabilities.layouts` names it."""
+    """The parts that a host must be able to build, by their names in `Capabilities.layouts`."""
     parts = {
         "share": layout.share_percent < 100,
         "vd": layout.maker is Maker.CONTROLLER,
@@ -54,43 +54,43 @@ def needed(layout: Layout) -> tuple[str, ...]:
 
 def _arrays(layout: Layout) -> Iterator[str]:
     if layout.drives > MOST_DRIVES:
-        yield f"{layout.drives} drives are over the limit of {MOST_DRIVES}"
+        yield f"{layout.drives} drives exceed the limit of {MOST_DRIVES}"
     if layout.maker is Maker.CONTROLLER:
         return
     if layout.raid in (Raid.RAID50, Raid.RAID60):
-        yield f"md has no {layout.raid}; `vd {layout.raid} …` is a controller's, `2 arrays of raid5 x4 …` is md's"
+        yield f"md has no {layout.raid}: use `vd {layout.raid} …` (controller) or `2 arrays of raid5 x4 …` (md)"
     if layout.raid is Raid.NONE and layout.drives_per_array != 1:
-        yield "drives without RAID are an array each: say how many arrays, not how many drives an array has"
+        yield "without RAID each drive is an array: give the number of arrays, not of drives per array"
     fewest = FEWEST.get(layout.raid, 1)
     if layout.drives_per_array < fewest:
-        yield f"{layout.raid} needs at least {fewest} drives, this has {layout.drives_per_array}"
+        yield f"{layout.raid} needs at least {fewest} drives, not {layout.drives_per_array}"
     if layout.raid is Raid.RAID10 and layout.drives_per_array % 2:
-        yield f"raid10 with two copies needs an even number of drives, this has {layout.drives_per_array}"
+        yield f"raid10 with two copies needs an even number of drives, not {layout.drives_per_array}"
 
 
 def _virtual_drive(layout: Layout) -> Iterator[str]:
     if layout.maker is not Maker.CONTROLLER:
         if layout.spans != 1 or layout.policies:
-            yield "spans and policies are of a controller's virtual drives"
+            yield "spans and cache policies are only for virtual drives of a controller"
         return
     raid, drives = layout.raid, layout.drives_per_array
     if raid is Raid.NONE:
-        yield "a virtual drive has a RAID level; of one drive it is `vd raid0 x1 strip 64k`"
+        yield "a virtual drive needs a RAID level; for one drive use `vd raid0 x1 strip 64k`"
     elif fewest := FEWEST_OF_A_SPAN.get(raid):
         if layout.spans < 2 or drives % layout.spans or drives // layout.spans < fewest:
-            yield f"{raid} of {drives} drives in {layout.spans} spans: it takes 2 to 8 spans of at least {fewest} each"
+            yield f"{raid} with {drives} drives in {layout.spans} spans: use 2 to 8 spans of at least {fewest} drives"
         elif raid is Raid.RAID10 and drives // layout.spans % 2:
-            yield f"each span of raid10 has an even number of drives, these have {drives // layout.spans}"
+            yield f"each span of raid10 needs an even number of drives, not {drives // layout.spans}"
     elif layout.spans != 1:
-        yield f"{raid} has no spans; raid10, raid50 and raid60 have"
+        yield f"{raid} has no spans: only raid10, raid50 and raid60 do"
     elif drives < FEWEST[raid] or (raid is Raid.RAID1 and drives != 2):
-        yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{FEWEST[raid]} drives, this has {drives}"
+        yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{FEWEST[raid]} drives, not {drives}"
     if layout.chunk_bytes is None or not SMALLEST_STRIP <= layout.chunk_bytes <= LARGEST_STRIP:
         yield f"a virtual drive needs a strip from {size(SMALLEST_STRIP)} to {size(LARGEST_STRIP)}, such as `strip 64k`"
     elif layout.chunk_bytes & (layout.chunk_bytes - 1):
-        yield f"a strip of {size(layout.chunk_bytes)} is no power of two, which controllers ask for"
+        yield f"a strip of {size(layout.chunk_bytes)} is not a power of two, as controllers require"
     if layout.share_percent < 100:
-        yield "a share is of drives that the kernel sees itself: leave it out"
+        yield "slots of a controller do not support a share: remove it"
     for group in _EITHER:
         if len(both := [str(policy) for policy in layout.policies if policy in group]) > 1:
             yield f"{' and '.join(both)} exclude each other"
@@ -102,43 +102,43 @@ def _chunk(layout: Layout) -> Iterator[str]:
     if layout.raid in CHUNKED and layout.chunk_bytes is None:
         yield f"{layout.raid} needs a chunk, such as `chunk 64k`"
     if layout.raid not in CHUNKED and layout.chunk_bytes is not None:
-        yield f"{layout.raid} has no chunk: leave it out"
+        yield f"{layout.raid} has no chunk: remove it"
     if layout.chunk_bytes and layout.raid is not Raid.RAID0 and layout.chunk_bytes & (layout.chunk_bytes - 1):
-        yield f"a chunk of {size(layout.chunk_bytes)} is no power of two, which {layout.raid} asks for"
+        yield f"a chunk of {size(layout.chunk_bytes)} is not a power of two, as {layout.raid} requires"
 
 
 def _stripe(layout: Layout) -> Iterator[str]:
     if layout.stripe is Stripe.NONE:
         if layout.stripe_bytes is not None:
-            yield "a stripe size without a stripe: say `lvm stripe …` or `md chunk …`"
+            yield "a stripe size without a stripe: use `lvm stripe …` or `md chunk …`"
         if layout.arrays > 1 and layout.file_system is not FileSystem.BTRFS:
-            yield f"{layout.arrays} arrays need something over them: `lvm stripe 256k`, `md chunk 256k` or btrfs"
+            yield f"{layout.arrays} arrays need a layer that combines them: `lvm stripe 256k`, `md chunk 256k` or btrfs"
         return
     if layout.stripe_bytes is None:
-        yield f"the {layout.stripe} stripe needs its size"
+        yield f"the {layout.stripe} stripe needs a size"
     if layout.stripe is Stripe.MD and layout.arrays < 2:
-        yield "md over one array stripes nothing: leave it out"
+        yield "md on a single array has nothing to stripe: remove it"
 
 
 def _lvm(layout: Layout) -> Iterator[str]:
     if layout.stripe is not Stripe.LVM or layout.stripe_bytes is None:
         return
     if layout.stripe_bytes & (layout.stripe_bytes - 1):
-        yield f"LVM's stripe must be a power of two; {size(layout.stripe_bytes)} is none"
+        yield f"LVM's stripe must be a power of two, not {size(layout.stripe_bytes)}"
     if layout.stripe_bytes > layout.extent_bytes:
         yield f"LVM's stripe of {size(layout.stripe_bytes)} is larger than its extent of {size(layout.extent_bytes)}"
     if layout.extent_bytes % 512 or lvm_alignment_bytes(layout) % 512:
-        yield "LVM counts in sectors of 512 bytes"
+        yield "LVM needs multiples of 512 bytes"
 
 
 def _file_system(layout: Layout) -> Iterator[str]:
     kind, profile = layout.file_system, layout.btrfs_profile
     if kind is not FileSystem.BTRFS and profile is not BtrfsProfile.SINGLE:
-        yield f"the profile {profile} is btrfs', and the file system is {kind}"
+        yield f"the profile {profile} is only for btrfs, not for {kind}"
     if profile is not BtrfsProfile.SINGLE and layout.stripe is not Stripe.NONE:
-        yield f"btrfs {profile} needs the arrays themselves: leave the {layout.stripe} stripe out"
+        yield f"btrfs {profile} needs the arrays without a stripe: remove the {layout.stripe} stripe"
     elif layout.arrays < FEWEST_BTRFS.get(profile, 1):
-        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} arrays, this has {layout.arrays}"
+        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} arrays, not {layout.arrays}"
     if kind is FileSystem.NONE and layout.mount_options:
         yield "mount options without a file system"
 
@@ -148,7 +148,7 @@ def _mount(layout: Layout) -> Iterator[str]:
     known = (*COMMON_OPTIONS, *OWN_OPTIONS.get(kind, ()))
     for option in layout.mount_options:
         if kind is not FileSystem.NONE and option.partition("=")[0] not in known:
-            yield f"mount option {option} is not among those {kind} may be mounted with: {', '.join(sorted(known))}"
+            yield f"mount option {option} is not allowed for {kind}; allowed: {', '.join(sorted(known))}"
 
 
 _RULES = (_arrays, _virtual_drive, _chunk, _stripe, _lvm, _file_system, _mount)

@@ -1,7 +1,7 @@
-"""From a layout back to blank drives: what is removed, from the top, and the command for each. Pure.
+"""The steps from a layout back to blank drives, from the top down, each with its command. Pure functions.
 
-`worker.layouts.taking_down` carries out these very steps. After a crash any part may be missing; then its step is
-left out. What holds signatures is wiped only once it was seen to bear the layout's key.
+`worker.layouts.taking_down` carries out these steps. After a crash any part may be missing; its step is then skipped.
+Signatures are wiped only after the worker has found the layout's key on the device.
 """
 
 from collections.abc import Iterator
@@ -23,14 +23,14 @@ from worker.recipes.layouts.commands import (
 
 
 class Part(StrEnum):
-    """What a step removes, and so how it is seen that it is there."""
+    """The kind of part that a step removes. It decides how the worker checks that the part exists."""
 
     MOUNT = "mount"
-    SIGNATURES = "signatures"  # of a device: it must be proven to be the layout's own first
+    SIGNATURES = "signatures"  # of a device: the worker must first verify that they belong to the layout
     GROUP = "volume group"
     ARRAY = "array"
-    VIRTUAL_DRIVE = "virtual drive"  # of a controller: its name, world-wide name and drives must be the layout's own
-    PARTITIONS = "partitions"  # that the kernel still knows of a drive whose table is gone, also one from before
+    VIRTUAL_DRIVE = "virtual drive"  # of a controller: name, world-wide name and drives must be the layout's
+    PARTITIONS = "partitions"  # that the kernel still has for a drive without a partition table
 
 
 class Removal(Step, frozen=True, kw_only=True):
@@ -41,7 +41,7 @@ class Removal(Step, frozen=True, kw_only=True):
 def tear_down_steps(
     layout: Layout, drives: tuple[Drive, ...], *, key: str, mount_point: str, made: tuple[str, ...] = ()
 ) -> tuple[Removal, ...]:
-    """In this order. `drives` as when it was built."""
+    """The steps, in order. `drives` are those that the layout was built on."""
     found: dict[tuple[Part, str], Removal] = {}
     for step in _steps(layout, drives, Names(key, made), mount_point):
         found.setdefault((step.part, step.of), step)
@@ -89,5 +89,5 @@ def _deleted(layout: Layout, drives: tuple[Drive, ...], names: Names) -> Iterato
 
 
 def _forget(drive: Drive) -> Removal:
-    words = f"forget the partitions of {drive.path}"
+    words = f"remove the partitions of {drive.path} from the kernel"
     return Removal(words, ("partx", "--delete", drive.path), part=Part.PARTITIONS, of=drive.path)

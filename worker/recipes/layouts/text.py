@@ -1,16 +1,16 @@
-"""A layout in one line, as people write it and as it is shown; and several at once.
+"""Parse and write layouts as lines of text, and expand sweeps.
 
     single                                          one drive
-    single share 80% / xfs noatime                  its first 80 %, with a file system
+    single share 80% / xfs noatime                  the first 80 % of it, with a file system
     raid0 x4 chunk 64k                              md RAID 0 over 4 drives
     vd raid50 x8 spans 2 strip 64k wb ra direct     a virtual drive of a RAID controller, with its policies
     2 arrays of raid5 x5 chunk 64k / lvm stripe 256k / xfs
     4 drives / btrfs raid10
     raid0 x1..8 chunk 8k..2M *2 / xfs|ext4          8 × 9 × 2 layouts
 
-Layers are separated by ` / `, from the drives up. In a sweep a number may be a range, doubled with `*2`
-or stepped with `+N` (a range of drives or arrays steps by 1 by itself), and words may be alternatives
-separated by `|`.
+Layers are separated by ` / `, from the drives up. In a sweep, a number may be a range with the step `*2`
+or `+N` (ranges of drives and arrays have the step 1 by default), and words may be alternatives separated
+by `|`.
 """
 
 import itertools
@@ -39,7 +39,7 @@ _Named = TypeVar("_Named", Raid, FileSystem, DrivePolicy)
 
 
 class LayoutError(ValueError):
-    """A text that is no layout. `code` is for machines, the text says which piece and what would be right."""
+    """The text is not a layout. `code` is for programs; the message names the part and the correct form."""
 
     code = "layout_not_understood"
 
@@ -50,20 +50,20 @@ def parse(text: str) -> Layout:
     given = _drives(first)
     for number, layer in enumerate(rest):
         if not layer:
-            raise LayoutError(f"there is nothing between two `/` in `{text.strip()}`")
+            raise LayoutError(f"a layer is missing between two `/` in `{text.strip()}`")
         if _is_stripe(layer) and "file_system" not in given and "stripe" not in given:
             given |= _stripe(layer)
         elif number == len(rest) - 1:
             given |= _file_system(layer)
         else:
             raise LayoutError(
-                f"`{layer}` cannot be here: one stripe at most (`lvm stripe 256k`, `md chunk 256k`), then a file system"
+                f"`{layer}` is not allowed here: use one stripe (`lvm stripe 256k`, `md chunk 256k`) and a file system"
             )
     return _checked(given)
 
 
 def write(layout: Layout) -> str:
-    """As `parse` reads it: `parse(write(layout)) == layout`."""
+    """The line of a layout: `parse(write(layout)) == layout`."""
     layers = [_write_drives(layout)]
     if layout.stripe is Stripe.LVM:
         layers.append(_write_lvm(layout))
@@ -75,7 +75,7 @@ def write(layout: Layout) -> str:
 
 
 def sweep(text: str) -> tuple[Layout, ...]:
-    """All layouts a line means, the first varying slowest, each once. Raises LayoutError."""
+    """All distinct layouts of a line; the first range varies slowest. Raises LayoutError."""
     ranges = [_range_values(match) for match in _RANGE.finditer(text)]
     pieces = _RANGE.split(text)[:: len(_RANGE.groupindex) + 1]
     found: dict[Layout, None] = {}
@@ -84,32 +84,32 @@ def sweep(text: str) -> tuple[Layout, ...]:
         for words in _alternatives(filled):
             found[parse(words)] = None
             if len(found) > MOST_LAYOUTS:
-                raise LayoutError(f"more than {MOST_LAYOUTS} layouts; take larger steps")
+                raise LayoutError(f"more than {MOST_LAYOUTS} layouts: use larger steps")
     return tuple(found)
 
 
 def _alternatives(text: str) -> list[str]:
     choices = [word.split("|") for word in re.split(r"(\s+)", text)]
     if any("" in alternatives and len(alternatives) > 1 for alternatives in choices):
-        raise LayoutError(f"there is nothing on one side of a `|` in `{text.strip()}`")
+        raise LayoutError(f"an alternative is missing next to a `|` in `{text.strip()}`")
     return ["".join(words) for words in itertools.product(*choices)]
 
 
 def _range_values(match: "re.Match[str]") -> list[str]:
     first, last = _number(match["first"]), _number(match["last"])
     if first < 1 or last < first:
-        raise LayoutError(f"`{match[0]}` must begin above 0 and end at or above its beginning")
+        raise LayoutError(f"`{match[0]}` must start above 0, and its end must not be below its start")
     counts = (match["first"] + match["last"]).isdigit()
     if match["how"] is None and not counts:
-        raise LayoutError(f"`{match[0]}` has no step; write `{match[0]} *2` to double")
+        raise LayoutError(f"`{match[0]}` has no step: write for example `{match[0]} *2`")
     how, by = match["how"] or "+", _number(match["by"] or "1")
     if by < (2 if how == "*" else 1):
-        raise LayoutError(f"`{match[0]}` never ends: take a larger step")
+        raise LayoutError(f"`{match[0]}` never ends: use a larger step")
     values = [first]
     while (following := values[-1] * by if how == "*" else values[-1] + by) <= last:
         values.append(following)
         if len(values) > MOST_LAYOUTS:
-            raise LayoutError(f"`{match[0]}` has more than {MOST_LAYOUTS} levels; take larger steps")
+            raise LayoutError(f"`{match[0]}` has more than {MOST_LAYOUTS} levels: use larger steps")
     return [_short(value) for value in values]
 
 
@@ -120,7 +120,7 @@ def _drives(text: str) -> Given:
     match = _DRIVES.fullmatch(re.sub(r"^(\d+) drives?\b", r"\1 arrays of single", text, flags=re.I))
     if match is None:
         raise LayoutError(
-            f"`{text}` is not understood; write it like `single`, `raid0 x4 chunk 64k`, `2 arrays of raid5 x4 …`, "
+            f"`{text}` is not valid: write for example `single`, `raid0 x4 chunk 64k`, `2 arrays of raid5 x4 …`, "
             "`vd raid5 x4 strip 64k wb ra direct`"
         )
     raid = _named(Raid, match["raid"].lower(), "a RAID level")
@@ -136,14 +136,14 @@ def _drives(text: str) -> Given:
 def _refuse_the_others_word(match: "re.Match[str]") -> None:
     right, of = ("strip", "a controller's virtual drive") if match["vd"] else ("chunk", "md")
     if match["unit"].lower() != right:
-        raise LayoutError(f"`{match['unit']}`: of {of} it is called `{right}`")
+        raise LayoutError(f"`{match['unit']}`: use `{right}` for {of}")
 
 
 def _virtual_drive(match: "re.Match[str]", raid: Raid) -> Given:
     words = match["policies"].lower().split()
     if not match["vd"]:
         if words or match["spans"]:
-            raise LayoutError(f"`{(words or ['spans'])[0]}` is of a controller's virtual drive: begin with `vd {raid}`")
+            raise LayoutError(f"`{(words or ['spans'])[0]}` is only for virtual drives: start with `vd {raid}`")
         return {}
     mirrors = int(match["drives"] or 0) // 2 if raid is Raid.RAID10 else 1
     policies = sorted((_named(DrivePolicy, word, "a policy") for word in words), key=tuple(DrivePolicy).index)
@@ -159,9 +159,7 @@ def _stripe(text: str) -> Given:
         return {"stripe": Stripe.MD, "stripe_bytes": _number(md[1])}
     lvm = _LVM.fullmatch(text)
     if lvm is None:
-        raise LayoutError(
-            f"`{text}` is not understood; write `lvm stripe 256k extent 4M align 512k` or `md chunk 256k`"
-        )
+        raise LayoutError(f"`{text}` is not valid: write `lvm stripe 256k extent 4M align 512k` or `md chunk 256k`")
     given: Given = {"stripe": Stripe.LVM, "stripe_bytes": _number(lvm[1])}
     if lvm[2]:
         given["extent_bytes"] = _number(lvm[2])
@@ -194,7 +192,7 @@ def _checked(given: Given) -> Layout:
 
 
 def _in_words(error: str) -> str:
-    """msgspec's `Expected … - at `$.chunk_bytes`` with the place first."""
+    """msgspec's message `Expected … - at `$.chunk_bytes`` with the field first."""
     words, _, place = error.partition(" - at `$.")
     name = re.sub(r"_bytes|_percent|\[.*|`", "", place).replace("_", " ")
     return f"{name or 'layout'}: {words[0].lower()}{words[1:]}"
@@ -204,13 +202,13 @@ def _named(kind: type[_Named], text: str, what: str) -> _Named:
     try:
         return kind(text)
     except ValueError:
-        raise LayoutError(f"`{text}` is not {what}; known are {', '.join(kind)}") from None
+        raise LayoutError(f"`{text}` is not {what}: use {', '.join(kind)}") from None
 
 
 def _number(text: str) -> int:
     match = re.fullmatch(r"(\d{1,12})([kmg]?)(?:i?b)?", text.strip(), re.I)
     if match is None:
-        raise LayoutError(f"`{text}` is no number; write it like `4`, `64k` or `1M`")
+        raise LayoutError(f"`{text}` is not a number: write for example `4`, `64k` or `1M`")
     return int(match[1]) * UNITS[match[2].lower()]
 
 

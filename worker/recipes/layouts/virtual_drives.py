@@ -1,12 +1,12 @@
-"""Commands of controllers' tools that make and delete virtual drives. Pure: nothing is run here.
+"""Commands of controllers' tools that create and delete virtual drives. Pure functions.
 
 Syntax: Broadcom, StorCLI Reference Manual, `add vd`, `set autobgi`, `del`; LSI, MegaRAID SAS Software User Guide
-(MegaCli), `-CfgLdAdd`, `-CfgSpanAdd`, `-LDBI`, `-CfgLdDel`. None of it was tried on real hardware.
+(MegaCli), `-CfgLdAdd`, `-CfgSpanAdd`, `-LDBI`, `-CfgLdDel`. Not tested on real hardware.
 
-A choice that a number depends on: background initialisation of mirrors and parity is switched off, as md gets
---assume-clean. It would run under the measurement; parity is right only where it was written since.
+A choice that affects results: background initialisation of mirrors and parity is disabled, like md's resync with
+--assume-clean. It would disturb the measurement. Parity is correct only where data was written afterwards.
 
-Deleting is never forced: what a tool says holds a file system or the host itself stays.
+Deletion is never forced: a virtual drive stays if the tool reports a file system or the running system on it.
 """
 
 import re
@@ -16,7 +16,7 @@ import msgspec
 from worker.contract.layouts import DrivePolicy, Layout, Raid
 
 STORCLI, MEGACLI = "storcli", "MegaCli"
-_SPELT = {  # MegaCli's words; storcli's are DrivePolicy's own
+_SPELT = {  # MegaCli's spelling; storcli uses DrivePolicy's values
     DrivePolicy.WRITE_BACK: ("WB", "NoCachedBadBBU"),
     DrivePolicy.WRITE_THROUGH: ("WT",),
     DrivePolicy.ALWAYS_WRITE_BACK: ("WB", "CachedBadBBU"),
@@ -32,7 +32,7 @@ Command = tuple[str, ...]
 
 
 class Bay(msgspec.Struct, frozen=True):
-    """Where a drive sits, as a controller's tool calls it: as a drive's path `/storcli/0/252:3`."""
+    """The bay of a drive, in the terms of the controller's tool; as a path `/storcli/0/252:3`."""
 
     tool: str
     controller: str
@@ -43,7 +43,7 @@ class Bay(msgspec.Struct, frozen=True):
 
 
 def bay(path: str) -> Bay | None:
-    """None for what is no drive behind a controller whose tool makes virtual drives."""
+    """Parse a path; None if it is not a bay of a controller whose tool can create virtual drives."""
     found = _SLOT.fullmatch(path)
     if found is None or family(found["tool"]) is None:
         return None
@@ -51,18 +51,18 @@ def bay(path: str) -> Bay | None:
 
 
 def family(tool: str) -> str | None:
-    """Whose words an adapter speaks; None where this worker makes no virtual drives with it."""
+    """The syntax of an adapter; None if this worker cannot create virtual drives with it."""
     return {"storcli": STORCLI, "perccli": STORCLI, "MegaCli": MEGACLI}.get(tool)
 
 
 def create(tool: str, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> Command:
-    """The arguments of the tool. `slots` are of one array."""
+    """The arguments of the tool that create one array on `slots`."""
     strip = (layout.chunk_bytes or 0) // 1024
     if family(tool) == MEGACLI:
         spelt = tuple(word for policy in layout.policies for word in _SPELT.get(policy, ()))
         return (*_megacli_arrays(slots, layout), *spelt, f"-strpsz{strip}", f"-a{controller}", "-NoLog")
     spans = (f"PDperArray={len(slots) // layout.spans}",) if layout.spans > 1 else ()
-    policies = sorted(layout.policies, key=lambda policy: "=" not in policy)  # pdcache= stands before wb, ra, direct
+    policies = sorted(layout.policies, key=lambda policy: "=" not in policy)  # pdcache= comes before wb, ra, direct
     return (
         f"/c{controller}", "add", "vd", f"type={layout.raid}", f"name={name}", f"drives={','.join(slots)}", *spans,
         *map(str, policies), f"strip={strip}", "J", "nolog",
@@ -79,7 +79,7 @@ def _megacli_arrays(slots: tuple[str, ...], layout: Layout) -> Command:
 
 
 def settle(tool: str, controller: str, number: str, layout: Layout, name: str) -> tuple[Command, ...]:
-    """What is set once it is made: MegaCli names a drive and sets the cache of its disks then."""
+    """Properties to set after creation: MegaCli sets the name and the disk cache separately."""
     background = layout.raid is not Raid.RAID0
     if family(tool) == MEGACLI:
         of = (f"-L{number}", f"-a{controller}", "-NoLog")

@@ -68,7 +68,7 @@ def test_it_runs_psync_depth_as_threads_only_when_told() -> None:
 )
 def test_it_refuses_a_path_that_fio_would_change(path: str) -> None:
     assert path_problem(path)
-    with pytest.raises(RecipeError, match="target cannot be given to fio"):
+    with pytest.raises(RecipeError, match="fio cannot use this target"):
         render(stream(TargetKind.BLOCK, path))
 
 
@@ -133,9 +133,9 @@ def test_it_asks_for_completion_latency_only_where_there_is_no_total() -> None:
 
 PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": Pattern.RANDRW}, "needs read_percent"),
-    ({"read_percent": 5}, "is for mixed patterns"),
-    ({"runtime_s": None}, "nothing ends it"),
-    ({"amount_bytes": 4096}, "both given"),
+    ({"read_percent": 5}, "is only for mixed patterns"),
+    ({"runtime_s": None}, "the workload never ends"),
+    ({"amount_bytes": 4096}, "exclude each other"),
     ({"amount_bytes": 4096, "runtime_s": None, "ramp_s": 1}, "a ramp needs a runtime"),
     ({"ioengine": IoEngine.LIBAIO, "iodepth": 4, "direct": False}, "libaio is asynchronous only"),
     ({"ioengine": IoEngine.PSYNC, "uring": UringOptions(hipri=True)}, "need I/O engine io_uring"),
@@ -145,7 +145,7 @@ PROBLEMS: list[tuple[dict[str, Any], str]] = [
     ({"pattern": Pattern.READ, "numjobs": 512}, "less than a block"),
     ({"size_bytes": None}, "needs the size"),
     ({"seed": 0}, "seed 0"),
-    ({"ioengine": IoEngine.PSYNC, "numjobs": 512, "iodepth": 4, "sync_depth": SyncDepth.THREADS}, "over the limit"),
+    ({"ioengine": IoEngine.PSYNC, "numjobs": 512, "iodepth": 4, "sync_depth": SyncDepth.THREADS}, "exceed the limit"),
 ]
 
 

@@ -83,7 +83,7 @@ def test_it_takes_down_lvm_in_the_order_in_which_it_lies() -> None:
 
 
 def test_it_refuses_another_number_of_drives() -> None:
-    with pytest.raises(ValueError, match="has 4 drives, 3 are given"):
+    with pytest.raises(ValueError, match="has 4 drives, but 3 were given"):
         build_steps(parse("raid0 x4 chunk 64k"), drives(3), key="t1", mount_point="/m")
 
 

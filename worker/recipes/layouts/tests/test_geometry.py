@@ -46,7 +46,7 @@ def test_it_says_that_three_data_drives_never_fit_a_power_of_two() -> None:
     )
     assert lvm.verdict is Verdict.MISALIGNED
     assert "192 KiB" in lvm.words
-    assert "take 2, 4 or 8" in lvm.words
+    assert "use 2, 4 or 8" in lvm.words
     assert lvm.start_bytes == 1152 * KIB  # a multiple of 192 KiB behind the metadata
 
 
@@ -54,7 +54,7 @@ def test_it_sees_a_data_start_that_was_asked_for_and_does_not_fit() -> None:
     """The classic: LVM's old 192 KiB of metadata in front of stripes of 128 KiB."""
     lvm = alignment(parse("raid0 x2 chunk 256k / lvm stripe 512k align 192k"))[-1]
     assert lvm.verdict is Verdict.MISALIGNED
-    assert "Begins at 1152 KiB" in lvm.words
+    assert "Its start, 1152 KiB" in lvm.words
 
 
 def test_it_sees_a_file_system_that_was_not_told() -> None:
