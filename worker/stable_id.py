@@ -2,7 +2,7 @@
 
 import hashlib
 
-LONGEST_ID = 100  # the contract's limit, in characters
+MAX_ID = 100  # the contract's limit, in characters
 UNSTABLE_PREFIX = "name:"  # the rest is a kernel name, which may be another disk after a reboot
 
 
@@ -12,6 +12,6 @@ def is_stable(identity: str) -> bool:
 
 def shortened(identity: str) -> str:
     """Fit an id into the contract's limit; a longer id ends in a hash of the whole."""
-    if len(identity) <= LONGEST_ID:
+    if len(identity) <= MAX_ID:
         return identity
-    return f"{identity[: LONGEST_ID - 17]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
+    return f"{identity[: MAX_ID - 17]}~{hashlib.sha256(identity.encode()).hexdigest()[:16]}"

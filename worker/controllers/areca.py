@@ -13,6 +13,7 @@ from worker.contract.controllers import Battery, Controller, PhysicalDrive, Virt
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.process import ToolError
+from worker.text_limits import MAX_LABEL
 
 Fields = dict[str, str]
 _ENDED = re.compile(r"GuiErrMsg<0x([0-9a-f]+)>: *(.*)", re.IGNORECASE)
@@ -108,7 +109,7 @@ def _battery(told: str) -> Battery | None:
         return None
     percent = re.search(r"(\d+) ?%", told)
     if percent is None:
-        return Battery(kind="battery", state=told[: words.LONGEST])
+        return Battery(kind="battery", state=told[:MAX_LABEL])
     return Battery(kind="battery", state="charged" if int(percent[1]) >= 95 else "charging")
 
 
@@ -133,7 +134,7 @@ def physical_drive(number: str, told: Fields) -> PhysicalDrive:
     place = told.get("ide channel") or told.get("device location") or number
     mode = told.get("current sata mode") or told.get("device type", "")
     return PhysicalDrive(
-        slot=place[: words.LONGEST],
+        slot=place[:MAX_LABEL],
         model=words.known(told.get("model name", "")),
         serial=words.known(told.get("serial number", "")),
         firmware=words.known(told.get("firmware rev.", "")),

@@ -15,7 +15,7 @@ from worker.recipes.layouts import virtual_drives
 
 # A controller answers slowly while it is busy, and `show all` asks each of its drives.
 ANSWER_LIMIT_S = 20.0
-LONGEST_WORDS = 500
+MAX_MESSAGE = 500
 
 
 class CachePolicy(StrEnum):
@@ -96,7 +96,7 @@ class Adapter(ABC):
         return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
 
     def refused(self, words: str) -> ToolError:
-        return ToolError(f"{self.name}: {' '.join(words.split())[:LONGEST_WORDS] or 'it failed without a word'}")
+        return ToolError(f"{self.name}: {' '.join(words.split())[:MAX_MESSAGE] or 'it failed without a word'}")
 
 
 def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) -> VirtualDrive:

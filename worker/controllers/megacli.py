@@ -14,6 +14,7 @@ from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
 from worker.process import Said
+from worker.text_limits import MAX_LABEL
 
 Lines = list[str]
 Fields = dict[str, str]
@@ -248,7 +249,7 @@ def _inquiry(line: str, interface: str) -> tuple[str, str, str]:
         return f"{line[:8].strip()} {line[8:24].strip()}", line[28:].strip(), line[24:28].strip()
     if interface == "SATA" and len(line.rstrip()) > 60:
         return line[20:60].strip(), line[:20].strip(), line[60:].strip()
-    return " ".join(line.split())[: words.LONGEST], "", ""
+    return " ".join(line.split())[:MAX_LABEL], "", ""
 
 
 MEGACLI = MegaCli()

@@ -13,6 +13,7 @@ import msgspec
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
+from worker.text_limits import MAX_LABEL
 
 Fields = dict[str, Any]
 _CACHE = re.compile(r"^(NR|R)?(AWB|FWB|WB|WT)?([DC])?$")
@@ -221,7 +222,7 @@ def _set_write_cache(initial: str, now: str) -> str:
 
 def _slot(row: Fields) -> str:
     """`252:3`; ` :3` where there is no enclosure."""
-    return str(row.get("EID:Slt", "")).strip()[: words.LONGEST]
+    return str(row.get("EID:Slt", "")).strip()[:MAX_LABEL]
 
 
 def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:

@@ -2,12 +2,13 @@
 
 import re
 
+from worker.text_limits import MAX_LABEL
+
 KIB = 1024
 _SIZE = re.compile(r"([\d.]+)\s*([KMGTP]?)i?B", re.IGNORECASE)
 _RATE = re.compile(r"([\d.]+)\s*Gb", re.IGNORECASE)
 _SECTORS = re.compile(r"\[0x([0-9a-f]+) Sectors\]", re.IGNORECASE)
 _NOTHING = ("", "-", "n/a", "na", "n.a.", "none", "unknown", "not available")
-LONGEST = 200  # of a label in the contract
 
 
 def size(words: str, *, unit: int) -> int | None:
@@ -31,7 +32,7 @@ def rate(words: str) -> int | None:
 def level(words: str) -> str:
     """`RAID5`, `Raid1+0`, `1+0`, `6 (ADG)`: RAID5, RAID10, RAID10, RAID6."""
     digits = re.sub(r"(?i)^raid[ -]?|\s*\(.*\)|\+", "", words.strip())
-    return f"RAID{digits}" if digits.isdigit() else words.strip()[:LONGEST]
+    return f"RAID{digits}" if digits.isdigit() else words.strip()[:MAX_LABEL]
 
 
 def wwn(words: str) -> str:
@@ -43,7 +44,7 @@ def wwn(words: str) -> str:
 def known(words: object) -> str:
     """Empty for the ways in which tools say that there is nothing."""
     text = str(words).strip()
-    return "" if text.lower() in _NOTHING else text[:LONGEST]
+    return "" if text.lower() in _NOTHING else text[:MAX_LABEL]
 
 
 def pair(line: str) -> tuple[str, str]:

@@ -22,12 +22,12 @@ from worker.engines.device import SECTOR_BYTES, read_counters
 from worker.inventory import health, sysfs
 from worker.inventory.sysfs import SYS
 from worker.journal import current_boot_id
+from worker.text_limits import MAX_LABEL
 from worker.whole_file import write_whole
 
 log = logging.getLogger(__name__)
 
 FOLDER = "wear"
-LONGEST = 200  # of a label in the contract
 
 
 def drives_under(names: Iterable[str], sys: Path = SYS) -> tuple[str, ...]:
@@ -122,8 +122,8 @@ class Wear:
             moment=moment,
             device=name,
             drive=drive,
-            serial=sysfs.serial(name, self._sys)[:LONGEST],
-            model=sysfs.model(name, self._sys)[:LONGEST],
+            serial=sysfs.serial(name, self._sys)[:MAX_LABEL],
+            model=sysfs.model(name, self._sys)[:MAX_LABEL],
             boot_id=boot,
             kernel_written_bytes=written,
             told=health.of(name, self._sys) if sysfs.transport(name, self._sys) in health.ASKED else None,

@@ -15,12 +15,12 @@ from worker.contract.inventory import BlockDevice, PciFunction
 from worker.controllers import Adapter, ToolAnswers
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, text
+from worker.text_limits import MAX_LABEL
 
 _KINDS = ("raid", "sas", "scsi")
 _PARAVIRTUAL = ("virtio-pci",)  # the hypervisor's, no adapter
 _BIOS = ("version_bios", "bios_version")  # of the SCSI hosts of various drivers
 _UNPLACED = "Which of the kernel's controllers this is could not be told."
-LONGEST = 200
 WITH_A_TOOL = frozenset(driver for adapter in controllers.ADAPTERS for driver in adapter.drivers)
 
 
@@ -99,7 +99,7 @@ _EITHER = ("address", "vendor", "model", "subsystem", "firmware", "bios", "drive
 
 def _bios(address: str, sys: Path) -> str:
     hosts = (sys / "bus/pci/devices" / address).glob("host*/scsi_host/host*")
-    return next((found for host in hosts for name in _BIOS if (found := text(host / name))), "")[:LONGEST]
+    return next((found for host in hosts for name in _BIOS if (found := text(host / name))), "")[:MAX_LABEL]
 
 
 def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
@@ -109,7 +109,7 @@ def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
         model=disk.model,
         serial=disk.serial,
         firmware=disk.firmware,
-        state=sysfs.attribute(disk.name, "device/state", sys)[:LONGEST],
+        state=sysfs.attribute(disk.name, "device/state", sys)[:MAX_LABEL],
         size_bytes=disk.size_bytes,
         medium={True: "HDD", False: "SSD", None: ""}[disk.rotational],
         interface={"sas": "SAS", "sata": "SATA"}.get(disk.transport, ""),

@@ -9,8 +9,7 @@ from worker.inventory.drive_links import link_of
 from worker.inventory.geometry import geometry, volume_tables
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import Usage
-
-LONGEST = 200
+from worker.text_limits import MAX_LABEL
 
 
 def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> tuple[BlockDevice, ...]:
@@ -36,9 +35,9 @@ def read_device(
         major_minor=sysfs.major_minor(name, sys),
         stable_id=sysfs.stable_id(name, sys),
         parents=sysfs.parents(name, sys),
-        model=sysfs.model(name, sys)[:LONGEST],
+        model=sysfs.model(name, sys)[:MAX_LABEL],
         serial=sysfs.serial(name, sys),
-        firmware=sysfs.firmware(name, sys)[:LONGEST],
+        firmware=sysfs.firmware(name, sys)[:MAX_LABEL],
         transport=sysfs.transport(name, sys),
         size_bytes=sysfs.size_bytes(name, sys),
         logical_block_bytes=sysfs.number(sysfs.whole(name, sys), "queue/logical_block_size", sys),
@@ -47,14 +46,14 @@ def read_device(
         read_only=sysfs.attribute(name, "ro", sys) == "1",
         scheduler=current,
         schedulers=choices,
-        backing_file=sysfs.backing_file(name, sys)[:LONGEST],
+        backing_file=sysfs.backing_file(name, sys)[:MAX_LABEL],
         signature=_signature(name, sys) if open_devices else "",
         holders=holders(name, usage, sys),
         wwn=sysfs.world_wide_name(name, sys),
         controller=sysfs.controller(name, sys),
         link_bits_per_s=bits_per_s,
         link_lanes=lanes,
-        write_cache=sysfs.attribute(sysfs.whole(name, sys), "queue/write_cache", sys)[:LONGEST],
+        write_cache=sysfs.attribute(sysfs.whole(name, sys), "queue/write_cache", sys)[:MAX_LABEL],
         minimum_io_bytes=_limit(name, "minimum_io_size", sys),
         optimal_io_bytes=_limit(name, "optimal_io_size", sys),
         geometry=geometry(name, tables or {}, sys),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from worker.contract.inventory import MemoryModule
 from worker.inventory.sysfs import SYS
+from worker.text_limits import MAX_LABEL
 
 _MEMORY_DEVICE, _END = 17, 127
 _UNKNOWN_SIZE, _EXTENDED = 0xFFFF, 0x7FFF
@@ -17,7 +18,6 @@ _KINDS = {
     0x12: "DDR", 0x13: "DDR2", 0x18: "DDR3", 0x1A: "DDR4", 0x1B: "LPDDR", 0x1C: "LPDDR2", 0x1D: "LPDDR3",
     0x1E: "LPDDR4", 0x20: "HBM", 0x21: "HBM2", 0x22: "DDR5", 0x23: "LPDDR5", 0x24: "HBM3", 0x07: "RAM",
 }  # fmt: skip
-LONGEST = 200
 
 
 def memory_modules(sys: Path = SYS) -> tuple[MemoryModule, ...]:
@@ -86,4 +86,4 @@ def _word(body: bytes, offset: int) -> int | None:
 
 def _string(body: bytes, offset: int, strings: tuple[str, ...]) -> str:
     number = body[offset] if len(body) > offset else 0
-    return strings[number - 1][:LONGEST] if 0 < number <= len(strings) else ""
+    return strings[number - 1][:MAX_LABEL] if 0 < number <= len(strings) else ""

@@ -10,6 +10,7 @@ from worker.inventory.devices import schedulers
 from worker.inventory.sysfs import SYS
 from worker.inventory.usage import PROC, mount_of
 from worker.open_target import OpenTarget
+from worker.text_limits import MAX_TEXT
 
 # Queue attributes that change how I/O is done; counters and limits that follow from the hardware are left out.
 QUEUE_FACTS = (
@@ -17,7 +18,6 @@ QUEUE_FACTS = (
     "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
     "minimum_io_size", "optimal_io_size", "zoned", "fua",
 )  # fmt: skip
-LONGEST = 2000
 
 
 def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
@@ -28,7 +28,7 @@ def observed_facts(open_target: OpenTarget, stream: Stream) -> dict[str, str]:
     for over in open_target.devices:
         facts |= {f"device.{over}.below.{name}": sysfs.stable_id(name) for name in sysfs.below(over)}
     facts |= {f"stream.{stream.number}.{key}": value for key, value in _target_facts(open_target, stream).items()}
-    return {key: value[:LONGEST] for key, value in facts.items() if value}
+    return {key: value[:MAX_TEXT] for key, value in facts.items() if value}
 
 
 def host_facts(sys: Path = SYS, proc: Path = PROC) -> dict[str, str]:

@@ -5,8 +5,7 @@ from pathlib import Path
 from worker.contract.inventory import FileSystem
 from worker.inventory.sysfs import SYS, text
 from worker.inventory.usage import Mount, Usage
-
-LONGEST = 2000
+from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 
 def file_systems(usage: Usage, sys: Path = SYS) -> tuple[FileSystem, ...]:
@@ -22,10 +21,10 @@ def file_systems(usage: Usage, sys: Path = SYS) -> tuple[FileSystem, ...]:
 
 def _file_system(kind: str, devices: tuple[str, ...], mounts: list[Mount], sys: Path) -> FileSystem:
     return FileSystem(
-        kind=kind[:200],
+        kind=kind[:MAX_LABEL],
         devices=devices,
-        points=tuple(dict.fromkeys(mount.point[:LONGEST] for mount in mounts)),
-        options=mounts[0].options[:LONGEST],
+        points=tuple(dict.fromkeys(mount.point[:MAX_TEXT] for mount in mounts)),
+        options=mounts[0].options[:MAX_TEXT],
         detail=", ".join(map(" ".join, btrfs_profiles(devices, sys).items())) if kind == "btrfs" else "",
     )
 

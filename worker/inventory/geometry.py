@@ -6,8 +6,7 @@ from worker.contract.inventory import Geometry
 from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS, attribute
 from worker.process import ToolError, ask
-
-LONGEST = 200
+from worker.text_limits import MAX_LABEL
 
 
 def geometry(name: str, tables: dict[str, str], sys: Path = SYS) -> Geometry | None:
@@ -27,7 +26,7 @@ def _array(name: str, sys: Path) -> Geometry | None:
     words = (attribute(name, f"md/{file}", sys) for file in ("array_state", "metadata_version"))
     members = attribute(name, "md/raid_disks", sys)
     return Geometry(
-        level=level[:LONGEST],
+        level=level[:MAX_LABEL],
         members=int(members) if members.isdigit() else len(sysfs.slaves(name, sys)),
         chunk_bytes=int(chunk) if chunk.isdigit() and chunk != "0" else None,
         detail=", ".join(filter(None, words)),
@@ -42,7 +41,7 @@ def _volume(name: str, tables: dict[str, str], sys: Path) -> Geometry:
         level=level or attribute(name, "dm/uuid", sys).partition("-")[0].lower() or "dm",
         members=len(sysfs.slaves(name, sys)),
         chunk_bytes=chunk_bytes,
-        name=volume[:LONGEST],
+        name=volume[:MAX_LABEL],
     )
 
 
@@ -57,7 +56,7 @@ def _of_table(table: str) -> tuple[str, int | None]:
         return ("mixed" if targets else ""), None
     target = targets.pop()
     sizes = {row[4] for row in rows if target == "striped" and len(row) > 4 and row[4].isdigit()}
-    return target[:LONGEST], int(sizes.pop()) * sysfs.SECTOR_BYTES if len(sizes) == 1 else None
+    return target[:MAX_LABEL], int(sizes.pop()) * sysfs.SECTOR_BYTES if len(sizes) == 1 else None
 
 
 def volume_tables(sys: Path = SYS) -> dict[str, str]:

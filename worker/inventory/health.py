@@ -18,10 +18,10 @@ from worker.inventory import sysfs, written
 from worker.inventory.answers import IntelLog, NvmeLog, OcpLog, Smartctl, decoded
 from worker.inventory.sysfs import SYS
 from worker.process import Said, ToolError, ask, find
+from worker.text_limits import MAX_TEXT
 
 LIMIT_S = 5.0  # for one drive
 TOTAL_LIMIT_S = 12.0
-LONGEST = 2000
 KELVIN = 273
 INTEL = "0x8086"  # PCI vendor
 ASKED = ("nvme", "sata", "sas")
@@ -54,7 +54,7 @@ def of(name: str, sys: Path = SYS) -> DriveHealth:
             return _with_media(way(), path, sys)
         except ToolError as error:
             problems.append(str(error))
-    return DriveHealth(device=name, serial=serial, problem=" ".join(problems)[:LONGEST])
+    return DriveHealth(device=name, serial=serial, problem=" ".join(problems)[:MAX_TEXT])
 
 
 # ---- smartctl

@@ -8,9 +8,9 @@ from pathlib import Path
 from worker.contract.inventory import Cpu, Kernel, NumaNode
 from worker.inventory.sysfs import SYS, text
 from worker.inventory.usage import PROC
+from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 ETC = Path("/etc")
-LONGEST = 200  # of a label in the contract
 _VENDORS = {
     "QEMU": "qemu", "KVM": "kvm", "VMware": "vmware", "Microsoft Corporation": "hyperv", "Xen": "xen",
     "innotek": "virtualbox", "Amazon EC2": "amazon", "Google": "google", "Bochs": "bochs",
@@ -24,7 +24,7 @@ def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
     places = [(text(n / "topology/physical_package_id"), text(n / "topology/core_id")) for n in nodes]
     threads = len(nodes) or len(info)
     return Cpu(
-        model=(first.get("model name") or first.get("CPU part") or platform.machine())[:LONGEST],
+        model=(first.get("model name") or first.get("CPU part") or platform.machine())[:MAX_LABEL],
         sockets=len({package for package, _ in places}) or 1,
         cores=len(set(places)) or threads,
         threads=threads,
@@ -38,12 +38,12 @@ def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
 def _of_all(sys: Path, file: str) -> str:
     """A frequency setting; all of them if the processors differ; "" where there is none (most guests)."""
     paths = (sys / "devices/system/cpu").glob(f"cpu[0-9]*/cpufreq/{file}")
-    return ",".join(sorted({text(path) for path in paths} - {""}))[:LONGEST]
+    return ",".join(sorted({text(path) for path in paths} - {""}))[:MAX_LABEL]
 
 
 def _mitigations(sys: Path) -> dict[str, str]:
     paths = sorted((sys / "devices/system/cpu/vulnerabilities").glob("*"))
-    return {path.name: found[:LONGEST] for path in paths if (found := text(path))}
+    return {path.name: found[:MAX_LABEL] for path in paths if (found := text(path))}
 
 
 def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:
@@ -51,7 +51,7 @@ def numa_nodes(sys: Path) -> tuple[NumaNode, ...]:
     for at in sorted((sys / "devices/system/node").glob("node[0-9]*"), key=lambda each: int(each.name[4:])):
         rows = (line.split() for line in text(at / "meminfo").splitlines())
         total = next((int(row[3]) * 1024 for row in rows if len(row) > 3 and row[2] == "MemTotal:"), 0)
-        found.append(NumaNode(number=int(at.name[4:]), cpus=text(at / "cpulist")[:LONGEST], memory_bytes=total))
+        found.append(NumaNode(number=int(at.name[4:]), cpus=text(at / "cpulist")[:MAX_LABEL], memory_bytes=total))
     return tuple(found)
 
 
@@ -70,8 +70,8 @@ def memory_bytes(proc: Path = PROC) -> int:
 
 def read_kernel(proc: Path = PROC) -> Kernel:
     return Kernel(
-        release=text(proc / "sys/kernel/osrelease")[:LONGEST],
-        command_line=text(proc / "cmdline")[:2000],
+        release=text(proc / "sys/kernel/osrelease")[:MAX_LABEL],
+        command_line=text(proc / "cmdline")[:MAX_TEXT],
         boot_id=text(proc / "sys/kernel/random/boot_id"),
     )
 
@@ -79,7 +79,7 @@ def read_kernel(proc: Path = PROC) -> Kernel:
 def distribution(etc: Path = ETC) -> str:
     for line in text(etc / "os-release").splitlines():
         if line.startswith("PRETTY_NAME="):
-            return " ".join(shlex.split(line.partition("=")[2]))[:LONGEST]
+            return " ".join(shlex.split(line.partition("=")[2]))[:MAX_LABEL]
     return ""
 
 
@@ -95,4 +95,4 @@ def hypervisor(sys: Path = SYS, proc: Path = PROC) -> str:
 
 
 def hostname() -> str:
-    return os.uname().nodename[:LONGEST]
+    return os.uname().nodename[:MAX_LABEL]

@@ -12,6 +12,7 @@ from pathlib import Path
 from worker.contract.inventory import PcieLink, PciFunction
 from worker.inventory import pci_names
 from worker.inventory.sysfs import PCI_ADDRESS, SYS, text
+from worker.text_limits import MAX_LABEL
 
 _STORAGE, _BRIDGE = 0x01, 0x06
 _KINDS = {0x00: "scsi", 0x01: "ide", 0x04: "raid", 0x06: "sata", 0x07: "sas", 0x08: "nvme"}
@@ -19,7 +20,6 @@ _FIRMWARE = ("version_fw", "fwrev", "firmware_rev", "fw_version")  # of the SCSI
 _MODEL = ("board_name", "version_product", "model_name", "model")
 _CAPABILITY_LIST, _FIRST_CAPABILITY, _PCI_EXPRESS = 0x34, 0x40, 0x10
 _DOWNSTREAM = (4, 6)  # root port, downstream port of a switch
-LONGEST = 200
 
 
 def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
@@ -64,10 +64,10 @@ def function(address: str, sys: Path) -> PciFunction:
         vendor_id=vendor,
         device_id=device,
         subsystem=":".join(filter(None, _identity(at, "subsystem_vendor", "subsystem_device"))),
-        model=(_of_the_driver(at, _MODEL) or pci_names.model(vendor, device))[:LONGEST],
-        firmware=_of_the_driver(at, _FIRMWARE)[:LONGEST],
-        driver=driver[:LONGEST],
-        driver_version=text(sys / "module" / driver / "version")[:LONGEST] if driver else "",
+        model=(_of_the_driver(at, _MODEL) or pci_names.model(vendor, device))[:MAX_LABEL],
+        firmware=_of_the_driver(at, _FIRMWARE)[:MAX_LABEL],
+        driver=driver[:MAX_LABEL],
+        driver_version=text(sys / "module" / driver / "version")[:MAX_LABEL] if driver else "",
         numa_node=int(node) if node.isdigit() else None,
         interrupts=interrupts(address, sys),
         link=_pcie_link(at, sys / "bus/pci/devices" / above[-1] if above else None, downstream=downstream),

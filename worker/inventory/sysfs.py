@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from worker.stable_id import LONGEST_ID, UNSTABLE_PREFIX, shortened
+from worker.stable_id import MAX_ID, UNSTABLE_PREFIX, shortened
 
 SYS = Path("/sys")
 SECTOR_BYTES = 512  # of sysfs' `size`, whatever the device's own block size
@@ -177,12 +177,12 @@ def serial(name: str, sys: Path = SYS) -> str:
     disk = whole(name, sys)
     for path in ("device/serial", "serial"):
         if found := attribute(disk, path, sys):
-            return found[:LONGEST_ID]
+            return found[:MAX_ID]
     try:
         page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": 4 bytes of head
     except OSError:
         return ""
-    return page[4 : 4 + page[3]].decode("ascii", "replace").strip("\x00 ")[:LONGEST_ID] if len(page) > 4 else ""
+    return page[4 : 4 + page[3]].decode("ascii", "replace").strip("\x00 ")[:MAX_ID] if len(page) > 4 else ""
 
 
 def firmware(name: str, sys: Path = SYS) -> str:

@@ -14,10 +14,10 @@ from worker.layouts.taking_down import drives_now, take_down
 from worker.policy import PolicyEntry
 from worker.recipes import layouts
 from worker.recipes.layouts import Names
+from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 NAME = "layout"  # of the layout in reports, among names of settings
 BLANK = "blank drives"
-LONGEST = 2000  # of a text in the contract
 
 
 def existing_layout(layout: Layout, entries: Sequence[PolicyEntry], *, run: str, journal: Journal) -> Built | None:
@@ -61,11 +61,11 @@ def restore(records: Sequence[LayoutRecord], *, state: Path, journal: Journal) -
         yield SettingRestored(
             at=time.time(),
             name=NAME,
-            device=", ".join(drive.path.rpartition("/")[2] for drive in record.drives)[:200],
+            device=", ".join(drive.path.rpartition("/")[2] for drive in record.drives)[:MAX_LABEL],
             value=BLANK,
             observed="" if note else BLANK,
             restored=not note,
-            note=note[:LONGEST],
+            note=note[:MAX_TEXT],
         )
 
 

@@ -22,6 +22,7 @@ from worker.layouts import Built, LayoutFailed
 from worker.policy import Policy, PolicyEntry
 from worker.recipes.layouts import write
 from worker.settings import session
+from worker.text_limits import MAX_LABEL, MAX_TEXT
 
 KEY_BYTES = 3  # six digits, because labels of XFS have 12 characters
 
@@ -115,8 +116,8 @@ class LayoutStage:
     def _record(self, wish: LayoutWish, built: Built, *, took_s: float | None) -> None:
         """Report the layout as requested and as observed; fails if an option was accepted but not applied."""
         asked, found = write(wish.layout), layouts.read_back(wish.layout, built)
-        device = ", ".join(built.members)[:200]
-        told = {"asked": asked, "observed": found.words[:2000], "before": ""}
+        device = ", ".join(built.members)[:MAX_LABEL]
+        told = {"asked": asked, "observed": found.words[:MAX_TEXT], "before": ""}
         self._emit(SettingRecord(at=time.time(), name=layouts.NAME, device=device, took_s=took_s, **told))
         if found.wrong:
             raise LayoutFailed("layout_clamped", f"{asked} was built differently: {'; '.join(found.wrong)}.")

@@ -16,7 +16,7 @@ from worker.policy.checks import entry_problem, pool_problem
 from worker.policy.model import ALL_SETTINGS, HostPolicy, Policy, PolicyEntry, SettingNames
 from worker.policy.pools import Pool
 
-LARGEST_POLICY = 1024 * 1024
+MAX_POLICY_BYTES = 1024 * 1024
 
 
 class PolicyError(Exception):
@@ -74,7 +74,7 @@ def _read(path: Path) -> str:
     with os.fdopen(fd, "rb") as file:
         _refuse_insecure(path, os.fstat(fd), what="The policy")
         _refuse_insecure(path.resolve().parent, path.resolve().parent.stat(), what="The policy's directory")
-        return _decoded(path, file.read(LARGEST_POLICY))
+        return _decoded(path, file.read(MAX_POLICY_BYTES))
 
 
 def _decoded(path: Path, content: bytes) -> str:

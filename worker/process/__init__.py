@@ -1,4 +1,4 @@
-"""Child programs that cannot outlive the worker: each runs in a scope, under a supervisor, within limits."""
+"""Child programs that cannot outlive the worker. Each runs in a scope, under a supervisor, with limits."""
 
 from worker.process.child import SUPERVISOR_DIED, Child
 from worker.process.run import Limits, Reason, Stopped, follow

@@ -1,7 +1,7 @@
-"""Cgroups for fio: children of the worker's own, so that its limits hold for fio too.
+"""Cgroups for child programs, below the worker's own cgroup, so that its limits apply to them.
 
-v2 (also the v2 "unified" mount beside v1) is taken where a child can be made and killed whole
-with `cgroup.kill` (kernel 5.14); else the v1 freezer, whose members are frozen, killed, thawed.
+The worker uses v2 (also as the "unified" mount next to v1) if it can create a child cgroup and
+kill it with `cgroup.kill` (kernel 5.14); else the v1 freezer: freeze all members, kill them, thaw.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ PREFIX = "sweetspot."
 
 
 class Cgroup(msgspec.Struct, frozen=True):
-    """One cgroup directory made by us."""
+    """One cgroup directory created by the worker."""
 
     path: Path
     kind: str  # cgroup2 | cgroup1
@@ -32,7 +32,7 @@ class Cgroup(msgspec.Struct, frozen=True):
         return self.path / "cgroup.kill" if self.kind == "cgroup2" else None
 
     def kill(self) -> bool:
-        """Kill everything in it; whether nothing was left within the limit."""
+        """Kill all processes; True if none was left within the time limit."""
         give_up_at = time.monotonic() + KILL_LIMIT_S
         while self._members():
             self._kill_once()
@@ -42,7 +42,7 @@ class Cgroup(msgspec.Struct, frozen=True):
         return True
 
     def remove(self) -> None:
-        """Take the directory away; the kernel refuses for a moment while the last member is still leaving."""
+        """Remove the directory. The kernel refuses briefly while the last process exits, so this is repeated."""
         give_up_at = time.monotonic() + KILL_LIMIT_S
         while self.path.is_dir():
             with contextlib.suppress(OSError):
@@ -70,7 +70,7 @@ class Cgroup(msgspec.Struct, frozen=True):
 
 
 def create(name: str) -> Cgroup | None:
-    """A new cgroup under the worker's own; None where this is not possible."""
+    """Create a cgroup below the worker's own; None if that is impossible."""
     for kind, parent in own_cgroups():
         path = parent / f"{PREFIX}{name}"
         try:
@@ -85,14 +85,14 @@ def create(name: str) -> Cgroup | None:
 
 
 def _usable(parent: Path, cgroup: Cgroup) -> bool:
-    """Moving a process asks for write permission on the common ancestor's cgroup.procs as well."""
+    """Moving a process also requires write permission on cgroup.procs of the common ancestor."""
     needed = [parent / "cgroup.procs", cgroup.procs]
     needed.append(cgroup.kill_file or cgroup.path / "freezer.state")
     return all(os.access(file, os.W_OK) for file in needed)
 
 
 def own_cgroups() -> list[tuple[str, Path]]:
-    """The directories of the cgroups this process is in: v2 first, then the v1 freezer."""
+    """Directories of this process's cgroups: v2 first, then the v1 freezer."""
     mounts = _mounts()
     found = {}
     for line in Path("/proc/self/cgroup").read_text().splitlines():
@@ -106,7 +106,7 @@ def own_cgroups() -> list[tuple[str, Path]]:
 
 
 def _mounts() -> dict[str, tuple[str, Path]]:
-    """kind -> (what part of the hierarchy is mounted, where); see proc_pid_mountinfo(5)."""
+    """kind -> (mounted part of the hierarchy, mount point); see proc_pid_mountinfo(5)."""
     found: dict[str, tuple[str, Path]] = {}
     for line in Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")

@@ -1,4 +1,4 @@
-"""A program and its supervisor as the worker sees them: output, end, exit status."""
+"""A program and its supervisor, from the worker's side: output, end, exit status."""
 
 import contextlib
 import fcntl
@@ -13,7 +13,7 @@ from typing import IO
 
 from worker.process import supervisor
 
-PIPE_BYTES = 1024 * 1024  # so that fio's statistics thread is never held up by a slow reader
+PIPE_BYTES = 1024 * 1024  # so that a slow reader never blocks the program's statistics
 READ_BYTES = 256 * 1024
 STDERR_KEPT_BYTES = 60 * 1024
 END_LIMIT_S = 10.0
@@ -21,7 +21,7 @@ SUPERVISOR_DIED = -9
 
 
 class Child:
-    """Made by `start`. `read` is for one thread, `hang_up` for any."""
+    """Created by `start`. Only one thread may call `read`; any thread may call `hang_up`."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], control: socket.socket, stdout: int, stderr: IO[bytes]
@@ -33,12 +33,12 @@ class Child:
         self._exit_code: int | None = None
 
     def read(self, timeout_s: float) -> bytes | None:
-        """The next output; b"" at its end, None if nothing came in time."""
+        """The next output; b"" at its end, None after the time limit."""
         readable, _, _ = select.select([self._stdout], [], [], timeout_s)
         return os.read(self._stdout, READ_BYTES) if readable else None
 
     def wait(self, timeout_s: float = END_LIMIT_S) -> int | None:
-        """The exit status, 128 + N if signal N ended it, or SUPERVISOR_DIED; None if it did not end in time."""
+        """The exit status, 128 + N after signal N, or SUPERVISOR_DIED; None after the time limit."""
         if self._exit_code is None:
             readable, _, _ = select.select([self._control], [], [], timeout_s)
             if not readable:
@@ -48,7 +48,7 @@ class Child:
         return self._exit_code
 
     def stderr(self) -> str:
-        """The last `STDERR_KEPT_BYTES` of its standard error."""
+        """The last `STDERR_KEPT_BYTES` of the program's standard error."""
         start = max(0, self.stderr_bytes - STDERR_KEPT_BYTES)
         return os.pread(self._stderr.fileno(), STDERR_KEPT_BYTES, start).decode(errors="replace")
 
@@ -61,7 +61,7 @@ class Child:
         return self._process.pid
 
     def terminate(self) -> None:
-        """Tell the supervisor to send SIGTERM to the program and everything that it started."""
+        """Tell the supervisor to send SIGTERM to the program and its descendants."""
         with contextlib.suppress(OSError):
             self._control.send(supervisor.TERMINATE)
 

@@ -1,4 +1,4 @@
-"""Follow a child program to its end, with limits. Every program that the worker starts is followed here.
+"""Follow a child program until it ends, with limits. This applies to every program that the worker starts.
 
 spawned in a scope ─► output ─► end of output ─► Ended(exit code)
                         └── a limit, or cancelled ─► TERM ─(grace)─► KILL ─► Stopped(reason)
@@ -36,7 +36,7 @@ class Reason(StrEnum):
 
 
 class Stopped(Exception):
-    """The program did not end by itself; nothing of it is left running."""
+    """The worker stopped the program; none of its processes is left."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason.value)
@@ -77,7 +77,7 @@ def follow(
 
 
 class _Watch:
-    """Checks one program against its limits."""
+    """The limits of one program."""
 
     def __init__(self, child: Child, limits: Limits, cancelled: threading.Event | None) -> None:
         self._child = child
@@ -107,7 +107,7 @@ class _Watch:
 
 
 def _stop(child: Child, scope: Scope, grace_s: float) -> None:
-    """TERM, then KILL to whatever is left. Output that comes meanwhile is dropped."""
+    """Send TERM, then KILL to the remaining processes. Output in the meantime is dropped."""
     give_up_at = time.monotonic() + grace_s
     if grace_s:
         child.terminate()

@@ -1,4 +1,4 @@
-"""A scope: one child program and everything that it starts. Closing it kills whatever is left."""
+"""A scope: one child program and everything that it starts. Closing the scope kills all remaining processes."""
 
 import contextlib
 import hashlib
@@ -21,7 +21,7 @@ KILL_LIMIT_S = 5.0
 
 
 class _Record(msgspec.Struct, frozen=True):
-    """A scope on disk while it is open, so that the next start of the worker finds what a crash left."""
+    """The record of an open scope on disk. After a crash, the next start of the worker kills its processes."""
 
     marker: str
     cgroup: str = ""
@@ -29,7 +29,7 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 class Scope:
-    """Use `open_scope`. Not shared between threads, but `kill` may be called from any."""
+    """Created by `open_scope`. Not thread-safe, except `kill`."""
 
     def __init__(self, name: str, record_path: Path | None, record: _Record) -> None:
         self.name = name
@@ -53,7 +53,7 @@ class Scope:
     ) -> Child:
         """Start the program inside the scope, in the directory `cwd_fd`, or /. `stdin_text` is its standard input."""
         if self._child is not None:
-            raise RuntimeError(f"Scope {self.name} has a child already.")
+            raise RuntimeError(f"Scope {self.name} already has a child.")
         kill_file = self._cgroup.kill_file if self._cgroup else None
         prologue = (self._marker, str(self._cgroup.procs) if self._cgroup else "-", str(kill_file or "-"))
         self._child = start(
@@ -62,19 +62,19 @@ class Scope:
         return self._child
 
     def kill(self) -> bool:
-        """Kill everything in the scope; True if nothing was left within a few seconds."""
+        """Kill all processes in the scope; True if none was left within a few seconds."""
         if self._child:
             self._child.hang_up()
         gone = self._cgroup.kill() if self._cgroup else True
         return _kill_marked(self._marker) and gone if not self._cgroup or not gone else gone
 
     def close(self) -> None:
-        """Kill what is left and remove the scope. Safe to call twice."""
+        """Kill remaining processes and remove the scope. Safe to call twice."""
         gone = self.kill()
         if self._child:
             self._child.close()
         if not gone:
-            log.error("A process in scope %s cannot be killed: it waits for its device.", self.name)
+            log.error("A process in scope %s cannot be killed, because it is waiting for a device.", self.name)
             return  # keep the record: the next start tries again
         if self._cgroup:
             self._cgroup.remove()
@@ -89,13 +89,13 @@ class Scope:
 
 
 def open_scope(state_dir: Path | None, name: str) -> Scope:
-    """Make a scope. Names are letters, digits, `.`, `_` and `-`.
+    """Open a scope. Names consist of letters, digits, `.`, `_` and `-`.
 
-    Its record is kept in `state_dir` until it is closed. Without a state directory nothing is recorded: the program
-    ends with its worker, unless its supervisor is killed at the same moment.
+    Its record stays in `state_dir` until the scope is closed. Without a state directory there is no record: the program
+    then outlives the worker only if its supervisor is killed at the same moment.
     """
     if not re.fullmatch(r"[0-9A-Za-z_.-]{1,120}", name):
-        raise ValueError(f"{name!r} is no name for a scope.")
+        raise ValueError(f"{name!r} is not a valid scope name.")
     cgroup = cgroups.create(f"{_digest(state_dir)}.{name}")
     kind = (str(cgroup.path), cgroup.kind) if cgroup else ("", "")
     record = _Record(f"{_marker_of(state_dir)}/{name}", *kind)
@@ -111,9 +111,9 @@ def _save_record(state_dir: Path, name: str, record: _Record) -> Path:
 
 
 def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
-    """Kill what an earlier worker with this state directory left running; names of the scopes it had open.
+    """Kill processes left by an earlier worker with this state directory. Returns the names of their scopes.
 
-    Call at start, before anything else runs, while the state directory is held by this process alone.
+    Call this first at the start, while this process has locked the state directory.
     """
     names = []
     for path in sorted((state_dir / RECORDS).glob("*.json")):
@@ -126,7 +126,7 @@ def kill_leftovers(state_dir: Path) -> tuple[str, ...]:
 
 
 def isolation() -> str:
-    """How child processes are contained on this host: cgroup2 | cgroup1 | process tree."""
+    """The isolation of child processes on this host: cgroup2 | cgroup1 | process tree."""
     cgroup = cgroups.create(f"try.{os.getpid()}.{time.monotonic_ns()}")
     if cgroup is None:
         return "process tree"
@@ -149,7 +149,7 @@ def _digest(state_dir: Path | None) -> str:
 
 
 def _kill_marked(marker: str) -> bool:
-    """Kill every process that carries the mark, descendants too; True if none was left in time."""
+    """Kill every process with the marker, including descendants; True if none was left in time."""
     give_up_at = time.monotonic() + KILL_LIMIT_S
     while True:
         left = [pid for pid in supervisor.marked(marker) if not supervisor.ended(pid)]

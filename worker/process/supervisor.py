@@ -1,14 +1,15 @@
-"""Start a program and make sure that nothing of it outlives the worker. Run as a program of its own.
+"""Start a program and make sure that none of its processes outlives the worker. Runs as a separate program.
 
     python -I -S -E supervisor.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- -- PROGRAM [ARGUMENT…]
 
-fio's job processes leave its process group and session, so they are found by their cgroup, or by a
-mark in the environment that all of them inherit. Only the worker holds the other end of the control
-socket. A byte from it means SIGTERM to the program and its descendants; its end, also when the
-worker dies, means SIGKILL to all of them. When the program ends, whatever it left is killed and its
-exit status is written to the socket, as a number and a newline.
+A program's processes may leave its process group and session (fio's jobs do), so they are found by
+their cgroup, or by a marker in the environment that they all inherit. Only the worker has the other
+end of the control socket. One byte means SIGTERM to the program and its descendants. The end of the
+socket, also when the worker dies, means SIGKILL to all of them. When the program ends, the
+supervisor kills its remaining processes and writes the exit status to the socket, as a number and a
+newline.
 
-Standard library only, and little of it, because this starts before every program.
+Uses only a small part of the standard library, because it starts before every program.
 """
 
 import ctypes
@@ -35,9 +36,9 @@ def main(arguments: list[str]) -> int:
     supervisor = os.getpid()
     child = os.fork()
     if child == 0:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # if worker and supervisor die, fio ends its jobs itself
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)  # if worker and supervisor die
         become(program, cwd, marker, procs, supervisor)
-    os.close(1)  # otherwise the worker would never see the end of the program's output
+    os.close(1)  # otherwise the worker would never see the end of the output
     status = wait_for_end(child, int(control), woken, marker, procs)
     kill_all(child if status is None else 0, marker, procs, kill_file)
     if status is not None:
@@ -46,7 +47,7 @@ def main(arguments: list[str]) -> int:
 
 
 def waking_pipe() -> tuple[int, int]:
-    """A pipe that becomes readable when a child ends. Other signals are ignored: the socket tells when to end."""
+    """A pipe that becomes readable when a child ends. Other signals are ignored: only the socket ends the program."""
     reader, writer = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)
@@ -56,7 +57,7 @@ def waking_pipe() -> tuple[int, int]:
 
 
 def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: int) -> None:
-    """Enter the cgroup and the directory and exec the program. Never returns."""
+    """Enter the cgroup and the directory, then exec the program. Never returns."""
     try:
         if procs != "-":
             write(procs, "0")
@@ -73,7 +74,7 @@ def become(program: list[str], cwd: str, marker: str, procs: str, supervisor: in
 
 
 def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) -> int | None:
-    """The program's exit status, 128 + N after signal N; None if the worker is gone or wants it killed."""
+    """The program's exit status, 128 + N after signal N; None if the worker has died or wants it killed."""
     while True:
         readable, _, _ = select.select([control, woken], [], [])
         if woken in readable:
@@ -89,7 +90,7 @@ def wait_for_end(child: int, control: int, woken: int, marker: str, procs: str) 
 
 
 def reap(child: int) -> int | None:
-    """Reap everything that has ended; the child's status if it has ended too."""
+    """Reap all ended processes. Returns the child's status if it has ended."""
     found = None
     while True:
         try:
@@ -104,7 +105,7 @@ def reap(child: int) -> int | None:
 
 
 def kill_all(child: int, marker: str, procs: str, kill_file: str) -> None:
-    """Kill until nothing is left, for a limited time: a process that waits for a hung device cannot die yet."""
+    """Kill until no process is left, for a limited time, because a process that waits for a hung device cannot die."""
     give_up_at = time.monotonic() + KILL_LIMIT_S
     while time.monotonic() < give_up_at:
         if child:
@@ -126,7 +127,7 @@ def left_of(marker: str, procs: str) -> list[int]:
 
 
 def members(procs: str) -> list[int]:
-    """Processes in the cgroup, without those that have ended and are not yet reaped."""
+    """Processes in the cgroup, except for zombies."""
     try:
         pids = [int(line) for line in read(procs).split()]
     except OSError:
@@ -135,14 +136,14 @@ def members(procs: str) -> list[int]:
 
 
 def marked(marker: str) -> list[int]:
-    """Processes whose environment carries the mark: of the worker's own user, or as root of all users."""
+    """Processes with the marker in their environment: of the worker's user, or of all users if it is root."""
     wanted = f"{MARK}={marker}".encode()
     return [pid for pid, mark in marks() if mark == wanted or mark.startswith(wanted + b"/")]
 
 
 def marks() -> list[tuple[int, bytes]]:
     found = []
-    for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib takes longer to import than fio to start)
+    for entry in os.listdir("/proc"):  # noqa: PTH208 (pathlib is slow to import)
         if entry.isdigit() and int(entry) != os.getpid():
             mark = mark_of(int(entry))
             if mark:
@@ -190,4 +191,4 @@ def write(path: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    os._exit(main(sys.argv[1:]))  # at once, without the interpreter's own clean-up
+    os._exit(main(sys.argv[1:]))  # at once, without the interpreter's clean-up

@@ -1,4 +1,4 @@
-"""Programs of the host: found without a shell, run to their end within limits, ended with everything they started."""
+"""Run programs of the host without a shell and with limits; kill them with all their descendants."""
 
 import os
 import shutil
@@ -12,8 +12,8 @@ from worker.process.run import Limits, Reason, Stopped, follow
 from worker.process.scope import open_scope
 
 LIMIT_S = 10.0
-LONGEST_BYTES = 4 * 1024 * 1024
-# Searched after PATH: where vendors' packages of controller tools put them.
+MAX_OUTPUT_BYTES = 4 * 1024 * 1024
+# Searched after PATH: install directories of the vendors' controller tools.
 _PLACES = (
     "/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/sbin", "/opt/MegaRAID/storcli", "/opt/MegaRAID/perccli",
     "/opt/MegaRAID/MegaCli", "/opt/smartstorageadmin/ssacli/bin", "/opt/hp/hpssacli/bld",
@@ -29,7 +29,7 @@ class Said(msgspec.Struct, frozen=True):
 
 
 class ToolError(Exception):
-    """The program is missing, was stopped at a limit, or gave an answer that cannot be read."""
+    """The program is missing, exceeded a limit, or its output cannot be read."""
 
 
 class ToolMissing(ToolError):
@@ -37,7 +37,7 @@ class ToolMissing(ToolError):
 
 
 def find(names: Iterable[str]) -> str:
-    """Path of the first of the programs that is installed; "" if none is."""
+    """Path of the first program that is installed; "" if none is."""
     path = os.pathsep.join((os.environ.get("PATH", ""), *_PLACES))
     return next((found for name in names if (found := shutil.which(name, path=path))), "")
 
@@ -52,10 +52,10 @@ def ask(
     merge_stderr: bool = False,
     on_poll: Callable[[str], None] | None = None,
 ) -> Said:
-    """Run a program to its end. Raises ToolError; the caller judges the exit status.
+    """Run a program until it ends. Raises ToolError. The caller checks the exit status.
 
-    `on_poll` gets the output so far, several times a second. `state`: the state directory, in which a record of the
-    program is kept while it runs, so that the next start of the worker ends what a crash left.
+    `on_poll` is called with the output so far, several times per second. `state`: the state directory for a record of
+    the running program, so that the next start of the worker kills the program after a crash.
     """
     path = find((program,))
     name = Path(program).name
@@ -74,7 +74,7 @@ def ask(
     with open_scope(state, f"tool.{name[:40]}.{os.getpid()}.{time.monotonic_ns()}") as scope:
         child = scope.spawn((path, *arguments), cwd_fd=cwd_fd, stdin_text=stdin_text, merge_stderr=merge_stderr)
         try:
-            limits = Limits(total_s=limit_s, output_bytes=LONGEST_BYTES)
+            limits = Limits(total_s=limit_s, output_bytes=MAX_OUTPUT_BYTES)
             code = follow(child, scope, limits, keep, on_poll=poll)
         except Stopped as stopped:
             raise ToolError(_words(name, stopped.reason, limit_s)) from stopped
@@ -83,7 +83,7 @@ def ask(
 
 def _words(name: str, reason: Reason, limit_s: float) -> str:
     if reason is Reason.TOO_MUCH_OUTPUT:
-        return f"{name} printed more than {LONGEST_BYTES} bytes and was ended."
+        return f"{name} printed more than {MAX_OUTPUT_BYTES} bytes and was killed."
     if reason is Reason.SUPERVISOR_DIED:
-        return f"{name} was killed together with the process that supervises it."
-    return f"{name} gave no answer within {limit_s:g} s and was ended."
+        return f"{name} was killed together with its supervisor."
+    return f"{name} did not finish within {limit_s:g} s and was killed."

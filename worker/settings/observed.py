@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from worker.inventory.facts import LONGEST, QUEUE_FACTS
+from worker.inventory.facts import QUEUE_FACTS
 from worker.settings import REGISTRY
 from worker.settings.base import Setting, SettingError, SettingScope
 from worker.settings.controller_policies import DRIVES
 from worker.settings.subjects import HOST, subject_of
+from worker.text_limits import MAX_TEXT
 
 _TOLD_ALREADY = {*QUEUE_FACTS, "scheduler", "read_ahead_sectors"}
 
@@ -46,4 +47,4 @@ def _fact(prefix: str, setting: Setting, device: str) -> Iterator[tuple[str, str
     except SettingError:
         return
     if words:
-        yield f"{prefix}.{setting.name}", words[:LONGEST]
+        yield f"{prefix}.{setting.name}", words[:MAX_TEXT]

@@ -14,6 +14,7 @@ from worker.settings import BY_KEY
 from worker.settings.base import SettingError
 from worker.settings.subjects import find, in_order
 from worker.settings.writer import SettingWriter, is_own_value, rank
+from worker.text_limits import MAX_TEXT
 
 AGAIN = "the worker tries again at its next start and at the end of the next run"
 ABSENT = f"the device is absent, or another device has its name; {AGAIN}"
@@ -21,7 +22,6 @@ REBOOTED = "the restart of the host has already reset it"
 CHANGED = "another program or person has changed it since; the worker left it unchanged"
 UNKNOWN = f"this version of the worker does not know the setting; {AGAIN}"
 BY_HAND = "by-hand"  # the run id of settings that a person changed outside any run: see `by_hand`
-LONGEST = 2000  # of a text in the contract
 
 
 def restore_run(run: str, journal: Journal) -> list[SettingRestored]:
@@ -119,8 +119,8 @@ def _told(kept: Baseline, observed: str, note: str = "") -> SettingRestored:
         at=time.time(),
         name=kept.name,
         device=kept.device,
-        value=shown(kept.before)[:LONGEST],
-        observed=shown(observed)[:LONGEST],
+        value=shown(kept.before)[:MAX_TEXT],
+        observed=shown(observed)[:MAX_TEXT],
         restored=not note,
         note=note,
     )

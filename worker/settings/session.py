@@ -22,9 +22,10 @@ from worker.policy import Policy
 from worker.settings import BY_KEY, REGISTRY
 from worker.settings.base import Setting, SettingError, SettingFailed, named
 from worker.settings.permission import refuse_unallowed
-from worker.settings.restore import LONGEST, restore_all, restore_others, restore_run
+from worker.settings.restore import restore_all, restore_others, restore_run
 from worker.settings.subjects import in_order, subjects_of
 from worker.settings.writer import SettingWriter, is_own_value, rank
+from worker.text_limits import MAX_TEXT
 
 __all__ = ["SettingFailed", "apply_settings", "restore_all", "restore_other_runs", "restore_run"]
 
@@ -185,7 +186,7 @@ def record(subject: str, setting: Setting, before: str, asked: str, observed: st
         at=time.time(),
         name=setting.name,
         device=subject,
-        before=before[:LONGEST],
-        asked=asked[:LONGEST],
-        observed=observed[:LONGEST],
+        before=before[:MAX_TEXT],
+        asked=asked[:MAX_TEXT],
+        observed=observed[:MAX_TEXT],
     )

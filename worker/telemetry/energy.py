@@ -1,4 +1,4 @@
-"""Power from the processors' own energy counters (RAPL, Documentation/power/powercap/powercap.rst). Root only."""
+"""Power from the processors' energy counters (RAPL, Documentation/power/powercap/powercap.rst). Requires root."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from worker.telemetry.source import OpenFile, opened, short
 
 
 class Energy:
-    """Watts of every package, and of the memory behind it where that is counted."""
+    """Watts of each package, and of its memory if that is counted."""
 
     def __init__(self, sys: Path = SYS) -> None:
         self._files: dict[str, OpenFile] = {}
@@ -39,7 +39,7 @@ class Energy:
         return {name: file.number() for name, file in self._files.items()}
 
     def _watts(self, name: str, before: int | None, now: int | None, elapsed_s: float) -> float | None:
-        """The counter starts anew at its range, at most once a minute even at a kilowatt."""
+        """The counter wraps around at its range, at most once per minute even at 1 kW."""
         if before is None or now is None or elapsed_s <= 0:
             return None
         spent_uj = now - before if now >= before else now + self._ranges[name] - before
@@ -47,7 +47,7 @@ class Energy:
 
 
 def _name_of(zone: Path, sys: Path) -> str:
-    """`package-0`, `psys`, or `package-0 dram`; cores and graphics are parts of their package and left out."""
+    """`package-0`, `psys`, or `package-0 dram`; not cores and graphics, which are part of their package."""
     own = text(zone / "name")
     if zone.name.count(":") == 1:
         return own

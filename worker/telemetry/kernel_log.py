@@ -1,7 +1,7 @@
-"""Storage problems in the kernel's log during a trial: errors, resets, timeouts, from /dev/kmsg.
+"""Storage errors, resets and timeouts in the kernel's log during a trial, from /dev/kmsg.
 
-Every record there has a number of its own (Documentation/ABI/testing/dev-kmsg), so a line is
-told once, and records that the kernel overwrote before they were read are known to be missing.
+Each record has a number (Documentation/ABI/testing/dev-kmsg), so each line is reported once, and
+records that the kernel overwrote before they were read are detected.
 """
 
 import contextlib
@@ -14,11 +14,11 @@ from worker.contract.items import KernelLine
 from worker.telemetry.kernel_names import KernelNames
 
 ERROR, WARNING = 3, 4  # syslog levels
-MOST_LINES = 200  # of one trial; a drive that dies can say the same ten thousand times
-MOST_ELSEWHERE = 50  # of them, about devices outside the trial
-MOST_RECORDS = 2_000  # read at once
+MAX_LINES = 200  # of one trial; a failing drive can cause ten thousand equal lines
+MAX_OTHER_LINES = 50  # of these, lines about devices outside the trial
+MAX_RECORDS = 2_000  # in one read
 MAX_LINE = 1_000
-# Who speaks: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
+# Sources: block layer, NVMe, SCSI and its hosts, ATA, RAID controllers, md, device mapper, file systems, PCIe.
 _STORAGE = re.compile(
     r"(?<![\w/-])(nvme\w*|sd[a-z]+\d*|sd \d+:|scsi\d*|ata\d+(\.\d+)?|ahci|mpt\d?(sas|base|scsih|spi|fc)\w*|ioc\d+|"
     r"megaraid\w*|megasas|hpsa|smartpqi|aacraid|arcmsr|3w-\w+|mvsas|virtio_blk|virtio_scsi|vd[a-z]+\d*|loop\d+|"
@@ -36,7 +36,7 @@ _TROUBLE = re.compile(
 
 
 class KernelWatch:
-    """Reads from the log's present end. `readable` is False where that is not permitted (a container, mostly)."""
+    """Reads the log from its current end. `readable` is False without permission, usually in a container."""
 
     def __init__(self) -> None:
         self.readable = False
@@ -59,15 +59,15 @@ class KernelWatch:
             self._fd = None
 
     def about(self, names: KernelNames) -> None:
-        """Which devices are the trial's; until then every line is."""
+        """Set the devices of the trial. Before this call, every line counts as the trial's."""
         self._names = names
 
     def lines(self) -> tuple[KernelLine, ...]:
-        """Lines about storage since the last call, at most MOST_LINES in a trial."""
+        """Lines about storage since the last call, at most MAX_LINES per trial."""
         return tuple(line for record in self._records() if (line := self.take(record)) is not None)
 
     def take(self, record: str) -> KernelLine | None:
-        """The line of a record `priority,sequence,microseconds,flags;text`, if it is one of storage's troubles."""
+        """The line of a record `priority,sequence,microseconds,flags;text`, if it reports a storage problem."""
         head, _, rest = record.partition(";")
         fields = head.split(",")
         if len(fields) < 3 or not all(field.isdigit() for field in fields[:3]):
@@ -77,39 +77,39 @@ class KernelWatch:
         self._next = sequence + 1
         text = rest.partition("\n")[0]
         if missed > 0:
-            text, level = f"{missed} records before this one were overwritten unread: {text}", min(level, WARNING)
-        elif not is_trouble(level, text):
+            text, level = f"{missed} records before this one were overwritten: {text}", min(level, WARNING)
+        elif not is_storage_problem(level, text):
             return None
         elsewhere = missed <= 0 and self._names.elsewhere(text)
-        if self._told >= MOST_LINES or (elsewhere and self._elsewhere >= MOST_ELSEWHERE):
+        if self._told >= MAX_LINES or (elsewhere and self._elsewhere >= MAX_OTHER_LINES):
             return None
         self._told += 1
         self._elsewhere += elsewhere
-        if self._told == MOST_LINES:
-            text = f"{text} (the last line that is kept of this trial)"
-        elif elsewhere and self._elsewhere == MOST_ELSEWHERE:
-            text = f"{text} (the last line about other devices that is kept of this trial)"
+        if self._told == MAX_LINES:
+            text = f"{text} (further lines of this trial are dropped)"
+        elif elsewhere and self._elsewhere == MAX_OTHER_LINES:
+            text = f"{text} (further lines about other devices are dropped)"
         at = self._unix_time(at_us)
         return KernelLine(sequence=sequence, at=at, level=level, text=text[:MAX_LINE], elsewhere=elsewhere)
 
     def _unix_time(self, at_us: int) -> float:
-        """The log counts from the start of the system, with a clock that nobody corrects; within the trial it is."""
+        """Convert µs since boot to Unix time. The log's clock drifts, so the result is limited to the trial's time."""
         now = time.time()
         return min(now, max(self._since, now - time.clock_gettime(time.CLOCK_MONOTONIC) + at_us / 1e6))
 
     def _records(self) -> list[str]:
         records: list[str] = []
-        while self._fd is not None and len(records) < MOST_RECORDS:
+        while self._fd is not None and len(records) < MAX_RECORDS:
             try:
                 records.append(os.read(self._fd, 8192).decode(errors="replace"))
             except BrokenPipeError:
-                continue  # overtaken by the ring buffer: the next read goes on with the oldest line there is
+                continue  # overtaken by the ring buffer: the next read continues with the oldest line
             except OSError:
                 break
         return records
 
 
-def is_trouble(level: int, text: str) -> bool:
+def is_storage_problem(level: int, text: str) -> bool:
     """True if the line is about storage and reports an error."""
     if _WHOEVER.search(text):
         return True

@@ -1,8 +1,8 @@
-"""Which devices a line of the kernel's log is about: those of the trial, others of this host, or it does not say.
+"""Decide whether a line of the kernel's log is about the trial's devices or about other devices of this host.
 
-A line is about others only where every name in it that is known here is of a device that has nothing to do with the
-trial. In doubt it is about the trial: a name that nobody knew when the trial began, no name at all, a driver's own
-name for an adapter (mpt3sas_cm0), a loop device whose file may lie on the trial's drives.
+A line is about other devices only if it names known devices and none of them belongs to the trial. In doubt, the line
+counts as the trial's: it names no device, or one that did not exist when the trial started, or an adapter by the
+driver's name (mpt3sas_cm0), or a loop device whose file may be on the trial's drives.
 """
 
 import os
@@ -14,14 +14,14 @@ from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
 from worker.open_target import OpenTarget
 
-# What stands on a device's way from the root in sysfs, and in lines: ATA port, SCSI host and address, PCI function.
+# Names in a device's sysfs path that also occur in log lines: ATA port, SCSI host and address, PCI function.
 _ON_THE_WAY = re.compile(
     rf"ata\d+|host\d+|\d+:\d+:\d+:\d+|nvme\d+|virtio\d+|{sysfs.PCI_ADDRESS.pattern.removeprefix('^').removesuffix('$')}"
 )
 
 
 class KernelNames:
-    """Names of the trial's devices and of the host's others. Without own names every line is the trial's."""
+    """Names of the trial's devices and of other devices. Without names of its own, every line is the trial's."""
 
     def __init__(self, own: Collection[str] = (), others: Collection[str] = ()) -> None:
         self._own = frozenset(own)
@@ -35,7 +35,7 @@ class KernelNames:
 
 
 def kernel_names(open_targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelNames:
-    """The names as the host is now, for a trial at these targets."""
+    """The names of the host's current devices, for a trial on these targets."""
     devices = _closure(
         [name for open_target in open_targets for name in (*open_target.devices, *open_target.members)], sys
     )
@@ -48,7 +48,7 @@ def kernel_names(open_targets: Iterable[OpenTarget], sys: Path = SYS) -> KernelN
 
 
 def _closure(names: Iterable[str], sys: Path) -> set[str] | None:
-    """The devices, all below them, and all above those; None where one lies on what is not known."""
+    """The devices, all devices below them, and all above those; None if a device is on an unknown one."""
     found: set[str] = set()
     todo = [name for name in names if sysfs.exists(name, sys)]
     if not todo:
@@ -69,7 +69,7 @@ def _closure(names: Iterable[str], sys: Path) -> set[str] | None:
 
 
 def _lies_on(loop: str, sys: Path) -> str:
-    """The device with the file of a loop device, "" where it is not known."""
+    """The device that contains the file of a loop device, "" if unknown."""
     try:
         numbers = os.stat(sysfs.backing_file(loop, sys)).st_dev  # noqa: PTH116 - the one call is enough
     except OSError:
@@ -78,7 +78,7 @@ def _lies_on(loop: str, sys: Path) -> str:
 
 
 def _called(name: str, sys: Path) -> Iterator[str]:
-    """Names of the device in log lines, and of the ports and functions in front of it."""
+    """Names of the device in log lines, and of the ports and functions in its path."""
     yield name
     for way in sysfs.ways(name, sys):
         yield from filter(_ON_THE_WAY.fullmatch, way.parts)

@@ -1,4 +1,4 @@
-"""How busy everything under the targets is: members of an array or of a file system, the drives under a volume."""
+"""Utilisation of all devices under the targets: members of arrays and file systems, drives under volumes."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -10,7 +10,7 @@ from worker.inventory import sysfs
 from worker.inventory.sysfs import SYS
 from worker.telemetry.source import OpenFile, opened, short
 
-MOST = 128  # devices
+MAX_DEVICES = 128
 
 
 class Members:
@@ -18,8 +18,8 @@ class Members:
 
     def __init__(self, devices: Iterable[str], sys: Path = SYS) -> None:
         self._files: dict[str, OpenFile] = {}
-        for name in islice(devices, MOST):
-            # a queue that does not count would read as a device without any work
+        for name in islice(devices, MAX_DEVICES):
+            # without iostats, a device would appear idle
             if sysfs.attribute(name, "queue/iostats", sys) != "0" and (file := opened(sysfs.node(name, sys) / "stat")):
                 self._files[name] = file
         self.sensors = tuple(

@@ -18,7 +18,7 @@ class WaitingMemory:
         self.sensors = tuple(Sensor(kind=SensorKind.MEMORY, name=name) for name in self._now())
 
     def restart(self) -> None:
-        """Nothing is counted here."""
+        """Nothing to do: the values are not counters."""
 
     def read(self) -> list[float | None]:
         now = self._now()

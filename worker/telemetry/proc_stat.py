@@ -1,8 +1,8 @@
-"""Processors by core, and interrupts, both of /proc/stat (proc(5)): one read a second.
+"""Utilisation of each core, and interrupts, from /proc/stat (proc(5)), read once per second.
 
-The line `intr` holds the total, and after it for every interrupt number the sum over all
-processors: the same counts as /proc/interrupts, which takes a thousand times longer to make
-and to read on a host with many processors and queues.
+The line `intr` has the total, followed by the sum over all processors for each interrupt number.
+These are the same counts as in /proc/interrupts, which takes a thousand times longer to read on a
+host with many processors and queues.
 """
 
 import time
@@ -27,13 +27,13 @@ _COUNTED = 8
 
 
 class ProcStat:
-    """Shares of each core's time in percent, and interrupts a second: of all, and of each controller in `devices`."""
+    """Shares of each core's time in percent, and interrupts per second: total, and of each controller in `devices`."""
 
     def __init__(self, devices: Sequence[str], proc: Path = PROC, sys: Path = SYS) -> None:
         self._file = opened(proc / "stat")
         self._irqs = _irqs_of(devices, sys)
         cores, counts = self._now()
-        stolen = any(times[_STEAL[1][0]] for times in cores.values())  # only a hypervisor takes time away
+        stolen = any(times[_STEAL[1][0]] for times in cores.values())  # only under a hypervisor
         self._shares = (*_SHARES, _STEAL) if stolen else _SHARES
         self._cores = tuple(cores)
         self._lines = tuple(self._irqs) if counts else ()
@@ -67,7 +67,7 @@ class ProcStat:
         """No values for a core that is offline."""
         if now is None or before is None:
             return [None] * len(self._shares)
-        spent = [max(0, here - there) for here, there in zip(now, before, strict=True)]  # iowait may go back a little
+        spent = [max(0, here - there) for here, there in zip(now, before, strict=True)]  # iowait may decrease slightly
         if not (whole := sum(spent)):
             return [None] * len(self._shares)
         return [short(100 * sum(spent[at] for at in columns) / whole) for _, columns in self._shares]
@@ -86,7 +86,7 @@ class ProcStat:
 
 
 def _irqs_of(devices: Sequence[str], sys: Path) -> Mapping[str, tuple[int, ...]]:
-    """Places on the line `intr` by name: of all interrupts, and of the controllers that the devices are behind."""
+    """Columns of the line `intr` by name: total, and the devices' controllers."""
     places: dict[str, tuple[int, ...]] = {"all": (1,)}
     for device in devices:
         address = sysfs.controller(device, sys)

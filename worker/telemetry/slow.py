@@ -1,9 +1,9 @@
-"""Slow or disturbing sensors, read every few seconds by their own thread.
+"""Sensors that are slow or disturb I/O, read every few seconds in a separate thread.
 
-A drive is asked for its temperature once in `EVERY_S`, since its answer takes its turn between
-the I/O; a drive that hangs holds up this thread only. Power by IPMI comes from the baseboard's
-controller over a slow bus: `ipmitool dcmi power reading`, by its documented output; not tried
-on real hardware. A value is given out once; the seconds between have none.
+The worker queries the temperature of a drive once per `EVERY_S`, because the query competes with
+the I/O. A drive that hangs blocks only this thread. IPMI reads the power from the baseboard
+management controller over a slow bus: `ipmitool dcmi power reading`, parsed according to its
+documentation; not tested on real hardware. Each value appears in one sample; other samples have none.
 """
 
 import logging
@@ -44,13 +44,13 @@ class SlowSensors:
             threading.Thread(target=self._run, name="slow sensors", daemon=True).start()
 
     def restart(self) -> None:
-        """Nothing is counted here."""
+        """Nothing to do: the values are not counters."""
 
     def read(self) -> list[float | None]:
         return [self._fresh.pop(sensor, None) for sensor in self.sensors]
 
     def close(self) -> None:
-        """Returns at once: a sensor may never answer."""
+        """Returns at once, because a sensor may never answer."""
         self._closed.set()
 
     def _run(self) -> None:
@@ -62,16 +62,16 @@ class SlowSensors:
 
 
 def server_watts() -> float | None:
-    """Power of the whole server in watts; None if its controller does not tell."""
+    """Power of the whole server in watts; None if the management controller does not report it."""
     try:
         said = ask("ipmitool", "dcmi", "power", "reading", limit_s=IPMI_LIMIT_S)
     except ToolError as error:
-        log.debug("No power by IPMI: %s", error)
+        log.debug("IPMI power cannot be read: %s", error)
         return None
     return read_dcmi(said.out)
 
 
 def read_dcmi(text: str) -> float | None:
-    """From the output of `ipmitool dcmi power reading`."""
+    """Parse the output of `ipmitool dcmi power reading`."""
     found = _READING.search(text)
     return float(found.group(1)) if found and _ACTIVE.search(text) else None

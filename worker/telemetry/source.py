@@ -10,13 +10,13 @@ BUFFER_BYTES = 16 * 1024
 
 
 class Source(Protocol):
-    """A few sensors that are read together. Only sensors that are there are named."""
+    """Sensors that are read together. `sensors` lists only existing ones."""
 
     @property
     def sensors(self) -> tuple[Sensor, ...]: ...
 
     def restart(self) -> None:
-        """Start counting from now."""
+        """Start counting now."""
 
     def read(self) -> list[float | None]:
         """A value for each sensor since the last read or restart; None if it has none."""
@@ -33,7 +33,7 @@ class OpenFile:
         self._buffer = bytearray(BUFFER_BYTES)
 
     def read(self) -> bytes:
-        """The whole content as it is now, in one read so that it is of one moment; b"" where it cannot be read."""
+        """The current content in a single read, so that it is consistent; b"" if it cannot be read."""
         try:
             while (length := os.preadv(self._fd, [self._buffer], 0)) == len(self._buffer):
                 self._buffer = bytearray(2 * len(self._buffer))
@@ -50,7 +50,7 @@ class OpenFile:
 
 
 def opened(path: Path) -> OpenFile | None:
-    """None if the file is missing, unreadable or empty (a sensor that its hardware refuses)."""
+    """None if the file is missing, unreadable or empty (the hardware refuses the sensor)."""
     try:
         file = OpenFile(path)
     except OSError:
@@ -62,6 +62,6 @@ def opened(path: Path) -> OpenFile | None:
 
 
 def short(value: float) -> float:
-    """One decimal, and none where it is 0: most shares are, and each is sent every second."""
+    """One decimal, or 0 without a decimal, because most shares are 0 and each is sent every second."""
     rounded = round(value, 1)
     return int(rounded) if rounded == int(rounded) else rounded

@@ -21,7 +21,7 @@ from worker.telemetry.temperatures import CpuTemperatures
 def every_source(
     open_targets: Iterable[OpenTarget], *, sys: Path = SYS, proc: Path = PROC, dev: Path = DEV
 ) -> tuple[Source, ...]:
-    """Open every source that this host has for these targets."""
+    """Open all sources that this host has for these targets."""
     each = list(open_targets)
     targets = [
         name
@@ -41,9 +41,9 @@ def every_source(
 
 
 class Telemetry:
-    """Readings of one attempt: `sensors` are named once, `take` gives their values in the same order.
+    """The readings of one attempt: `sensors` lists the names once, `take` returns values in the same order.
 
-    Not for several threads: the stream that comes first takes them.
+    Not thread-safe: only the first stream calls it.
     """
 
     def __init__(self, sources: Sequence[Source], kernel: KernelWatch) -> None:
@@ -59,10 +59,10 @@ class Telemetry:
             source.close()
 
     def restart(self) -> None:
-        """Rates are counted from now on."""
+        """Start counting rates now."""
         for source in self._sources:
             source.restart()
 
     def take(self) -> tuple[float | None, ...]:
-        """The values since the last time, a None for each sensor that has none now."""
+        """The values since the last call; None for a sensor without a value."""
         return tuple(value for source in self._sources for value in source.read())[:MOST_SENSORS]

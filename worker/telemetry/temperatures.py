@@ -1,7 +1,7 @@
-"""Temperatures of the kernel's hardware monitoring (Documentation/hwmon/sysfs-interface.rst), in °C.
+"""Temperatures from the kernel's hardware monitoring (Documentation/hwmon/sysfs-interface.rst), in °C.
 
-A processor tells its own at no cost. A drive is asked with a command of its own (drivetemp:
-SMART or SCT; nvme: its SMART log), which takes its turn between the I/O: see `slow`.
+Reading a processor's temperature is cheap. Reading a drive's sends a command to the drive (drivetemp:
+SMART or SCT; nvme: its SMART log), which competes with the I/O: see `slow`.
 """
 
 import re
@@ -15,8 +15,8 @@ from worker.telemetry.source import OpenFile, opened, short
 
 CPU_DRIVERS = frozenset({"coretemp", "k10temp", "zenpower", "cpu_thermal"})
 DRIVE_DRIVERS = frozenset({"drivetemp", "nvme"})
-_WHOLE = re.compile(r"^(Package id|Tctl|Tdie|Physical id)")  # the package; not each of its cores
-_PATH = re.compile(r"^nvme(\d+)c\d+(n\d+)$")  # a namespace as one of several ways to it
+_WHOLE = re.compile(r"^(Package id|Tctl|Tdie|Physical id)")  # the package, not single cores
+_PATH = re.compile(r"^nvme(\d+)c\d+(n\d+)$")  # a namespace on one of several paths
 
 
 class CpuTemperatures:
@@ -33,7 +33,7 @@ class CpuTemperatures:
         self.sensors = tuple(Sensor(kind=SensorKind.TEMPERATURE, name=name) for name in self._files)
 
     def restart(self) -> None:
-        """Nothing is counted here."""
+        """Nothing to do: the values are not counters."""
 
     def read(self) -> list[float | None]:
         return [degrees(file.number()) for file in self._files.values()]
@@ -52,7 +52,7 @@ def monitors(drivers: frozenset[str], sys: Path) -> list[Path]:
 
 
 def _cpu_inputs(monitor: Path) -> list[tuple[str, str, Path]]:
-    """Name, which device it is of, and the file."""
+    """Name, device and file of each input."""
     labelled = {each: text(each.with_name(each.name.replace("_input", "_label"))) for each in _inputs(monitor)}
     chosen = {path: label for path, label in labelled.items() if _WHOLE.match(label)} or labelled
     where = (monitor / "device").resolve().name
@@ -64,7 +64,7 @@ def _inputs(monitor: Path) -> list[Path]:
 
 
 def drive_inputs(devices: Sequence[str], sys: Path = SYS) -> dict[str, Callable[[], float | None]]:
-    """How to ask each of the drives that has a sensor; its first one is the one of the whole drive."""
+    """The query for each drive with a sensor; the first sensor is that of the whole drive."""
     ways: dict[str, Callable[[], float | None]] = {}
     for monitor in monitors(DRIVE_DRIVERS, sys):
         path = monitor / "temp1_input"
@@ -83,7 +83,7 @@ def _asker(path: Path) -> Callable[[], float | None]:
 
 
 def _drives_of(device: Path) -> list[str]:
-    """Block devices of a SCSI disk, or of an NVMe controller, which may be named by its PCI function."""
+    """Block devices of a SCSI disk or an NVMe controller; the controller may have the name of its PCI function."""
     scsi = [entry.name for entry in device.glob("block/*")]
     namespaces = [entry.name for pattern in ("nvme*n*", "nvme/*/nvme*n*") for entry in device.glob(pattern)]
     return scsi + [_PATH.sub(r"nvme\1\2", name) for name in namespaces]

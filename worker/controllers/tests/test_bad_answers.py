@@ -32,14 +32,14 @@ def test_it_says_which_tool_is_missing(adapter: Adapter, tmp_path: Path, monkeyp
 def test_it_ends_one_that_hangs(adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch, adapter.programs[0], "import time\ntime.sleep(60)")
     monkeypatch.setattr("worker.controllers.base.ANSWER_LIMIT_S", 0.5)
-    assert "gave no answer within 0.5 s and was ended" in problem(adapter)
+    assert "did not finish within 0.5 s and was killed" in problem(adapter)
 
 
 def test_it_ends_one_that_never_stops_talking(
     adapter: Adapter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(tmp_path, monkeypatch, adapter.programs[0], "while True: print('x' * 65536)")
-    assert f"printed more than {tools.LONGEST_BYTES} bytes" in problem(adapter)
+    assert f"printed more than {tools.MAX_OUTPUT_BYTES} bytes" in problem(adapter)
 
 
 def test_it_says_what_one_that_prints_something_else_printed(

@@ -13,7 +13,7 @@ from worker.inventory import sysfs
 
 BLKDISCARD = 0x1277
 STEPS = 50
-_SMALLEST_STEP = 64 * 2**20
+_MIN_STEP_BYTES = 64 * 2**20
 
 
 def offers(name: str) -> tuple[PurgeOffer, ...]:
@@ -26,7 +26,7 @@ def offers(name: str) -> tuple[PurgeOffer, ...]:
 
 def send(drive: HeldDrive, method: PurgeMethod, progress: Progress, stopped: Stopped) -> Sent:  # noqa: ARG001 - one method
     granule = max(sysfs.number(drive.name, "queue/discard_granularity") or 0, 2**20)
-    step = max(_SMALLEST_STEP, drive.size_bytes // STEPS // granule * granule)
+    step = max(_MIN_STEP_BYTES, drive.size_bytes // STEPS // granule * granule)
     for start in range(0, drive.size_bytes, step):
         if stopped():
             raise PurgeFailed(

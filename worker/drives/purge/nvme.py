@@ -16,6 +16,7 @@ from worker.drives.purge.base import HeldDrive, Progress, PurgeFailed, Sent, Sto
 from worker.drives.purge.running import answer, to_the_end
 from worker.inventory import sysfs
 from worker.process import ToolError, ask
+from worker.text_limits import MAX_TEXT
 
 LIMIT_S = 4 * 3600.0
 POLL_S = 1.0
@@ -70,7 +71,7 @@ def _offer(method: PurgeMethod, supported: bool, problem: str) -> PurgeOffer:
 
 
 def _all(problem: str) -> tuple[PurgeOffer, ...]:
-    return tuple(PurgeOffer(method=method, problem=problem[:2000]) for method in (*_SECURE_ERASE, *_ACTION))
+    return tuple(PurgeOffer(method=method, problem=problem[:MAX_TEXT]) for method in (*_SECURE_ERASE, *_ACTION))
 
 
 def other_namespaces(name: str) -> tuple[str, ...]:

@@ -158,7 +158,7 @@ def test_it_names_what_is_missing_and_ends_what_hangs(tmp_path: Path, monkeypatc
     monkeypatch.setattr(health, "LIMIT_S", 0.2)
     (found,) = health.take(tmp_path / "sys")
     assert (found.device, found.serial, found.healthy) == ("nvme0n1", "S1", None)
-    assert "smartctl gave no answer within 0.2 s" in found.problem
+    assert "smartctl did not finish within 0.2 s" in found.problem
     assert "nvme gave no answer" in found.problem
     (tools / "smartctl").write_text(f"#!/bin/sh\ncat {RECORDED}/smartctl-7.3-nvme.json\n")
     (refused,) = health.take(tmp_path / "sys")

@@ -241,5 +241,5 @@ def test_it_kills_a_session_of_its_own(tmp_path: Path) -> None:
 
 
 def test_it_refuses_names_that_are_paths(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not a valid scope name"):
         open_scope(tmp_path, "../x")

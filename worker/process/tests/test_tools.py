@@ -27,20 +27,20 @@ def test_it_says_that_a_program_is_missing() -> None:
 
 
 def test_it_ends_a_program_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(tools.ToolError, match="no answer within"):
+    with pytest.raises(tools.ToolError, match="did not finish within"):
         tools.ask(program(tmp_path, monkeypatch, "exec sleep 60"), limit_s=0.2)
 
 
 def test_it_reads_only_so_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for stream in ("1", "2"):
-        body = f"head -c {tools.LONGEST_BYTES + 1} /dev/zero >&{stream}; exec sleep 60"
+        body = f"head -c {tools.MAX_OUTPUT_BYTES + 1} /dev/zero >&{stream}; exec sleep 60"
         with pytest.raises(tools.ToolError, match="printed more than"):
             tools.ask(program(tmp_path, monkeypatch, body), limit_s=30)
 
 
 def test_it_ends_what_the_program_started_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = tmp_path / "child"
-    with pytest.raises(tools.ToolError, match="no answer within"):
+    with pytest.raises(tools.ToolError, match="did not finish within"):
         tools.ask(program(tmp_path, monkeypatch, f"sleep 60 & echo $! > {told}; wait"), limit_s=0.5)
     stat = Path(f"/proc/{told.read_text().strip()}/stat")
     give_up_at = time.monotonic() + 10

@@ -6,15 +6,15 @@ from worker.contract.layouts import BtrfsProfile, FileSystem, Layout, Maker, Rai
 from worker.contract.workload import KIB, MIB
 from worker.recipes.layouts.geometry import lvm_alignment_bytes, size
 
-FEWEST = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
-FEWEST_BTRFS = {
+MIN_DRIVES = {Raid.RAID0: 1, Raid.RAID1: 2, Raid.RAID5: 3, Raid.RAID6: 4, Raid.RAID10: 4}
+MIN_ARRAYS_BTRFS = {
     BtrfsProfile.RAID0: 2, BtrfsProfile.RAID1: 2, BtrfsProfile.RAID10: 4, BtrfsProfile.RAID5: 2, BtrfsProfile.RAID6: 3,
 }  # fmt: skip
 # Drives in each span of a virtual drive.
-FEWEST_OF_A_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
+MIN_DRIVES_PER_SPAN = {Raid.RAID10: 2, Raid.RAID50: 3, Raid.RAID60: 4}
 SMALLEST_STRIP, LARGEST_STRIP = 8 * KIB, MIB  # StorCLI Reference Manual, `add vd … Strip=`
 CHUNKED = (Raid.RAID0, Raid.RAID5, Raid.RAID6, Raid.RAID10)
-MOST_DRIVES = 64
+MAX_DRIVES = 64
 _EITHER = (("wb", "wt", "awb"), ("ra", "nora"), ("direct", "cached"), ("pdcache=on", "pdcache=off"))
 
 # Allowed mount options of each file system; others are refused by name. From mount(8), xfs(5), ext4(5),
@@ -53,15 +53,15 @@ def needed(layout: Layout) -> tuple[str, ...]:
 
 
 def _arrays(layout: Layout) -> Iterator[str]:
-    if layout.drives > MOST_DRIVES:
-        yield f"{layout.drives} drives exceed the limit of {MOST_DRIVES}"
+    if layout.drives > MAX_DRIVES:
+        yield f"{layout.drives} drives exceed the limit of {MAX_DRIVES}"
     if layout.maker is Maker.CONTROLLER:
         return
     if layout.raid in (Raid.RAID50, Raid.RAID60):
         yield f"md has no {layout.raid}: use `vd {layout.raid} …` (controller) or `2 arrays of raid5 x4 …` (md)"
     if layout.raid is Raid.NONE and layout.drives_per_array != 1:
         yield "without RAID each drive is an array: give the number of arrays, not of drives per array"
-    fewest = FEWEST.get(layout.raid, 1)
+    fewest = MIN_DRIVES.get(layout.raid, 1)
     if layout.drives_per_array < fewest:
         yield f"{layout.raid} needs at least {fewest} drives, not {layout.drives_per_array}"
     if layout.raid is Raid.RAID10 and layout.drives_per_array % 2:
@@ -76,15 +76,15 @@ def _virtual_drive(layout: Layout) -> Iterator[str]:
     raid, drives = layout.raid, layout.drives_per_array
     if raid is Raid.NONE:
         yield "a virtual drive needs a RAID level; for one drive use `vd raid0 x1 strip 64k`"
-    elif fewest := FEWEST_OF_A_SPAN.get(raid):
+    elif fewest := MIN_DRIVES_PER_SPAN.get(raid):
         if layout.spans < 2 or drives % layout.spans or drives // layout.spans < fewest:
             yield f"{raid} with {drives} drives in {layout.spans} spans: use 2 to 8 spans of at least {fewest} drives"
         elif raid is Raid.RAID10 and drives // layout.spans % 2:
             yield f"each span of raid10 needs an even number of drives, not {drives // layout.spans}"
     elif layout.spans != 1:
         yield f"{raid} has no spans: only raid10, raid50 and raid60 do"
-    elif drives < FEWEST[raid] or (raid is Raid.RAID1 and drives != 2):
-        yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{FEWEST[raid]} drives, not {drives}"
+    elif drives < MIN_DRIVES[raid] or (raid is Raid.RAID1 and drives != 2):
+        yield f"{raid} takes {'' if raid is Raid.RAID1 else 'at least '}{MIN_DRIVES[raid]} drives, not {drives}"
     if layout.chunk_bytes is None or not SMALLEST_STRIP <= layout.chunk_bytes <= LARGEST_STRIP:
         yield f"a virtual drive needs a strip from {size(SMALLEST_STRIP)} to {size(LARGEST_STRIP)}, such as `strip 64k`"
     elif layout.chunk_bytes & (layout.chunk_bytes - 1):
@@ -137,8 +137,8 @@ def _file_system(layout: Layout) -> Iterator[str]:
         yield f"the profile {profile} is only for btrfs, not for {kind}"
     if profile is not BtrfsProfile.SINGLE and layout.stripe is not Stripe.NONE:
         yield f"btrfs {profile} needs the arrays without a stripe: remove the {layout.stripe} stripe"
-    elif layout.arrays < FEWEST_BTRFS.get(profile, 1):
-        yield f"btrfs {profile} needs at least {FEWEST_BTRFS[profile]} arrays, not {layout.arrays}"
+    elif layout.arrays < MIN_ARRAYS_BTRFS.get(profile, 1):
+        yield f"btrfs {profile} needs at least {MIN_ARRAYS_BTRFS[profile]} arrays, not {layout.arrays}"
     if kind is FileSystem.NONE and layout.mount_options:
         yield "mount options without a file system"
 

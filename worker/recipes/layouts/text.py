@@ -22,7 +22,7 @@ import msgspec
 from worker.contract.layouts import BtrfsProfile, DrivePolicy, FileSystem, Layout, Maker, Raid, Stripe
 from worker.recipes.layouts.problems import problems
 
-MOST_LAYOUTS = 200
+MAX_LAYOUTS = 200
 UNITS = {"": 1, "k": 1024, "m": 1024**2, "g": 1024**3}
 _RANGE = re.compile(r"(?P<first>\d+[kmg]?)\.\.(?P<last>\d+[kmg]?)(?:\s*(?P<how>[*+])\s*(?P<by>\d+[kmg]?))?", re.I)
 _DRIVES = re.compile(
@@ -83,8 +83,8 @@ def sweep(text: str) -> tuple[Layout, ...]:
         filled = "".join(itertools.chain(*itertools.zip_longest(pieces, numbers, fillvalue="")))
         for words in _alternatives(filled):
             found[parse(words)] = None
-            if len(found) > MOST_LAYOUTS:
-                raise LayoutError(f"more than {MOST_LAYOUTS} layouts: use larger steps")
+            if len(found) > MAX_LAYOUTS:
+                raise LayoutError(f"more than {MAX_LAYOUTS} layouts: use larger steps")
     return tuple(found)
 
 
@@ -108,8 +108,8 @@ def _range_values(match: "re.Match[str]") -> list[str]:
     values = [first]
     while (following := values[-1] * by if how == "*" else values[-1] + by) <= last:
         values.append(following)
-        if len(values) > MOST_LAYOUTS:
-            raise LayoutError(f"`{match[0]}` has more than {MOST_LAYOUTS} levels: use larger steps")
+        if len(values) > MAX_LAYOUTS:
+            raise LayoutError(f"`{match[0]}` has more than {MAX_LAYOUTS} levels: use larger steps")
     return [_short(value) for value in values]
 
 

@@ -13,7 +13,7 @@ from worker.guard.tests import rig
 from worker.inventory import sysfs
 from worker.open_target import OpenTarget
 from worker.telemetry import KernelWatch
-from worker.telemetry.kernel_log import MOST_ELSEWHERE, MOST_LINES, is_trouble
+from worker.telemetry.kernel_log import MAX_LINES, MAX_OTHER_LINES, is_storage_problem
 from worker.telemetry.kernel_names import KernelNames, kernel_names
 
 TROUBLES = (
@@ -49,12 +49,12 @@ OTHERS = (
 
 @pytest.mark.parametrize(("level", "text"), TROUBLES)
 def test_it_knows_trouble_with_storage(level: int, text: str) -> None:
-    assert is_trouble(level, text)
+    assert is_storage_problem(level, text)
 
 
 @pytest.mark.parametrize(("level", "text"), OTHERS)
 def test_it_leaves_out(level: int, text: str) -> None:
-    assert not is_trouble(level, text)
+    assert not is_storage_problem(level, text)
 
 
 def record(sequence: int, text: str = "ata1: hard resetting link") -> str:
@@ -85,7 +85,7 @@ def test_it_says_what_was_overwritten_before_it_could_be_read() -> None:
     assert watch.take(record(17, "nothing of ours")) is None
     line = watch.take(record(40, "nothing of ours either"))
     assert line is not None
-    assert line.text.startswith("22 records before this one were overwritten unread")
+    assert line.text.startswith("22 records before this one were overwritten")
 
 
 OWN = ("sda", "sda1", "host0", "0:0:0:0", "ata1", "0000:00:1f.2", "nvme0", "nvme0n1", "0000:01:00.0", "0000:00:01.0",
@@ -142,13 +142,13 @@ def test_lines_from_elsewhere_take_no_more_than_their_share() -> None:
     watch = KernelWatch()
     first = watch.take(record(0, "ata3: hard resetting link"))
     watch.about(KernelNames(OWN, OTHERS_HERE))
-    texts = ["ata3: hard resetting link"] * (MOST_ELSEWHERE + 9) + ["ata1: hard resetting link"] * MOST_LINES
+    texts = ["ata3: hard resetting link"] * (MAX_OTHER_LINES + 9) + ["ata1: hard resetting link"] * MAX_LINES
     lines = [line for number, text in enumerate(texts, 1) if (line := watch.take(record(number, text))) is not None]
     assert first is not None
     assert not first.elsewhere  # before anybody said which devices are the trial's
-    assert [line.elsewhere for line in lines].count(True) == MOST_ELSEWHERE
-    assert len(lines) == MOST_LINES - 1
-    assert "last line about other devices" in lines[MOST_ELSEWHERE - 1].text
+    assert [line.elsewhere for line in lines].count(True) == MAX_OTHER_LINES
+    assert len(lines) == MAX_LINES - 1
+    assert "further lines about other devices" in lines[MAX_OTHER_LINES - 1].text
     lost = watch.take(record(900, "ata3: hard resetting link"))
     assert lost is None  # there is no room any more
 
@@ -213,9 +213,9 @@ def test_a_loop_device_lies_on_its_files_drive(tmp_path: Path) -> None:
 
 def test_it_keeps_so_many_lines_of_a_trial_and_says_where_it_stops() -> None:
     watch = KernelWatch()
-    lines = [line for number in range(MOST_LINES + 50) if (line := watch.take(record(number))) is not None]
-    assert len(lines) == MOST_LINES
-    assert "last line that is kept" in lines[-1].text
+    lines = [line for number in range(MAX_LINES + 50) if (line := watch.take(record(number))) is not None]
+    assert len(lines) == MAX_LINES
+    assert "further lines of this trial" in lines[-1].text
 
 
 @pytest.mark.parametrize("damaged", ["", "no head at all", "3,x,1,-;text", "3,1;text"])
