@@ -1,6 +1,6 @@
-"""Command-line tools of RAID controllers. `inventory.controllers` matches their answers with the kernel's devices.
+"""Command-line tools of RAID controllers. `inventory.controllers` matches their output with the kernel's devices.
 
-None of it has been tried on real hardware: the formats are those that the vendors document.
+Not tested on real hardware: the formats are those in the vendors' documentation.
 """
 
 import time
@@ -18,22 +18,22 @@ from worker.process import ToolError
 
 __all__ = ["ADAPTERS", "Adapter", "CachePolicy", "ToolAnswers", "ToolError", "adapter_named", "read_controllers"]
 
-# In the order in which they are asked: of a controller that two know, the first one's word is taken.
+# In the order of calls: if two tools list the same controller, the first one counts.
 ADAPTERS: tuple[Adapter, ...] = (STORCLI, PERCCLI, MEGACLI, SSACLI, ARECA)
 
 
-TOTAL_LIMIT_S = 15.0  # after which no further tool is asked
+TOTAL_LIMIT_S = 15.0  # after this time, the remaining tools are skipped
 
 
 class ToolAnswers(msgspec.Struct, frozen=True):
-    """The answers of the tools. `problems` are by kernel driver."""
+    """The output of the tools. `problems` are by kernel driver."""
 
     controllers: tuple[tuple[str, Controller], ...] = ()  # with the name of the adapter
     problems: dict[str, str] = {}
 
 
 def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
-    """Ask every tool that may know controllers of these drivers. Takes seconds; never raises."""
+    """Call every tool that may support controllers of these drivers. Takes seconds; never raises."""
     found: list[tuple[str, Controller]] = []
     problems: dict[str, list[str]] = {}
     present, give_up_at = frozenset(drivers), time.monotonic() + TOTAL_LIMIT_S
@@ -52,7 +52,7 @@ def read_controllers(drivers: Iterable[str]) -> ToolAnswers:
 def _read(adapter: Adapter, give_up_at: float) -> tuple[Controller, ...]:
     """Skip the remaining tools after a time limit, because several may hang."""
     if time.monotonic() > give_up_at:
-        raise ToolError(f"{adapter.name} was not asked: others took more than {TOTAL_LIMIT_S:g} s.")
+        raise ToolError(f"{adapter.name} was not called, because other tools took more than {TOTAL_LIMIT_S:g} s.")
     return adapter.read_controllers()
 
 

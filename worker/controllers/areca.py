@@ -1,9 +1,9 @@
-"""Areca's command line interface (cli32, cli64), by its text.
+"""Areca's command line interface (cli32, cli64), parsed from its text output.
 
-Format: Areca, CLI Manual (ARC-11xx to ARC-1886). Sizes are in units of 1000, those of memory and stripes of 1024.
-Every answer ends with `GuiErrMsg<0x00>: Success.`. It tells neither the PCI address nor world-wide names, and one call
-speaks with the first controller: a host with several is told apart nowhere. Changing anything may take the
-controller's password, which this worker does not have: then the refusal is in the tool's words.
+Format: Areca, CLI Manual (ARC-11xx to ARC-1886). Sizes use units of 1000; sizes of memory and stripes use 1024. Every
+output ends with `GuiErrMsg<0x00>: Success.`. It has neither the PCI address nor world-wide names, and a call addresses
+the first controller, so several controllers cannot be distinguished. Changes may need the controller's password, which
+this worker does not have: the error then has the tool's message.
 """
 
 import re
@@ -56,21 +56,21 @@ class Areca(Adapter):
         try:
             return fields(self._say("hw", "info"))
         except ToolError:
-            return {}  # some have no monitor
+            return {}  # some controllers have no hardware monitor
 
     def _say(self, *arguments: str) -> str:
         said = self.ask(*arguments)
         ended = _ENDED.search(said.out)
         if ended is None or (not int(ended[1], 16) and not ended[2].startswith("Success.")):
             shown = said.out.strip()[-100:] or said.err.strip() or f"exit status {said.exit_code}"
-            raise self.refused(f"what it printed ends too early: {shown!r}")
+            raise self.refused(f"its output is incomplete: {shown!r}")
         if int(ended[1], 16) or said.exit_code:
             raise self.refused(ended[2] or said.err)
         return said.out
 
 
 def fields(text: str) -> Fields:
-    """By lower-case name; of several of one name the first."""
+    """Values by lower-case name; the first of several equal names."""
     found: Fields = {}
     for line in text.splitlines():
         name, value = words.pair(line)
@@ -80,7 +80,7 @@ def fields(text: str) -> Fields:
 
 
 def numbers(text: str) -> list[str]:
-    """The first column of a table, between its two rules."""
+    """The first column of a table, between its two horizontal lines."""
     return [found[1] for line in text.splitlines() if (found := _NUMBERED.match(line))]
 
 
@@ -104,7 +104,7 @@ def controller(
 
 
 def _battery(told: str) -> Battery | None:
-    """Its charge changes by itself, so it is left out of what is known of a battery that is there."""
+    """The battery without its charge, which changes by itself."""
     if not told:
         return None
     percent = re.search(r"(\d+) ?%", told)
@@ -130,7 +130,7 @@ def volume(number: str, told: Fields) -> VirtualDrive:
 
 
 def physical_drive(number: str, told: Fields) -> PhysicalDrive:
-    """Where it sits is told by channel, or by enclosure and slot."""
+    """A drive; its position is a channel, or enclosure and slot."""
     place = told.get("ide channel") or told.get("device location") or number
     mode = told.get("current sata mode") or told.get("device type", "")
     return PhysicalDrive(
@@ -146,7 +146,7 @@ def physical_drive(number: str, told: Fields) -> PhysicalDrive:
 
 
 def _sata_rate(mode: str) -> int | None:
-    """`SATA300+NCQ(Depth32)`, `SATA 6G`: after the rate of data in MB/s, or in Gb/s."""
+    """`SATA300+NCQ(Depth32)`, `SATA 6G`: data rate in MB/s or in Gb/s."""
     rates = {"150": 1_500_000_000, "300": 3_000_000_000, "600": 6_000_000_000}
     found = re.search(r"SATA ?(150|300|600)|(\d+)G", mode)
     if not found:

@@ -1,8 +1,8 @@
 """The interface of a controller tool.
 
-An adapter speaks one tool: it looks at every controller that the tool sees, looks again at one virtual drive, sets
-one policy of it, and makes and deletes virtual drives where it can. The words of policies are those of
-`worker.contract.controllers`, whatever the tool calls them.
+An adapter uses one tool: it lists all controllers, reads one virtual drive, sets one cache policy of it, and, if
+supported, creates and deletes virtual drives. Cache policies have the values of `worker.contract.controllers`,
+independent of the tool's spelling.
 """
 
 from abc import ABC, abstractmethod
@@ -13,27 +13,27 @@ from worker.contract.layouts import Layout
 from worker.process import Said, ToolError, ask, find
 from worker.recipes.layouts import virtual_drives
 
-# A controller answers slowly while it is busy, and `show all` asks each of its drives.
+# A busy controller answers slowly, and `show all` queries each of its drives.
 ANSWER_LIMIT_S = 20.0
 MAX_MESSAGE = 500
 
 
 class CachePolicy(StrEnum):
-    """The field of `VirtualDrive` that says how it is set."""
+    """The field of `VirtualDrive` with the configured value."""
 
     WRITE_CACHE = "write_cache"
     READ_AHEAD = "read_ahead"
     IO = "io_policy"
     DISK_CACHE = "disk_cache"
-    BAD_BATTERY = "bad_battery"  # no setting of its own: it goes with the write cache
+    BAD_BATTERY = "bad_battery"  # not a separate setting: it belongs to the write cache
 
 
 class Adapter(ABC):
-    """One controller tool. Every method raises ToolError, with the tool's own words where it has any."""
+    """One controller tool. Every method raises ToolError with the tool's message."""
 
     name: str
-    programs: tuple[str, ...]  # the names it is installed under, the preferred one first
-    drivers: tuple[str, ...]  # of the kernel, for controllers that it may know
+    programs: tuple[str, ...]  # possible program names, the preferred one first
+    drivers: tuple[str, ...]  # kernel drivers of the controllers that it may support
 
     @abstractmethod
     def read_controllers(self) -> tuple[Controller, ...]:
@@ -41,18 +41,18 @@ class Adapter(ABC):
 
     @abstractmethod
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        """One virtual drive as it is now."""
+        """The current state of one virtual drive."""
 
     @abstractmethod
     def values(self, policy: CachePolicy) -> tuple[str, ...]:
-        """What can be set; () for a policy that the tool cannot set for one virtual drive alone."""
+        """The values that can be set; () if the tool cannot set the policy for a single virtual drive."""
 
     @abstractmethod
     def set(self, controller: str, number: str, policy: CachePolicy, value: str) -> None:
-        """Set one of `values`. Read it back afterwards."""
+        """Set one of `values`. Read the value back afterwards."""
 
     def create(self, controller: str, slots: tuple[str, ...], layout: Layout, name: str) -> None:
-        """Make a virtual drive for one array of the layout. Check the result afterwards."""
+        """Create a virtual drive for one array of the layout. Check the result afterwards."""
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.create(self.name, controller, slots, layout, name))
 
@@ -62,7 +62,7 @@ class Adapter(ABC):
             self.do(*command)
 
     def delete(self, controller: str, number: str) -> None:
-        """Delete a virtual drive. Never forced: what the tool refuses stays."""
+        """Delete a virtual drive. Never forced: the virtual drive stays if the tool refuses."""
         self._refuse_if_it_makes_none()
         self.do(*virtual_drives.delete(self.name, controller, number))
 
@@ -71,22 +71,22 @@ class Adapter(ABC):
         return virtual_drives.family(self.name) is not None
 
     def do(self, *arguments: str) -> None:
-        """Run a command that changes something, and judge what the tool answers."""
+        """Run a command that changes something, and check the tool's answer."""
         raise NotImplementedError
 
     def is_unconfigured(self, drive: PhysicalDrive) -> bool:
-        """Good, and neither in use nor spare nor with a foreign configuration."""
+        """True for a good drive that is not in use, not a spare, and without a foreign configuration."""
         return False
 
     def _refuse_if_it_makes_none(self) -> None:
         if not self.makes_virtual_drives:
             raise ToolError(
-                f"This worker makes no virtual drives with {self.name}: what it documents leaves open which drive "
-                "comes of a command. storcli, perccli and MegaCli are spoken to."
+                f"This worker cannot create virtual drives with {self.name}: it does not document which drive "
+                "a command creates. Supported tools: storcli, perccli and MegaCli."
             )
 
     def is_at(self, drive: VirtualDrive, place: tuple[int, int, int]) -> bool:
-        """The kernel shows the virtual drive at this SCSI channel, target and unit; for tools that tell no names."""
+        """True if the virtual drive is at this SCSI channel, target and unit; for tools without names."""
         return False
 
     def ask(self, *arguments: str) -> Said:
@@ -96,11 +96,11 @@ class Adapter(ABC):
         return ask(program, *arguments, limit_s=ANSWER_LIMIT_S)
 
     def refused(self, words: str) -> ToolError:
-        return ToolError(f"{self.name}: {' '.join(words.split())[:MAX_MESSAGE] or 'it failed without a word'}")
+        return ToolError(f"{self.name}: {' '.join(words.split())[:MAX_MESSAGE] or 'it failed without a message'}")
 
 
 def find_drive(adapter: Adapter, drives: tuple[VirtualDrive, ...], number: str) -> VirtualDrive:
     found = next((drive for drive in drives if drive.number == number), None)
     if found is None:
-        raise adapter.refused(f"it has no virtual drive {number} any more")
+        raise adapter.refused(f"virtual drive {number} no longer exists")
     return found

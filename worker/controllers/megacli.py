@@ -1,9 +1,9 @@
-"""MegaCli (LSI, IBM, Dell), by its text.
+"""MegaCli (LSI, IBM, Dell), parsed from its text output.
 
-Formats: LSI, MegaRAID SAS Software User Guide (MegaCli 2 to 8). Sizes are in units of 1024. Older versions say
-`Virtual Disk` and `Stripe Size: 64kB`, newer ones `Virtual Drive` and `Strip Size : 64 KB`; all print lines of
-`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache Policy` is how a
-drive is set, `Current Cache Policy` how it works now.
+Formats: LSI, MegaRAID SAS Software User Guide (MegaCli 2 to 8). Sizes use units of 1024. Older versions print
+`Virtual Disk` and `Stripe Size: 64kB`, newer ones `Virtual Drive` and `Strip Size : 64 KB`. All print lines of
+`name : value`, with or without spaces before the colon, and end with `Exit Code: 0x00`. `Default Cache Policy` is the
+configured policy, `Current Cache Policy` the active one.
 """
 
 import re
@@ -52,7 +52,7 @@ class MegaCli(Adapter):
     def read_controllers(self) -> tuple[Controller, ...]:
         told = by_adapter(self._say("-AdpAllInfo", "-aAll"))
         if not told:
-            raise self.refused("it sees no controller")
+            raise self.refused("it lists no controller")
         places = by_adapter(self._say("-AdpGetPciInfo", "-aAll", strict=False))
         virtual = by_adapter(self._say("-LdPdInfo", "-aAll", strict=False))
         physical = by_adapter(self._say("-PDList", "-aAll", strict=False))
@@ -80,20 +80,20 @@ class MegaCli(Adapter):
         return drive.state.startswith("Unconfigured(good)") and "foreign" not in drive.state
 
     def _say(self, *arguments: str, strict: bool = True) -> str:
-        """What it prints. `strict`: an exit code is an error; else one adapter of several may have had nothing."""
+        """The output. `strict`: an exit code is an error; otherwise one of several adapters may have had no data."""
         return self._judged(self.ask(*arguments, "-NoLog"), strict=strict)
 
     def _judged(self, said: Said, *, strict: bool) -> str:
         code = _EXIT.search(said.out)
         if code is None and not said.exit_code:
-            raise self.refused(f"what it printed ends too early: {said.out.strip()[-100:]!r}")
+            raise self.refused(f"its output is incomplete: {said.out.strip()[-100:]!r}")
         if strict and (said.exit_code or (code and int(code[1], 16))):
             raise self.refused(_EXIT.sub("", said.out).strip() or said.err or f"exit status {said.exit_code}")
         return said.out
 
 
 def by_adapter(text: str) -> dict[str, Lines]:
-    """The lines about each adapter; a line that names one begins its part."""
+    """The lines of each adapter; a line with its number starts its section."""
     found: dict[str, Lines] = {}
     number = ""
     for line in text.splitlines():
@@ -106,7 +106,7 @@ def by_adapter(text: str) -> dict[str, Lines]:
 
 
 def fields(lines: Iterable[str]) -> Fields:
-    """By lower-case name; of several of one name the first."""
+    """Values by lower-case name; the first of several equal names."""
     found: Fields = {}
     for line in lines:
         name, value = words.pair(line)
@@ -133,7 +133,7 @@ def controller(number: str, lines: Lines, place: Lines, virtual: Lines, physical
 
 
 def _address(told: Fields) -> str:
-    """Numbers in hexadecimal; the domain is not told."""
+    """Hexadecimal numbers, without the domain."""
     try:
         bus, device, function = (int(told[f"{name} number"], 16) for name in ("bus", "device", "function"))
     except (KeyError, ValueError):
@@ -152,7 +152,7 @@ def _battery(told: Fields, present: str) -> Battery | None:
 
 
 def _parts(lines: Lines, start: str) -> Iterator[Lines]:
-    """Each from a line that begins with `start` to before the next one."""
+    """Sections that start with a line starting with `start`."""
     at = [place for place, line in enumerate(lines) if line.startswith(start)]
     for place, end in zip(at, [*at[1:], len(lines)], strict=False):
         yield lines[place:end]
@@ -202,7 +202,7 @@ def _first(meanings: dict[str, str], spelt: Lines) -> str:
 
 
 def _level(told: Fields) -> str:
-    """`Primary-5, Secondary-3`, or Secondary-0 with several spans: stripes over RAID 5."""
+    """`Primary-5, Secondary-3`, or Secondary-0 with several spans: a stripe over RAID 5."""
     found = _LEVEL.search(told.get("raid level", ""))
     if not found:
         return words.known(told.get("raid level", ""))
@@ -241,7 +241,7 @@ def _drive_state(told: Fields) -> str:
 
 
 def _inquiry(line: str, interface: str) -> tuple[str, str, str]:
-    """Model, serial, firmware, from their columns; a line too short for those is shown whole as the model.
+    """Model, serial and firmware from their columns; a shorter line is used as the model.
 
     SAS: vendor, product, revision of SPC-3 6.4, then the serial number. SATA: serial, model, firmware of ACS-2 7.12.
     """

@@ -1,9 +1,9 @@
-"""ssacli and its forerunners hpssacli and hpacucli (HPE Smart Array), by the text of `ctrl all show config detail`.
+"""ssacli and its predecessors hpssacli and hpacucli (HPE Smart Array), from `ctrl all show config detail`.
 
-Formats: HPE, Smart Storage Administrator CLI user guide (hpacucli 9 to ssacli 6). What belongs to a controller, an
-array or a drive is indented under it. Sizes of logical drives and the cache are in units of 1024, those of drives of
-1000; newer versions leave out the cache's unit, which is GB then. The tool tells of no read-ahead and no I/O policy,
-and the drives' own cache is one setting of the whole controller.
+Formats: HPE, Smart Storage Administrator CLI user guide (hpacucli 9 to ssacli 6). Properties of a controller, an array
+or a drive are indented. Sizes of logical drives and the cache use units of 1024, sizes of drives 1000; newer versions
+omit the cache's unit, which is then GB. The tool has no read-ahead and no I/O policy, and the drives' cache is one
+setting of the whole controller.
 """
 
 import re
@@ -32,11 +32,11 @@ class Ssacli(Adapter):
     def read_controllers(self) -> tuple[Controller, ...]:
         found = tuple(controllers(self._say("ctrl", "all", "show", "config", "detail")))
         if not found:
-            raise self.refused("it tells of no controller in a slot")
+            raise self.refused("it lists no controller")
         return found
 
     def virtual_drive(self, controller: str, number: str) -> VirtualDrive:
-        """Whether the cache works is told with the controller, so all of it is asked for."""
+        """Reads the whole controller, because only its section shows whether the cache is active."""
         said = self._say("ctrl", f"slot={controller}", "show", "config", "detail")
         drives = tuple(drive for each in controllers(said) for drive in each.virtual_drives)
         return find_drive(self, drives, number)
@@ -63,7 +63,7 @@ def controllers(text: str) -> Iterator[Controller]:
 
 
 def _controller(model: str, slot: str, lines: Lines) -> Controller:
-    """Its own lines come first; an array, a drive or an enclosure ends them."""
+    """The controller's own lines, up to the first array, drive or enclosure."""
     told = _own(lines)
     return Controller(
         address=words.known(told.get("pci address (domain:bus:device.function)", "")).lower(),
@@ -84,12 +84,12 @@ def _controller(model: str, slot: str, lines: Lines) -> Controller:
 
 
 def _own(lines: Lines) -> Fields:
-    """`name: value` of all lines before the next thing with a head of its own."""
+    """`name: value` of all lines before the next heading."""
     found: Fields = {}
     for line in lines:
         if any(head.match(line) for head in (_ARRAY, _LOGICAL, _PHYSICAL, _MEMBER)) or (found and _is_head(line)):
             break
-        name, _, value = line.partition(": ")  # a name may have a colon in it
+        name, _, value = line.partition(": ")  # a name may contain a colon
         if value.strip():
             found.setdefault(name.strip().lower(), value.strip())
     return found
@@ -158,7 +158,7 @@ def _names_a_disk_cache(controller: Fields) -> bool:
 
 
 def _now(wanted: str, controller: Fields) -> str:
-    """A cache that is disabled, for a while or for good, writes through; with no battery only where that is allowed."""
+    """A disabled cache writes through; so does one without a battery, unless that is allowed."""
     if wanted != "write back":
         return wanted
     if controller.get("cache status", "OK") not in ("OK", "Not Configured"):

@@ -1,8 +1,8 @@
-"""storcli and perccli (Broadcom, Dell), by their JSON: `show all J`.
+"""storcli and perccli (Broadcom, Dell), from the JSON of `show all J`.
 
-Formats: Broadcom, StorCLI Reference Manual (storcli 1.x to 7.x); Dell, PERCCLI Reference Guide. Sizes are in units of
-1024. The column `Cache` is how the drive works now: R or NR, WB, AWB or WT, D or C; `Write Cache(initial setting)`
-how it is set. storcli2, for the 9600 series, prints another format and is not read.
+Formats: Broadcom, StorCLI Reference Manual (storcli 1.x to 7.x); Dell, PERCCLI Reference Guide. Sizes use units of
+1024. The column `Cache` has the active policies: R or NR, WB, AWB or WT, D or C. `Write Cache(initial setting)` is the
+configured one. storcli2, for the 9600 series, has another format and is not supported.
 """
 
 import re
@@ -68,7 +68,7 @@ class Storcli(Adapter):
         at = (channel - _FIRST_CHANNEL) * _TARGETS_OF_A_CHANNEL + target
         return channel >= _FIRST_CHANNEL and drive.target == str(at)
 
-    # ---- asking
+    # ---- calling the tool
 
     def _controller(self, number: str, told: Fields) -> Controller:
         virtual = next((data for _, data in self._show(f"/c{number}/vall")), {})
@@ -77,7 +77,7 @@ class Storcli(Adapter):
         return controller(number, told, self.name, virtual_drives(virtual), drives)
 
     def _show(self, place: str) -> list[tuple[str, Fields]]:
-        """Number and data of each controller; of drives nothing where there are none."""
+        """Number and data of each controller; drives may be missing."""
         said = self.ask(place, "show", "all", "J", "nolog")
         found = []
         for number, status, data in self._answers(said.out, said.err):
@@ -88,16 +88,16 @@ class Storcli(Adapter):
         return found
 
     def _answers(self, out: str, err: str) -> list[tuple[str, Fields, Fields]]:
-        """Number of the controller, its status, its data. Raises ToolError where that is not what was printed."""
+        """Number, status and data of each controller. Raises ToolError for any other output."""
         try:
             rows = msgspec.json.decode(out)["Controllers"]
             read = [(row["Command Status"], row.get("Response Data") or {}) for row in rows]
             return [(str(status.get("Controller", "")), status, data) for status, data in read if _plain(status, data)]
         except msgspec.DecodeError as error:
             shown = (out.strip() or err.strip())[:100]
-            raise self.refused(f"what it printed is no JSON, or was cut off ({error}): {shown!r}") from error
+            raise self.refused(f"its output is not JSON, or incomplete ({error}): {shown!r}") from error
         except (KeyError, TypeError, AttributeError) as error:
-            raise self.refused(f"what it printed lacks {error}") from error
+            raise self.refused(f"its output lacks {error}") from error
 
 
 def _plain(status: object, data: object) -> bool:
@@ -107,7 +107,7 @@ def _plain(status: object, data: object) -> bool:
 
 
 def _reason(status: Fields) -> str:
-    """Its own words: of each drive where it has some, else of the command."""
+    """The tool's message: of each drive if there are any, else of the command."""
     failed = [row for row in status.get("Detailed Status") or [] if row.get("Status") != "Success"]
     said = [f"{text} (code {row.get('ErrCd')})" for row in failed if (text := words.known(row.get("ErrMsg", "")))]
     return "; ".join(said) or str(status.get("Description", ""))
@@ -118,13 +118,13 @@ def _says_none(status: Fields) -> bool:
     return any(word in said for word in _NO_DRIVES)
 
 
-# ---- reading
+# ---- parsing the output
 
 
 def controller(
     number: str, told: Fields, tool: str, virtual: tuple[VirtualDrive, ...], physical: tuple[PhysicalDrive, ...]
 ) -> Controller:
-    """`told` is the data of `/cN show all`; its parts may be missing, as in those of host bus adapters."""
+    """`told` is the data of `/cN show all`; parts are missing for host bus adapters."""
     basics, version, hardware, bus = (_part(told, key) for key in ("Basics", "Version", "HwCfg", "Bus"))
     return Controller(
         address=_address(words.known(basics.get("PCI Address") or told.get("PCI Address", ""))),
@@ -151,7 +151,7 @@ def _part(told: Fields, key: str) -> Fields:
 
 
 def _address(told: str) -> str:
-    """`00:03:00:00` is domain:bus:device:function, in hexadecimal."""
+    """Parse `00:03:00:00`: domain, bus, device and function in hexadecimal."""
     parts = told.split(":")
     try:
         domain, bus, device, function = (int(part, 16) for part in parts)
@@ -166,7 +166,7 @@ def _subsystem(bus: Fields) -> str:
 
 
 def _battery(told: Fields, hardware: Fields) -> Battery | None:
-    """A CacheVault or a battery with its row; else what the hardware says of one: `Absent` is an answer, too."""
+    """The row of a CacheVault or a battery, else the state from the hardware section, which may be `Absent`."""
     for key, kind in (("Cachevault_Info", "CacheVault"), ("BBU_Info", "BBU")):
         rows = told.get(key)
         if isinstance(rows, list) and rows and isinstance(rows[0], dict):
@@ -178,7 +178,7 @@ def _battery(told: Fields, hardware: Fields) -> Battery | None:
 
 
 def virtual_drives(told: Fields) -> tuple[VirtualDrive, ...]:
-    """From `/cN/vall show all`: for every number a row, a list of drives and properties."""
+    """From `/cN/vall show all`: a row, a list of drives and properties for each number."""
     found = []
     for key, rows in told.items():
         place = re.fullmatch(r"/c\d+/v(\d+)", key)
@@ -213,7 +213,7 @@ def _virtual_drive(number: str, row: Fields, properties: Fields, drives: list[Fi
 
 
 def _set_write_cache(initial: str, now: str) -> str:
-    """Versions that do not tell the setting leave what it works by. AWB is told by the column alone in some."""
+    """The configured mode, or the active one in versions without it. Some versions show AWB only in the column."""
     spelt = initial.lower().replace(" ", "")
     if "always" in spelt or (spelt == "writeback" and now == "always write back"):
         return "always write back"
@@ -221,12 +221,12 @@ def _set_write_cache(initial: str, now: str) -> str:
 
 
 def _slot(row: Fields) -> str:
-    """`252:3`; ` :3` where there is no enclosure."""
+    """`252:3`, or ` :3` without an enclosure."""
     return str(row.get("EID:Slt", "")).strip()[:MAX_LABEL]
 
 
 def physical_drives(told: Fields) -> tuple[PhysicalDrive, ...]:
-    """From `/cN/eall/sall show all`: for every drive a row, and its attributes under keys of its own."""
+    """From `/cN/eall/sall show all`: a row for each drive, and its attributes under separate keys."""
     found = []
     for key, rows in told.items():
         if re.fullmatch(r"Drive /c\d+(/e\d+)?/s\d+", key) and isinstance(rows, list) and rows:
@@ -252,7 +252,7 @@ def _physical_drive(row: Fields, attributes: Fields) -> PhysicalDrive:
 
 
 def _state(row: Fields) -> str:
-    """The column `DG` is F for a drive with a foreign configuration, which may be called good beside it."""
+    """The column `DG` is F for a drive with a foreign configuration, even if its state is good."""
     state = words.known(row.get("State", ""))
     return f"{state}, foreign" if str(row.get("DG", "")).strip() == "F" else state
 

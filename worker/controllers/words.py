@@ -12,19 +12,19 @@ _NOTHING = ("", "-", "n/a", "na", "n.a.", "none", "unknown", "not available")
 
 
 def size(words: str, *, unit: int) -> int | None:
-    """`3.637 TB`, `64kB`, `1000.2GB` in bytes; `unit` is 1024 or 1000, which the letters do not tell."""
+    """`3.637 TB`, `64kB`, `1000.2GB` in bytes; `unit` is 1024 or 1000, because the text does not show it."""
     found = _SIZE.search(words)
     return round(float(found[1]) * unit ** " KMGTP".index(found[2].upper() or " ")) if found else None
 
 
 def sectors(words: str, sector_bytes: int) -> int | None:
-    """The exact size in `1.819 TB [0xe8e088b0 Sectors]`."""
+    """The exact size in bytes of `1.819 TB [0xe8e088b0 Sectors]`."""
     found = _SECTORS.search(words)
     return int(found[1], 16) * sector_bytes if found else None
 
 
 def rate(words: str) -> int | None:
-    """`12.0Gb/s`, `6.0Gbps` in bits a second."""
+    """`12.0Gb/s`, `6.0Gbps` in bits per second."""
     found = _RATE.search(words)
     return round(float(found[1]) * 1e9) or None if found else None
 
@@ -36,13 +36,13 @@ def level(words: str) -> str:
 
 
 def wwn(words: str) -> str:
-    """32 or 16 hexadecimal digits as block devices spell theirs."""
+    """32 or 16 hexadecimal digits, in the format of block devices."""
     digits = words.strip().lower().removeprefix("0x")
     return f"wwn-0x{digits}" if re.fullmatch(r"[0-9a-f]{16}|[0-9a-f]{32}", digits) else ""
 
 
 def known(words: object) -> str:
-    """Empty for the ways in which tools say that there is nothing."""
+    """ "" for the texts that tools print for a missing value."""
     text = str(words).strip()
     return "" if text.lower() in _NOTHING else text[:MAX_LABEL]
 

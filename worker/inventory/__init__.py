@@ -1,4 +1,4 @@
-"""The inventory: this host's hardware, from /sys, /proc and /etc. Device-mapper and RAID controllers need tools."""
+"""The inventory: this host's hardware from /sys, /proc and /etc, and from tools of device-mapper and controllers."""
 
 from pathlib import Path
 
@@ -17,9 +17,9 @@ __all__ = ["observed_facts", "take"]
 
 
 def take(*, told: ToolAnswers | None = None, sys: Path = SYS, proc: Path = PROC, etc: Path = host.ETC) -> Inventory:
-    """Take the inventory. With other roots, read a recorded tree and open no device.
+    """Take the inventory. With other roots, read a recorded tree without opening devices.
 
-    `told` is what the controllers' tools said; without it they are asked now, which takes seconds where there are any.
+    `told`: answers of the controllers' tools. Without it, the tools are called now, which can take seconds.
     """
     seen = read_usage(sys, proc)
     devices, found = block_devices(seen, sys, open_devices=sys == SYS), functions(sys)

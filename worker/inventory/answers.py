@@ -1,6 +1,6 @@
-"""Structs for the JSON of smartctl and nvme-cli; other keys are ignored.
+"""Structs for the JSON output of smartctl and nvme-cli. Other keys are ignored.
 
-smartctl 7 (`--json`); NVMe's SMART log by both tools, under names of their own. nvme-cli 2.x writes large counters as
+smartctl 7 (`--json`). Both tools print NVMe's SMART log, with different names. nvme-cli 2.x writes large counters as
 text.
 """
 
@@ -47,7 +47,7 @@ class Attributes(msgspec.Struct, frozen=True):
 
 
 class Statistic(msgspec.Struct, frozen=True):
-    """A row of a page of ATA's device statistics (ACS-4, 9.5)."""
+    """A row of a page of ATA device statistics (ACS-4, 9.5)."""
 
     offset: int = 0
     value: int | None = None
@@ -91,7 +91,7 @@ class Smartctl(msgspec.Struct, frozen=True):
 
 
 class Large(msgspec.Struct, frozen=True):
-    """A counter of 16 bytes, as nvme-cli's plugins split it."""
+    """A 16-byte counter in the parts that nvme-cli's plugins print."""
 
     hi: int = 0
     lo: int = 0
@@ -119,8 +119,8 @@ class IntelLog(msgspec.Struct, frozen=True):
 
 
 def decoded(tool: str, text: str, kind: type[T]) -> T:
-    """JSON as it came: numbers may be text, unknown keys are passed over. Raises ToolError for what is cut off."""
+    """Decode JSON; numbers may be text, unknown keys are ignored. Raises ToolError for incomplete output."""
     try:
         return msgspec.convert(msgspec.json.decode(text), kind, strict=False)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
-        raise ToolError(f"What {tool} printed could not be read ({error}).") from error
+        raise ToolError(f"The output of {tool} cannot be read ({error}).") from error

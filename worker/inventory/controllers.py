@@ -1,7 +1,7 @@
-"""RAID controllers and host bus adapters: their tools' answers, matched with the kernel's PCI functions and disks.
+"""RAID controllers and host bus adapters: output of their tools, matched with the kernel's PCI functions and disks.
 
-A virtual drive is the block device that has its world-wide name; where the tool tells none, the one at its SCSI target
-behind the same controller. Host bus adapters need no tool: sysfs shows them and each drive.
+A virtual drive is matched with a block device by its world-wide name, or by its SCSI target behind the same controller
+if the tool does not print a name. Host bus adapters need no tool, because sysfs shows them and their drives.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,25 +18,25 @@ from worker.inventory.sysfs import SYS, text
 from worker.text_limits import MAX_LABEL
 
 _KINDS = ("raid", "sas", "scsi")
-_PARAVIRTUAL = ("virtio-pci",)  # the hypervisor's, no adapter
-_BIOS = ("version_bios", "bios_version")  # of the SCSI hosts of various drivers
-_UNPLACED = "Which of the kernel's controllers this is could not be told."
+_PARAVIRTUAL = ("virtio-pci",)  # of hypervisors, not real adapters
+_BIOS = ("version_bios", "bios_version")  # attributes of the SCSI hosts of various drivers
+_UNPLACED = "The controller's PCI address is unknown."
 WITH_A_TOOL = frozenset(driver for adapter in controllers.ADAPTERS for driver in adapter.drivers)
 
 
 def ask_tools(sys: Path = SYS) -> ToolAnswers:
-    """Every tool that may know a controller of this host; nothing is started where there is none."""
+    """Call every tool that may support a controller of this host. Without such a controller, nothing is started."""
     return controllers.read_controllers(drivers_with_a_tool(sys).values())
 
 
 def drivers_with_a_tool(sys: Path = SYS) -> dict[str, str]:
-    """The kernel's driver of each PCI function that a tool may know, by address."""
+    """The kernel driver of each PCI function that a tool may support, by address."""
     bound = {at.name: (at / "driver").resolve().name for at in (sys / "bus/pci/devices").glob("*")}
     return {address: driver for address, driver in bound.items() if driver in WITH_A_TOOL}
 
 
 def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple[Adapter, Controller]]:
-    """By PCI address. A tool that tells none is believed where one function alone can be meant."""
+    """Controllers by PCI address. Without an address, a controller is used if only one function matches."""
     found = {}
     for name, controller in told.controllers:
         adapter = controllers.adapter_named(name)
@@ -51,7 +51,7 @@ def by_address(told: ToolAnswers, drivers: Mapping[str, str]) -> dict[str, tuple
 def take(
     functions: Iterable[PciFunction], devices: Iterable[BlockDevice], told: ToolAnswers, sys: Path = SYS
 ) -> tuple[Controller, ...]:
-    """One for every storage function that is a RAID controller or an adapter of SAS or SCSI."""
+    """A controller for each storage function that is a RAID controller or a SAS or SCSI adapter."""
     ours = [f for f in functions if f.kind in _KINDS and f.driver not in _PARAVIRTUAL]
     disks = [device for device in devices if not device.parents and device.kind == "disk"]
     known = by_address(told, {function.address: function.driver for function in ours})
@@ -81,7 +81,7 @@ def _one(
         problem=said.problems.get(function.driver, ""),
     )
     if told is None:
-        hidden = function.driver in WITH_A_TOOL  # what the kernel shows are not the drives themselves
+        hidden = function.driver in WITH_A_TOOL  # the kernel shows virtual drives, not physical ones
         return replace(by_kernel, physical_drives=() if hidden else tuple(_seen(disk, sys) for disk in behind))
     adapter, controller = told
     known = {key: getattr(controller, key) or getattr(by_kernel, key) for key in _EITHER}
@@ -103,7 +103,7 @@ def _bios(address: str, sys: Path) -> str:
 
 
 def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
-    """A drive that the kernel sees itself."""
+    """A drive that is visible as a block device."""
     return PhysicalDrive(
         slot=_bay(disk.name, sys),
         model=disk.model,
@@ -119,14 +119,14 @@ def _seen(disk: BlockDevice, sys: Path) -> PhysicalDrive:
 
 
 def _bay(name: str, sys: Path) -> str:
-    """Its bay where the enclosure tells, else its SCSI address."""
+    """The bay if the enclosure reports it, else the SCSI address."""
     place = sysfs.node(name, sys).resolve()
     end = next((each.name for each in place.parents if each.name.startswith("end_device-")), "")
     bay = text(sys / "class/sas_device" / end / "bay_identifier") if end else ""
     return f"bay {bay}" if bay else ":".join(map(str, address(name, sys) or ())) or name
 
 
-# ---- virtual drives and disks
+# ---- match virtual drives with disks
 
 
 def _with_device(drive: VirtualDrive, adapter: Adapter, disks: list[BlockDevice], sys: Path) -> VirtualDrive:
@@ -135,7 +135,7 @@ def _with_device(drive: VirtualDrive, adapter: Adapter, disks: list[BlockDevice]
 
 
 def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys: Path = SYS) -> bool:
-    """The block device, which is behind the same controller, is this virtual drive."""
+    """True if a block device behind the same controller is this virtual drive."""
     if drive.wwn and wwn:
         return drive.wwn == wwn
     place = address(name, sys)
@@ -143,7 +143,7 @@ def is_shown_as(drive: VirtualDrive, adapter: Adapter, name: str, wwn: str, sys:
 
 
 def address(name: str, sys: Path = SYS) -> tuple[int, int, int, int] | None:
-    """Host, channel, target, unit of a SCSI disk."""
+    """SCSI host, channel, target and unit of a disk."""
     parts = (sysfs.node(sysfs.whole(name, sys), sys) / "device").resolve().name.split(":")
     if len(parts) != 4 or not all(part.isdigit() for part in parts):
         return None

@@ -13,7 +13,7 @@ from worker.text_limits import MAX_LABEL
 
 
 def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -> tuple[BlockDevice, ...]:
-    """All that have a size: free loop devices and empty card readers are left out."""
+    """All block devices with a size; unused loop devices and empty card readers are left out."""
     tables = volume_tables(sys) if open_devices else {}
     return tuple(
         read_device(name, usage, sys, open_devices=open_devices, tables=tables)
@@ -25,7 +25,7 @@ def block_devices(usage: Usage, sys: Path = SYS, *, open_devices: bool = True) -
 def read_device(
     name: str, usage: Usage, sys: Path = SYS, *, open_devices: bool = True, tables: dict[str, str] | None = None
 ) -> BlockDevice:
-    """`tables` are device-mapper's, by name of the volume."""
+    """`tables`: device-mapper tables by volume name."""
     current, choices = schedulers(name, sys)
     bits_per_s, lanes = link_of(name, sys) or (None, None)
     return BlockDevice(
@@ -61,12 +61,12 @@ def read_device(
 
 
 def _limit(name: str, file: str, sys: Path) -> int | None:
-    """0 is a limit that the device does not tell."""
+    """None for 0, which means an unknown limit."""
     return sysfs.number(sysfs.whole(name, sys), f"queue/{file}", sys) or None
 
 
 def schedulers(name: str, sys: Path = SYS) -> tuple[str, tuple[str, ...]]:
-    """The one in use and all that there are: `none [mq-deadline] kyber`."""
+    """Parse `none [mq-deadline] kyber`: the active one, and all."""
     return parse_choice(sysfs.attribute(sysfs.whole(name, sys), "queue/scheduler", sys))
 
 
@@ -77,7 +77,7 @@ def parse_choice(line: str) -> tuple[str, tuple[str, ...]]:
 
 
 def holders(name: str, usage: Usage, sys: Path = SYS) -> tuple[Holder, ...]:
-    """What keeps this very device busy, not its partitions."""
+    """The users of this device, without those of its partitions."""
     return (
         *(Holder(kind="mount", detail=f"{m.point} ({m.kind})") for m in usage.mounts_of(name)),
         *(Holder(kind="swap", detail="swap") for swap in usage.swaps if swap == name),
@@ -90,7 +90,7 @@ def _flag(text: str) -> bool | None:
 
 
 def _signature(name: str, sys: Path) -> str:
-    """Best effort: a worker that is not root cannot look, and a drive may fail."""
+    """Best effort: "" without root rights, or if the drive fails."""
     if sysfs.kind(name, sys) == "rom":
         return ""
     try:

@@ -1,7 +1,7 @@
-"""Memory modules, from the firmware's SMBIOS tables (/sys/firmware/dmi/tables/DMI, readable by root).
+"""Memory modules from the firmware's SMBIOS tables (/sys/firmware/dmi/tables/DMI, readable only by root).
 
-DMTF DSP0134 3.6: a structure is type, length and handle, its formatted part, then its strings, each ended by
-a zero byte and all of them by another. Type 17 is Memory Device (7.18).
+DMTF DSP0134 3.6: a structure consists of type, length, handle, a formatted part, and strings. Each string ends with
+a zero byte, and the list with another one. Type 17 is Memory Device (7.18).
 """
 
 import struct
@@ -21,7 +21,7 @@ _KINDS = {
 
 
 def memory_modules(sys: Path = SYS) -> tuple[MemoryModule, ...]:
-    """Filled slots; () where the tables are missing, cannot be read, or make no sense."""
+    """Occupied slots; () if the tables are missing, unreadable or invalid."""
     try:
         table = (sys / "firmware/dmi/tables/DMI").read_bytes()
     except OSError:
@@ -35,7 +35,7 @@ def parse(table: bytes) -> tuple[MemoryModule, ...]:
 
 
 def structures(table: bytes) -> Iterator[tuple[int, bytes, tuple[str, ...]]]:
-    """(type, formatted part with its head, strings); ends at the end structure or where the table is cut off."""
+    """Yield (type, formatted part with header, strings), until the end structure or a truncated one."""
     at = 0
     while at + 4 <= len(table):
         kind, length = table[at], table[at + 1]
@@ -53,7 +53,7 @@ def _module(body: bytes, strings: tuple[str, ...]) -> MemoryModule | None:
     size = _size_bytes(body)
     if not size:
         return None
-    speed = _word(body, 0x20) or _word(body, 0x15)  # as configured, else as rated; MT/s
+    speed = _word(body, 0x20) or _word(body, 0x15)  # configured, else rated; MT/s
     return MemoryModule(
         slot=_string(body, 0x10, strings),
         bank=_string(body, 0x11, strings),
@@ -65,7 +65,7 @@ def _module(body: bytes, strings: tuple[str, ...]) -> MemoryModule | None:
 
 
 def _size_bytes(body: bytes) -> int:
-    """0 is an empty slot. Bit 15 says KiB instead of MiB; 0x7fff sends to the extended size in MiB."""
+    """0 is an empty slot. Bit 15 means KiB instead of MiB; 0x7fff means that the extended size (MiB) applies."""
     if len(body) < 0x0E:
         return 0
     (size,) = struct.unpack_from("<H", body, 0x0C)
@@ -77,7 +77,7 @@ def _size_bytes(body: bytes) -> int:
 
 
 def _word(body: bytes, offset: int) -> int | None:
-    """0 and 0xffff are unknown."""
+    """0 and 0xffff mean unknown."""
     if len(body) < offset + 2:
         return None
     (value,) = struct.unpack_from("<H", body, offset)

@@ -1,4 +1,4 @@
-"""The SATA or SAS link of a drive, if the kernel sees it. Behind a RAID controller it does not.
+"""The SATA or SAS link of a drive, if the kernel shows it. It does not behind a RAID controller.
 
 Kernel: ata_link's sata_spd (`6.0 Gbps`), sas_phy's negotiated_linkrate (`12.0 Gbit`); a wide port has several phys.
 """
@@ -13,7 +13,7 @@ _RATE = re.compile(r"([\d.]+) Gb")
 
 
 def link_of(name: str, sys: Path = SYS) -> tuple[int, int] | None:
-    """(bits a second of each lane as sent, lanes); None where it is not known."""
+    """(raw bits per second of each lane, lanes); None if unknown."""
     parts = sysfs.node(sysfs.whole(name, sys), sys).resolve()
     if port := next((part for part in parts.parts if re.fullmatch(r"ata\d+", part)), ""):
         rate = _rate(text(sys / f"class/ata_link/link{port[3:]}/sata_spd"))
@@ -22,7 +22,7 @@ def link_of(name: str, sys: Path = SYS) -> tuple[int, int] | None:
 
 
 def _sas(place: Path, sys: Path) -> tuple[int, int] | None:
-    """Of the port that is nearest to the drive."""
+    """The link of the port nearest to the drive."""
     port = next((each for each in (place, *place.parents) if re.fullmatch(r"port-[\d:]+", each.name)), None)
     if port is None:
         return None

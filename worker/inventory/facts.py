@@ -1,4 +1,4 @@
-"""The configuration of a stream as flat facts, by which results are compared."""
+"""The configuration of a stream as flat facts, for comparing results."""
 
 import os
 from pathlib import Path
@@ -12,7 +12,7 @@ from worker.inventory.usage import PROC, mount_of
 from worker.open_target import OpenTarget
 from worker.text_limits import MAX_TEXT
 
-# Queue attributes that change how I/O is done; counters and limits that follow from the hardware are left out.
+# Queue attributes that affect I/O, without counters and fixed limits of the hardware.
 QUEUE_FACTS = (
     "read_ahead_kb", "nr_requests", "rq_affinity", "nomerges", "wbt_lat_usec", "max_sectors_kb", "max_hw_sectors_kb",
     "write_cache", "rotational", "io_poll", "iostats", "add_random", "logical_block_size", "physical_block_size",
@@ -66,7 +66,7 @@ def device_facts(name: str, sys: Path = SYS) -> dict[str, str]:
 
 
 def _controller_facts(name: str, sys: Path) -> dict[str, str]:
-    """Of the one PCI function that the device is behind, as far as the kernel tells."""
+    """Facts of the device's PCI function, if the kernel shows a single one."""
     address = sysfs.controller(name, sys)
     if not address:
         return {}

@@ -1,4 +1,4 @@
-"""Mounted file systems on block devices, each once however often it is mounted."""
+"""Mounted file systems on block devices, each once, even if mounted several times."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def _file_system(kind: str, devices: tuple[str, ...], mounts: list[Mount], sys: 
 
 
 def btrfs_profiles(devices: tuple[str, ...], sys: Path = SYS) -> dict[str, str]:
-    """Of data and metadata, the profiles that have been allocated: {"data": "raid0", "metadata": "raid1"}."""
+    """Allocated profiles of data and metadata: {"data": "raid0", "metadata": "raid1"}."""
     for group in sorted((sys / "fs/btrfs").glob("*-*")):
         if set(devices) & {entry.name for entry in (group / "devices").glob("*")}:
             kinds = ((kind, group / "allocation" / kind) for kind in ("data", "metadata"))

@@ -10,7 +10,7 @@ from worker.text_limits import MAX_LABEL
 
 
 def geometry(name: str, tables: dict[str, str], sys: Path = SYS) -> Geometry | None:
-    """`tables` are device-mapper's, by name of the volume."""
+    """`tables`: device-mapper tables by volume name."""
     if sysfs.kind(name, sys) == "raid":
         return _array(name, sys)
     if sysfs.kind(name, sys) == "dm":
@@ -34,7 +34,7 @@ def _array(name: str, sys: Path) -> Geometry | None:
 
 
 def _volume(name: str, tables: dict[str, str], sys: Path) -> Geometry:
-    """Its target by the table, where dmsetup could be asked; else by the kind that its UUID begins with."""
+    """The device-mapper target from the table if dmsetup works, else from the prefix of the UUID."""
     volume = attribute(name, "dm/name", sys)
     level, chunk_bytes = _of_table(tables.get(volume, ""))
     return Geometry(
@@ -46,9 +46,9 @@ def _volume(name: str, tables: dict[str, str], sys: Path) -> Geometry:
 
 
 def _of_table(table: str) -> tuple[str, int | None]:
-    """`0 41943040 striped 2 128 8:0 2048 8:16 2048`: target, and for stripes their size (sectors of 512 bytes).
+    """Parse `0 41943040 striped 2 128 8:0 2048 8:16 2048`: target, and size of stripes (sectors of 512 bytes).
 
-    Several rows of one kind are one volume in pieces. Kernel: Documentation/admin-guide/device-mapper/striped.rst.
+    Several rows of one kind are segments of one volume. Kernel: Documentation/admin-guide/device-mapper/striped.rst.
     """
     rows = [row.split() for row in table.splitlines()]
     targets = {row[2] for row in rows if len(row) > 2}
@@ -60,7 +60,7 @@ def _of_table(table: str) -> tuple[str, int | None]:
 
 
 def volume_tables(sys: Path = SYS) -> dict[str, str]:
-    """Every volume's table as dmsetup tells it; {} without volumes, dmsetup, or leave."""
+    """The table of each volume from dmsetup; {} without volumes, dmsetup or permission."""
     if not any(sysfs.kind(name, sys) == "dm" for name in sysfs.names(sys)):
         return {}
     try:

@@ -1,10 +1,10 @@
-"""Health of drives, read by smartctl or nvme-cli if the host has them.
+"""Health of drives, read with smartctl or nvme-cli if they are installed.
 
-Health changes by itself, so it is not a part of the inventory but is sent together with it.
+Health changes by itself, so it is not part of the inventory, but it is sent together with it.
 
 smartctl 7: `--json --all`; SCSI and SATA drives in standby are not woken (`--nocheck=standby`). nvme-cli:
 `smart-log --output-format=json`, where 2.x writes large counters as text. Units: NVM Express Base Specification 1.4,
-5.14.1.2: the temperature is in kelvin. What was written is counted as `written` says.
+5.14.1.2: the temperature is in kelvin. Module `written` explains the counters of written data.
 """
 
 import time
@@ -30,11 +30,11 @@ _WARNINGS = (
     "the backup of volatile memory has failed", "persistent memory is unreliable",
 )  # fmt: skip
 _WORN_FROM_100 = ("Media_Wearout_Indicator", "Wear_Leveling_Count", "Percent_Lifetime_Remain", "SSD_Life_Left")
-_USAGE_ERRORS = 0b11  # smartctl(8): command line not understood; device could not be opened
+_USAGE_ERRORS = 0b11  # smartctl(8): invalid command line; device could not be opened
 
 
 def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
-    """The health of every drive; drives are left out after a time limit. Takes seconds if tools hang."""
+    """The health of each drive. After a time limit, the remaining drives are left out."""
     give_up_at = time.monotonic() + TOTAL_LIMIT_S
     names = [name for name in sysfs.names(sys) if sysfs.kind(name, sys) == "disk" and sysfs.size_bytes(name, sys)]
     asked = (name for name in names if sysfs.transport(name, sys) in ASKED)
@@ -42,7 +42,7 @@ def take(sys: Path = SYS) -> tuple[DriveHealth, ...]:
 
 
 def of(name: str, sys: Path = SYS) -> DriveHealth:
-    """The health of one drive, within seconds; `problem` says why it is unknown."""
+    """The health of one drive, within seconds; `problem` explains why it is unknown."""
     serial = sysfs.serial(name, sys)
     path, transport = sysfs.device_path(name), sysfs.transport(name, sys)
     ways: list[Callable[[], DriveHealth]] = [lambda: _by_smartctl(name, path, serial, sata=transport == "sata")]
@@ -67,13 +67,13 @@ def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealt
 
 
 def read_smartctl(said: Said, name: str, serial: str) -> DriveHealth:
-    """Raises ToolError where it tells nothing of the drive."""
+    """Raises ToolError if the output has no data about the drive."""
     found = decoded("smartctl", said.out, Smartctl)
     if said.exit_code & _USAGE_ERRORS:
         words = "; ".join(message.string for message in found.smartctl.messages) or said.err.strip()
-        raise ToolError(f"smartctl could not ask {name}: {words or f'exit status {said.exit_code}'}.")
+        raise ToolError(f"smartctl failed for {name}: {words or f'exit status {said.exit_code}'}.")
     if serial and found.serial_number and found.serial_number.strip() != serial:
-        raise ToolError(f"smartctl told of {found.serial_number}, not of {serial}.")
+        raise ToolError(f"smartctl answered for {found.serial_number}, not for {serial}.")
     silent = found.smart_support.available is False
     log = found.nvme_smart_health_information_log
     return DriveHealth(
@@ -86,13 +86,13 @@ def read_smartctl(said: Said, name: str, serial: str) -> DriveHealth:
         power_on_hours=found.power_on_time.hours,
         media_errors=log.media_errors if log else None,
         warnings=tuple(_warnings(log)) if log else (),
-        problem="The drive tells nothing of its health." if silent else "",
+        problem="The drive does not report its health." if silent else "",
         **asdict(written.of_nvme(log) if log else written.of_sata(found)),
     )
 
 
 def _wear(found: Smartctl) -> int | None:
-    """Percent of the rated endurance that is used; may be over 100."""
+    """Used percent of the rated endurance; may exceed 100."""
     log = found.nvme_smart_health_information_log
     told = (found.endurance_used.current_percent, found.scsi_percentage_used_endurance_indicator)
     known = [*told, log.percentage_used if log else None]
@@ -109,9 +109,9 @@ def _by_nvme_cli(name: str, path: str, serial: str) -> DriveHealth:
 
 
 def read_nvme_cli(said: Said, name: str, serial: str) -> DriveHealth:
-    """Raises ToolError where it tells nothing of the drive."""
+    """Raises ToolError if the output has no data about the drive."""
     if said.exit_code:
-        raise ToolError(f"nvme could not ask {name}: {said.err.strip() or said.out.strip()}.")
+        raise ToolError(f"nvme failed for {name}: {said.err.strip() or said.out.strip()}.")
     log = decoded("nvme", said.out, NvmeLog)
     return DriveHealth(
         device=name,
@@ -132,14 +132,14 @@ def _warnings(log: NvmeLog) -> Iterator[str]:
     return (words for bit, words in enumerate(_WARNINGS) if log.critical_warning >> bit & 1)
 
 
-# ---- what NVMe drives wrote to their media
+# ---- media writes of NVMe drives
 
 
-_untold: set[tuple[str, str]] = set()  # (device, serial) of drives that refused: each refusal is in their error log
+_untold: set[tuple[str, str]] = set()  # (device, serial) without such a page: each refusal enters their error log
 
 
 def _with_media(found: DriveHealth, path: str, sys: Path) -> DriveHealth:
-    """Asked of an NVMe drive by a vendor's log page, once where it has none."""
+    """Read a vendor's log page of an NVMe drive. A drive without this page is queried only once."""
     name, key = found.device, (found.device, found.serial)
     if sysfs.transport(name, sys) != "nvme" or key in _untold or not find(("nvme",)):
         return found

@@ -36,7 +36,7 @@ def read_cpu(sys: Path = SYS, proc: Path = PROC) -> Cpu:
 
 
 def _of_all(sys: Path, file: str) -> str:
-    """A frequency setting; all of them if the processors differ; "" where there is none (most guests)."""
+    """A frequency setting; all values if processors differ; "" without one (most guests)."""
     paths = (sys / "devices/system/cpu").glob(f"cpu[0-9]*/cpufreq/{file}")
     return ",".join(sorted({text(path) for path in paths} - {""}))[:MAX_LABEL]
 
@@ -84,7 +84,7 @@ def distribution(etc: Path = ETC) -> str:
 
 
 def hypervisor(sys: Path = SYS, proc: Path = PROC) -> str:
-    """Its name, "unknown" where there is one without a name, "" on bare metal."""
+    """The hypervisor's name, "unknown" if it has none, "" on bare metal."""
     if kind := text(sys / "hypervisor/type"):
         return kind
     told = " ".join(text(sys / "class/dmi/id" / name) for name in ("sys_vendor", "product_name", "bios_vendor"))

@@ -1,8 +1,8 @@
-"""Storage controllers and NVMe drives, with the PCI Express way to each from its root port.
+"""Storage controllers and NVMe drives, with their PCI Express paths from the root port.
 
-Speeds and widths are sysfs' own; the packet payload comes from the configuration space, of which only
-root may read more than 64 bytes. A link is degraded when it is slower or narrower than both ends can be:
-a x16 slot with a x8 card runs at x8 and is well.
+Speeds and widths come from sysfs. The packet payload comes from the configuration space, of which only root
+can read more than 64 bytes. A link is degraded if it is slower or narrower than both ends support: a x8 card
+in a x16 slot that runs at x8 is not degraded.
 """
 
 import re
@@ -16,14 +16,14 @@ from worker.text_limits import MAX_LABEL
 
 _STORAGE, _BRIDGE = 0x01, 0x06
 _KINDS = {0x00: "scsi", 0x01: "ide", 0x04: "raid", 0x06: "sata", 0x07: "sas", 0x08: "nvme"}
-_FIRMWARE = ("version_fw", "fwrev", "firmware_rev", "fw_version")  # of the SCSI hosts of various drivers
+_FIRMWARE = ("version_fw", "fwrev", "firmware_rev", "fw_version")  # attributes of the SCSI hosts of various drivers
 _MODEL = ("board_name", "version_product", "model_name", "model")
 _CAPABILITY_LIST, _FIRST_CAPABILITY, _PCI_EXPRESS = 0x34, 0x40, 0x10
 _DOWNSTREAM = (4, 6)  # root port, downstream port of a switch
 
 
 def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
-    """Every storage function and every bridge on the way to one, ordered by address."""
+    """All storage functions and the bridges in front of them, ordered by address."""
     found: dict[str, PciFunction] = {}
     for address in _storage(sys):
         for each in _way(address, sys):
@@ -33,7 +33,7 @@ def functions(sys: Path = SYS) -> tuple[PciFunction, ...]:
 
 
 def _storage(sys: Path) -> list[str]:
-    """By class; and what is driven as a disk under another class (virtio)."""
+    """True for storage classes, and for disks with another class (virtio)."""
     entries = sorted((sys / "bus/pci/devices").glob("*"))
     return [entry.name for entry in entries if PCI_ADDRESS.match(entry.name) and _class(entry) >> 8 == _STORAGE]
 
@@ -90,13 +90,13 @@ def _link_name(link: Path) -> str:
 
 
 def _of_the_driver(at: Path, names: tuple[str, ...]) -> str:
-    """What the driver tells beside the function's SCSI host or NVMe controller."""
+    """Attributes of the function's SCSI host or NVMe controller."""
     places = [*at.glob("host*/scsi_host/host*"), *at.glob("nvme/nvme*")]
     return next((found for place in places for name in names if (found := text(place / name))), "")
 
 
 def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
-    """By message where the function has those, else its line."""
+    """MSI interrupts if the function has any, else its interrupt line."""
     at = sys / "bus/pci/devices" / address
     found = sorted(int(entry.name) for entry in (at / "msi_irqs").glob("[0-9]*"))
     line = text(at / "irq")
@@ -107,7 +107,7 @@ def interrupts(address: str, sys: Path = SYS) -> tuple[int, ...]:
 
 
 def _faces_down(at: Path, *, has_parent: bool) -> bool:
-    """A root port's or a switch's downstream port's link is the one below it. Type: bits 7:4 of the capability."""
+    """True for a root port or a downstream port of a switch: its link is the one below. Type: bits 7:4."""
     if _class(at) >> 8 != _BRIDGE:
         return False
     config = _config(at)
@@ -127,7 +127,7 @@ def _pcie_link(at: Path, above: Path | None, *, downstream: bool) -> PcieLink | 
         max_transfers_per_s=most,
         max_lanes=max_lanes,
         degraded=None
-        if downstream  # the other end tells
+        if downstream  # the other end reports the link
         else _degraded((now, most, _speed(above, "max")), (lanes, max_lanes, _lanes(above, "max"))),
         payload_bytes=payload,
         max_payload_bytes=max_payload,
@@ -135,20 +135,20 @@ def _pcie_link(at: Path, above: Path | None, *, downstream: bool) -> PcieLink | 
 
 
 def _degraded(*facts: tuple[int | None, int | None, int | None]) -> bool | None:
-    """Each now, at most here, at most above. Unknown where there is no link now, or one end does not tell."""
+    """Compare current values with the maximum here and above. None if one is unknown."""
     if any(now is None or here is None for now, here, _ in facts):
         return None
     return any(now < min(here, here if above is None else above) for now, here, above in facts)  # type: ignore[operator, type-var]
 
 
 def _speed(at: Path | None, which: str) -> int | None:
-    """`8.0 GT/s PCIe` in transfers a second and lane."""
+    """`8.0 GT/s PCIe` in transfers per second and lane."""
     found = re.match(r"([\d.]+) GT/s", text(at / f"{which}_link_speed")) if at else None
     return round(float(found[1]) * 1e9) if found else None
 
 
 def _lanes(at: Path | None, which: str) -> int | None:
-    """0 is a link that is down; 255 is what sysfs shows for an unknown one."""
+    """0 means that the link is down, 255 that sysfs does not know it."""
     found = text(at / f"{which}_link_width") if at else ""
     return int(found) if found.isdigit() and 0 < int(found) <= 32 else None
 
@@ -161,7 +161,7 @@ def _config(at: Path) -> bytes:
 
 
 def payloads(config: bytes) -> tuple[int | None, int | None]:
-    """Largest payload in bytes as set, and as supported, from the PCI Express capability.
+    """Configured and supported maximum payload in bytes, from the PCI Express capability.
 
     PCI Express Base Specification 3.0, 7.8: Device Capabilities at offset 4, bits 2:0; Device Control at
     offset 8, bits 7:5; both as 128 << n.
@@ -175,7 +175,7 @@ def payloads(config: bytes) -> tuple[int | None, int | None]:
 
 
 def _express(config: bytes) -> int | None:
-    """Where the PCI Express capability begins; None where it is missing, or the space is cut off or goes round."""
+    """Offset of the PCI Express capability; None if it is missing, or the list is truncated or circular."""
     offset = config[_CAPABILITY_LIST] & 0xFC if len(config) > _CAPABILITY_LIST else 0
     seen: set[int] = set()
     while offset >= _FIRST_CAPABILITY and offset + 10 <= len(config) and offset not in seen:

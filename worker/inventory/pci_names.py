@@ -1,4 +1,4 @@
-"""Names of PCI devices, where the host has the list that lspci uses (pci.ids)."""
+"""Names of PCI devices from lspci's list (pci.ids), if the host has it."""
 
 import re
 from functools import lru_cache
@@ -8,13 +8,13 @@ PLACES = (Path("/usr/share/misc/pci.ids"), Path("/usr/share/hwdata/pci.ids"))
 
 
 def model(vendor: str, device: str) -> str:
-    """`Broadcom / LSI MegaRAID SAS 2208`, "" where the list or the device in it is missing. Ids are four hex digits."""
+    """`Broadcom / LSI MegaRAID SAS 2208`; "" if the device is not listed. Ids are four hex digits."""
     return next((_named(path, vendor, device) for path in PLACES if path.exists()), "")
 
 
 @lru_cache(maxsize=256)
 def _named(path: Path, vendor: str, device: str) -> str:
-    """A vendor's line begins with its id, a device's with a tab; what has two tabs is a subsystem."""
+    """Lines of vendors start with their id, lines of devices with one tab, lines of subsystems with two tabs."""
     rows = "\n" + _list(path)
     start = rows.find(f"\n{vendor}  ")
     if not vendor or start < 0:

@@ -1,7 +1,7 @@
-"""The format of a device, from its first and last bytes.
+"""Find the format on a device by magic numbers.
 
-A small table of magic numbers, from the formats' own descriptions and util-linux'
-libblkid. "" means that none of these was found, not that the device is empty.
+The magic numbers come from the formats' documentation and util-linux's libblkid. "" means that none
+of these formats was found, not that the device is empty.
 """
 
 import os
@@ -24,7 +24,7 @@ MAGICS = (
     Magic("gpt (backup)", -512, b"EFI PART"),
     Magic("luks", 0, b"LUKS\xba\xbe"),
     Magic("luks", 0x4000, b"SKUL\xba\xbe"),
-    # the label's type, as LVM, libblkid and wipefs look for it: without it the rest of the label means nothing
+    # type of the label, as used by LVM, libblkid and wipefs
     *(Magic("lvm2", sector * 512 + 24, b"LVM2 001") for sector in range(4)),
     Magic("md raid", 0, _MD),
     Magic("md raid", 4096, _MD),
@@ -53,7 +53,7 @@ MAGICS = (
     Magic("vmfs", 0x100000, bytes.fromhex("0dd001c0")),
     Magic("intel raid", -1024, b"Intel Raid ISM Cfg"),
     Magic("ddf raid", -512, bytes.fromhex("de11de11")),
-    Magic("dos partition table", 510, b"\x55\xaa"),  # last: boot sectors of file systems end so, too
+    Magic("dos partition table", 510, b"\x55\xaa"),  # last, because boot sectors of file systems have the same end
 )
 _ZFS_UBERBLOCKS = (128 * 1024, 384 * 1024)  # of the first two labels; each ring is 128 KiB
 _ZFS_MAGIC = (bytes.fromhex("0cb1ba0000000000"), bytes.fromhex("0000000000bab10c"))
@@ -77,7 +77,7 @@ def _at(fd: int, head: bytes, offset: int, size_bytes: int, length: int) -> byte
 
 
 def _old_md(fd: int, head: bytes, size_bytes: int) -> str:
-    """md's superblocks 0.90 and 1.0 lie near the end."""
+    """md superblocks 0.90 and 1.0 are near the end."""
     sectors = size_bytes // 512
     places = ((size_bytes & ~0xFFFF) - 0x10000, ((sectors - 16) & ~7) * 512)
     return "md raid" if any(_at(fd, head, place, size_bytes, 4) == _MD for place in places if place > 0) else ""

@@ -1,7 +1,7 @@
 """Block devices in sysfs. No function opens a device.
 
-Every function takes the root of sysfs, so that a recorded tree can be read. A device is
-named by its kernel name as sysfs spells it (`nvme0n1`, `cciss!c0d0`).
+Every function has a parameter for the root of sysfs, for recorded trees. Devices have the kernel
+names that sysfs uses (`nvme0n1`, `cciss!c0d0`).
 """
 
 import re
@@ -11,7 +11,7 @@ from pathlib import Path
 from worker.stable_id import MAX_ID, UNSTABLE_PREFIX, shortened
 
 SYS = Path("/sys")
-SECTOR_BYTES = 512  # of sysfs' `size`, whatever the device's own block size
+SECTOR_BYTES = 512  # unit of `size` in sysfs, independent of the device's block size
 
 _NAME = re.compile(r"^[A-Za-z0-9!_.:-]{1,64}$")
 PCI_ADDRESS = re.compile(r"^[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$")
@@ -24,7 +24,7 @@ _TRANSPORTS = (
 def node(name: str, sys: Path = SYS) -> Path:
     """The device's directory in sysfs, as a link."""
     if not _NAME.match(name) or name in (".", ".."):
-        raise ValueError(f"{name!r} is no kernel name of a block device")
+        raise ValueError(f"{name!r} is not a kernel name of a block device")
     return sys / "class/block" / name
 
 
@@ -41,7 +41,7 @@ def exists(name: str, sys: Path = SYS) -> bool:
 
 
 def text(path: Path) -> str:
-    """A file's one line, "" where it is missing or cannot be read."""
+    """The content of a one-line file, "" if it is missing or unreadable."""
     try:
         return path.read_text(errors="replace").strip().strip("\x00").strip()
     except OSError:
@@ -62,7 +62,7 @@ def major_minor(name: str, sys: Path = SYS) -> str:
 
 
 def name_of(numbers: str, sys: Path = SYS) -> str:
-    """The kernel name behind `major:minor`, "" if no block device has it."""
+    """The kernel name for `major:minor`, "" if there is no such block device."""
     try:
         return (sys / "dev/block" / numbers).resolve(strict=True).name
     except OSError:
@@ -78,7 +78,7 @@ def is_partition(name: str, sys: Path = SYS) -> bool:
 
 
 def whole(name: str, sys: Path = SYS) -> str:
-    """The disk of a partition; any other device is its own."""
+    """The disk of a partition; the name itself for other devices."""
     return node(name, sys).resolve().parent.name if is_partition(name, sys) else name
 
 
@@ -87,7 +87,7 @@ def partitions(name: str, sys: Path = SYS) -> tuple[str, ...]:
 
 
 def slaves(name: str, sys: Path = SYS) -> tuple[str, ...]:
-    """What an assembled device (dm, md) is made of."""
+    """The members of a combined device (dm, md)."""
     return _list(node(name, sys) / "slaves")
 
 
@@ -97,18 +97,18 @@ def holders(name: str, sys: Path = SYS) -> tuple[str, ...]:
 
 
 def parents(name: str, sys: Path = SYS) -> tuple[str, ...]:
-    """What the device directly lies on."""
+    """The devices directly below this one."""
     disk = whole(name, sys)
     return (disk,) if disk != name else slaves(name, sys)
 
 
 def below(name: str, sys: Path = SYS) -> tuple[str, ...]:
-    """Everything the device lies on, down to the disks; without itself."""
+    """All devices below this one, down to the disks, without itself."""
     return _closure(name, lambda each: parents(each, sys))
 
 
 def above(name: str, sys: Path = SYS) -> tuple[str, ...]:
-    """Everything that lies on the device: its partitions, what is built on them, and so on; without itself."""
+    """All devices above this one: its partitions, devices built on them, and so on, without itself."""
     return _closure(name, lambda each: (*partitions(each, sys), *holders(each, sys)))
 
 
@@ -158,7 +158,7 @@ def transport(name: str, sys: Path = SYS) -> str:
 
 
 def _raid_transport(disk: str, sys: Path) -> str:
-    """Virtual drives of RAID controllers: the kernel sees SCSI disks behind a function of that class."""
+    """For virtual drives of RAID controllers: the class of the PCI function in front of a SCSI disk."""
     address = _pci_address(disk, sys)
     subclass = text(sys / "bus/pci/devices" / address / "class")[:6] if address else ""
     return {"0x0104": "raid", "0x0107": "sas", "0x0100": "scsi"}.get(subclass, "")
@@ -173,13 +173,13 @@ def model(name: str, sys: Path = SYS) -> str:
 
 
 def serial(name: str, sys: Path = SYS) -> str:
-    """The drive's own serial number, "" where it has none. A partition has its disk's."""
+    """The drive's serial number, "" if it has none. A partition has the serial of its disk."""
     disk = whole(name, sys)
     for path in ("device/serial", "serial"):
         if found := attribute(disk, path, sys):
             return found[:MAX_ID]
     try:
-        page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": 4 bytes of head
+        page = (node(disk, sys) / "device/vpd_pg80").read_bytes()  # SCSI "unit serial number": header of 4 bytes
     except OSError:
         return ""
     return page[4 : 4 + page[3]].decode("ascii", "replace").strip("\x00 ")[:MAX_ID] if len(page) > 4 else ""
@@ -191,34 +191,34 @@ def firmware(name: str, sys: Path = SYS) -> str:
 
 
 def controller(name: str, sys: Path = SYS) -> str:
-    """PCI address of the one function that everything of the device is behind, "" if there is none or several."""
+    """PCI address of the function in front of the device, "" if there is none or more than one."""
     leaves = [each for each in (name, *below(name, sys)) if not parents(each, sys)]
     found = {_pci_address(leaf, sys) for leaf in leaves}
     return found.pop() if len(found) == 1 else ""
 
 
 def ways(name: str, sys: Path = SYS) -> list[Path]:
-    """From the root to the device; NVMe with multipath lies outside of that, behind its controllers."""
+    """Paths from the root to the device; one per controller for NVMe with multipath."""
     at = node(whole(name, sys), sys).resolve()
     return [at] if "nvme-subsystem" not in at.parts else [way.resolve() for way in at.parent.glob("nvme[0-9]*")]
 
 
 def _pci_address(disk: str, sys: Path) -> str:
-    """The last one on the device's way from the root."""
+    """The last PCI address in the device's path."""
     found = {next((part for part in reversed(way.parts) if PCI_ADDRESS.match(part)), "") for way in ways(disk, sys)}
     return found.pop() if len(found) == 1 else ""
 
 
 def backing_file(name: str, sys: Path = SYS) -> str:
-    """The file under a loop device, "" if it is free or no loop device."""
+    """The file of a loop device, "" if it is unused or not a loop device."""
     return attribute(whole(name, sys), "loop/backing_file", sys)
 
 
 def stable_id(name: str, sys: Path = SYS) -> str:
-    """A name that stays with the device, in the spelling of /dev/disk/by-id where that has one.
+    """A name that stays the same for the device, spelled as in /dev/disk/by-id if possible.
 
-    In this order: the world-wide name; dm's or md's UUID; the file under a loop device;
-    transport, model and serial; and last `name:<kernel name>`, which is not stable.
+    The first of these: world-wide name; UUID of dm or md; file of a loop device;
+    transport, model and serial; `name:<kernel name>`, which is not stable.
     """
     disk = whole(name, sys)
     found = _world_wide(disk, sys) or _assembled(disk, sys) or _loop(disk, sys) or _by_serial(disk, sys)
@@ -228,7 +228,7 @@ def stable_id(name: str, sys: Path = SYS) -> str:
 
 
 def world_wide_name(name: str, sys: Path = SYS) -> str:
-    """The disk's own, "" where it has none."""
+    """The world-wide name of the disk, "" if it has none."""
     return _world_wide(whole(name, sys), sys)
 
 

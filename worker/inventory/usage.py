@@ -32,16 +32,16 @@ class Usage(msgspec.Struct, frozen=True):
         return tuple(mount for device, mount in self.mounts if device == name)
 
     def root_disks(self, sys: Path = sysfs.SYS) -> frozenset[str]:
-        """Every device under the file systems that the host itself runs from."""
+        """All devices under the file systems that the host runs from."""
         points = ("/", "/boot", "/boot/efi", "/usr", "/var")
         direct = {device for device, mount in self.mounts if mount.point in points}
         return frozenset(direct.union(*(sysfs.below(device, sys) for device in direct)))
 
 
 def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
-    """Raises OSError if the mounts of this process cannot be read; those of process 1 are added where they can.
+    """Read the mounts of this process and, if possible, of process 1. Raises OSError for those of this process.
 
-    A worker with a mount namespace of its own does not see the host's mounts, process 1 does.
+    A worker in a separate mount namespace does not see the host's mounts, but process 1 does.
     """
     found = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
     with contextlib.suppress(OSError):
@@ -51,13 +51,13 @@ def read_usage(sys: Path = sysfs.SYS, proc: Path = PROC) -> Usage:
 
 
 def read_mounts(table: str) -> tuple[Mount, ...]:
-    """Lines of proc_pid_mountinfo(5); a line that is not of that form is a ValueError, never skipped."""
+    """Parse proc_pid_mountinfo(5). Raises ValueError for an invalid line instead of skipping it."""
     mounts = []
     for line in table.splitlines():
         left, _, right = line.partition(" - ")
         head, tail = left.split(" "), right.split(" ")
         if len(head) < 6 or len(tail) < 3:
-            raise ValueError(f"mountinfo holds a line that is not understood: {line!r}")
+            raise ValueError(f"mountinfo contains an invalid line: {line!r}")
         mounts.append(
             Mount(
                 id=int(head[0]),
@@ -72,7 +72,7 @@ def read_mounts(table: str) -> tuple[Mount, ...]:
 
 
 def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
-    """The mount that an open file lies on, by the mount id of proc_pid_fdinfo(5)."""
+    """The mount of an open file, by the mount id of proc_pid_fdinfo(5)."""
     info = (proc / f"self/fdinfo/{fd}").read_text().splitlines()
     mount_id = next((int(line.split()[1]) for line in info if line.startswith("mnt_id:")), -1)
     mounts = read_mounts((proc / "self/mountinfo").read_text(errors="surrogateescape"))
@@ -80,7 +80,7 @@ def mount_of(fd: int, proc: Path = PROC) -> Mount | None:
 
 
 def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:
-    """Kernel names of the whole block devices that an open file lies on: several under a btrfs over several."""
+    """Kernel names of the whole block devices under an open file; several for btrfs on several devices."""
     numbers = os.fstat(fd).st_dev
     direct = sysfs.name_of(f"{os.major(numbers)}:{os.minor(numbers)}", sys)
     mount = None if direct else mount_of(fd)
@@ -89,7 +89,7 @@ def devices_of(fd: int, sys: Path = sysfs.SYS) -> tuple[str, ...]:
 
 
 def device_of(fd: int, sys: Path = sysfs.SYS) -> str:
-    """The same where it is one, "" if there is none or more than one."""
+    """The only device of `devices_of`, "" if there is none or more than one."""
     found = devices_of(fd, sys)
     return found[0] if len(found) == 1 else ""
 
@@ -104,7 +104,7 @@ def _by_device(mounts: tuple[Mount, ...], sys: Path) -> tuple[tuple[str, Mount],
 
 
 def _devices(mount: Mount, groups: tuple[frozenset[str], ...], sys: Path) -> frozenset[str]:
-    """Devices under a mount. btrfs, bcachefs and overlays have an anonymous number: go by the source then."""
+    """Devices under a mount. btrfs, bcachefs and overlays have anonymous device numbers: use the source instead."""
     direct = sysfs.name_of(mount.major_minor, sys)
     found = {direct} if direct else {_source_name(part, sys) for part in mount.source.split(":")}
     found.discard("")
@@ -122,7 +122,7 @@ def _source_name(source: str, sys: Path) -> str:
 
 
 def _btrfs_groups(sys: Path) -> tuple[frozenset[str], ...]:
-    """The devices of each mounted btrfs: mountinfo names only one of them."""
+    """The devices of each mounted btrfs, because mountinfo shows only one of them."""
     groups = []
     for folder in (sys / "fs/btrfs").glob("*/devices"):
         with contextlib.suppress(FileNotFoundError):  # unmounted since the folder was listed

@@ -1,19 +1,19 @@
-"""What a drive counts of what was written: by hosts, and to its media; each with the unit that one count stands for.
+"""A drive's counters of data written by hosts and to its media, each with the unit of one count.
 
-Only what is documented is taken; of other drives nothing is known. None of it was tried on real hardware but for the
-counters of QEMU's NVMe drive.
+Only documented counters are used; for other drives, the amounts are unknown. Not tested on real hardware, except for
+the counters of QEMU's NVMe drive.
 
     NVMe    Data Units Written: 1,000 x 512 bytes, rounded up (NVM Express Base Specification 1.4, 5.14.1.2).
             Media: Physical Media Units Written in bytes (OCP Datacenter NVMe SSD Specification 2.0, 4.8.6, SMART-1);
-            of Intel's drives NAND Bytes Written in 32 MiB (log page CAh), believed where the same page's count of host
-            bytes agrees with NVMe's own.
+            for Intel drives NAND Bytes Written in 32 MiB (log page CAh), used if the same page's count of host bytes
+            agrees with NVMe's counter.
     SATA    Logical Sectors Written of the device statistics (ACS-4, 9.5.4), else the attribute whose name in
-            smartmontools' drive database says its unit. Drives that the database does not have get names of other
-            makers' drives from smartctl: they are not believed.
-    Micron  Pages programmed for hosts (247) and by the drive itself (248): their size is not told, their ratio is write
-            amplification (Micron TN-FD-23, "Calculating Write Amplification Factor").
+            smartmontools' drive database includes its unit. For drives that are not in the database, smartctl uses
+            names of other drives, so these attributes are ignored.
+    Micron  Pages programmed for hosts (247) and by the drive itself (248): their size is unknown, but their ratio is
+            write amplification (Micron TN-FD-23, "Calculating Write Amplification Factor").
 
-SAS drives count in ways of their own (SPC-4 leaves it to them), and a RAID controller's virtual drives are no drives.
+SAS drives have no standard counters (SPC-4), and virtual drives of a RAID controller have none.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _HOST = {
 _MEDIA = {
     "NAND_Writes_32MiB": 32 * _MIB, "NAND_Writes_1GiB": _GIB, "Total_NAND_Writes_GiB": _GIB, "Flash_Writes_GiB": _GIB,
 }  # fmt: skip
-# Names that smartctl gives by default, and whose drives really count so; Total_LBAs_Written in logical sectors.
+# Default names of smartctl that are reliable; Total_LBAs_Written is in logical sectors.
 _BY_DEFAULT = {
     "Total_LBAs_Written": ("Samsung", "Crucial", "Micron"),
     "Total_Host_Sector_Write": ("Crucial", "Micron"),
@@ -65,13 +65,13 @@ def of_nvme(log: NvmeLog) -> Written:
 
 
 def of_ocp(log: OcpLog) -> Written:
-    """A drive that leaves the field at 0 does not count."""
+    """None for 0, because such a drive does not count."""
     count = (log.written.hi << 64) + log.written.lo if log.written else 0
     return Written(media_written_bytes=count, media_unit_bytes=1) if 0 < count < 2**63 else Written()
 
 
 def of_intel(log: IntelLog, host_bytes: int | None) -> Written:
-    """`host_bytes` by the drive's SMART log."""
+    """`host_bytes`: from the drive's SMART log."""
     media, host = log.stats.nand_bytes_written.raw, log.stats.host_bytes_written.raw
     if not media or media < 0 or host is None or host_bytes is None:
         return Written()
@@ -100,7 +100,7 @@ def of_sata(found: Smartctl) -> Written:
 
 
 def wear_of_sata(found: Smartctl, worn_from_100: tuple[str, ...]) -> int | None:
-    """Percent of the rated endurance that is used, by the device statistics, else by an attribute that counts down."""
+    """Used percent of the rated endurance, from the device statistics, else from an attribute that counts down."""
     told = statistic(found, _SSD_PAGE, _ENDURANCE_USED)
     left = (
         a.value for a in found.ata_smart_attributes.table if a.name in worn_from_100 and _is_believed(found, a.name)
@@ -109,7 +109,7 @@ def wear_of_sata(found: Smartctl, worn_from_100: tuple[str, ...]) -> int | None:
 
 
 def statistic(found: Smartctl, page: int, offset: int) -> int | None:
-    """A value of ATA's device statistics that the drive says is valid."""
+    """A value of ATA device statistics that the drive marks as valid."""
     rows = (row for each in found.ata_device_statistics.pages if each.number == page for row in each.table)
     valid = (row.value for row in rows if row.offset == offset and row.flags.valid and (row.value or 0) >= 0)
     return next(valid, None)

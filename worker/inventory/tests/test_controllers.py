@@ -130,4 +130,4 @@ def test_a_tool_that_tells_no_address_is_believed_of_the_only_controller_of_its_
     function(sys, "0000:06:00.0", "0x010400", "arcmsr")
     both = take(sys, controllers.ask_tools(sys))
     assert both[ARECA].tool == both["0000:06:00.0"].tool == "sysfs"
-    assert both[""].problem == "Which of the kernel's controllers this is could not be told."
+    assert both[""].problem == "The controller's PCI address is unknown."
