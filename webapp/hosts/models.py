@@ -127,7 +127,7 @@ class Target(models.Model):
     firmware = models.CharField(max_length=200, blank=True)
     device = models.CharField(max_length=200, blank=True)  # kernel name under it
     drives = models.JSONField(default=list)  # pool: slugs of its drives, targets of the same host, in order
-    # Block: the node that `path` led to when the host last spoke, which is what fio is given; may move at a reboot.
+    # Block: the node that `path` led to when the host last spoke, which the engine opens; may change at a reboot.
     # Slot: how its controller's tool calls it.
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)

@@ -4,13 +4,13 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterator
-from enum import StrEnum
 
 import msgspec
 
-from worker import policy, process
+from worker import engines, policy, process
+from worker.checks import Check, State
 from worker.cli import formatting
-from worker.contract.inventory import Capabilities, PolicyTarget
+from worker.contract.inventory import PolicyTarget
 from worker.contract.orders import queue_name
 from worker.journal import Journal, JournalError
 from worker.link.capabilities import known_capabilities
@@ -24,21 +24,6 @@ from worker.settings import SETTING_NAMES
 
 SKEW_LIMIT_S = 5.0
 BROKER_LIMIT_S = 3.0
-
-
-class State(StrEnum):
-    OK = "ok"
-    NOTE = "note"
-    BROKEN = "broken"
-
-
-class Check(msgspec.Struct, frozen=True):
-    """The result of one check, and advice."""
-
-    name: str
-    state: State
-    found: str
-    advice: str = ""
 
 
 def add_to(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -69,7 +54,9 @@ def examine(paths: Paths) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("state", State.BROKEN, str(error))
         return
-    yield from _engines(known_capabilities(paths.capabilities, afresh=True))
+    known_capabilities(paths.capabilities, afresh=True)  # for the registration below
+    for engine in engines.ENGINES.values():
+        yield from engine.check()
     yield _privileges()
     yield _isolation()
     yield from _policy(paths)
@@ -87,19 +74,6 @@ def examine(paths: Paths) -> Iterator[Check]:
     yield _broker(enrolment)
 
 
-def _engines(found: Capabilities) -> Iterator[Check]:
-    fio = found.engines.get("fio")
-    if fio is None:
-        yield Check("fio", State.BROKEN, "fio was not found on the PATH.", "Install it: apt install fio")
-        return
-    yield Check("fio", State.OK, f"{fio.version}; works with: {', '.join(fio.features) or 'nothing'}")
-    if "io_uring" in fio.features:
-        yield Check("io_uring", State.OK, "works")
-        return
-    advice = "See “sysctl kernel.io_uring_disabled”; in a container, its seccomp profile must allow io_uring."
-    yield Check("io_uring", State.BROKEN, "does not work here.", advice)
-
-
 def _privileges() -> Check:
     if os.geteuid() == 0:
         return Check("privileges", State.OK, "root")
@@ -110,8 +84,8 @@ def _privileges() -> Check:
 def _isolation() -> Check:
     kind = process.isolation()
     if kind.startswith("cgroup"):
-        return Check("isolation", State.OK, f"fio is contained by {kind}")
-    return Check("isolation", State.NOTE, f"fio is contained by its {kind}", "Cgroups are more reliable.")
+        return Check("isolation", State.OK, f"child programs run in a {kind}")
+    return Check("isolation", State.NOTE, f"child programs run in a {kind}", "Cgroups are more reliable.")
 
 
 def _policy(paths: Paths) -> Iterator[Check]:

@@ -121,7 +121,7 @@ def _stream(number: int, stream: Any, paths: Paths) -> Any:
     target, workload = stream.get("target"), stream.get("workload")
     named = {"target": _target(target, paths) if isinstance(target, str) else target}
     if isinstance(workload, dict):
-        named["workload"] = {"engine": "fio", **workload}
+        named["workload"] = {"engine": recipes.DEFAULT_ENGINE, **workload}
     return {"number": number, **stream, **named}
 
 

@@ -1,10 +1,11 @@
-"""Engines run streams. Each is a package here with `offer` and `run_stream`, and a line in `ENGINES`."""
+"""Engines run streams. Each engine is a package in this folder and a line in `ENGINES`."""
 
 import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+from worker.checks import Check
 from worker.contract.inventory import Capabilities, EngineOffer
 from worker.contract.items import Sample, StreamResult, StreamStarted
 from worker.contract.workload import CopyWorkload, FioWorkload, Stream, Workload
@@ -22,7 +23,15 @@ class Engine(Protocol):
     """A package of `engines`."""
 
     def offer(self) -> EngineOffer | None:
-        """What works on this host, found by trying it; None if the engine does not."""
+        """The features that work on this host, found by trying them; None if the engine does not work."""
+        ...
+
+    def installation(self) -> str:
+        """A text that changes when another version of the engine is installed, so that `offer` is called again."""
+        ...
+
+    def check(self) -> Iterable[Check]:
+        """The engine's checks for `sweetspot-worker doctor`."""
         ...
 
     def run_stream(

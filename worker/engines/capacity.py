@@ -1,4 +1,4 @@
-"""Check that the workload fits its target: fio would silently use less of a device, or let a file grow."""
+"""Check that the workload fits its target. Engines may silently use less of a device, or extend a file."""
 
 import os
 
@@ -9,17 +9,17 @@ from worker.open_target import OpenTarget
 
 
 def check_capacity(stream: Stream, open_target: OpenTarget) -> None:
-    """Raises StreamFailed if the asked size is more than the device or file has. Directories are the guard's matter."""
+    """Raises StreamFailed if the requested size exceeds the device or file. The guard checks directories."""
     wanted, there = stream.workload.size_bytes, size_of(stream, open_target)
     if wanted is not None and there is not None and wanted > there:
         raise StreamFailed(
             "option_refused",
-            f"The workload uses {wanted} bytes, but {stream.target.path} has {there}: take a smaller size.",
+            f"The workload uses {wanted} bytes, but {stream.target.path} has {there}: use a smaller size.",
         )
 
 
 def size_of(stream: Stream, open_target: OpenTarget) -> int | None:
-    """Bytes of the device or file; None where it is not known or not limited."""
+    """Bytes of the device or file; None if unknown or unlimited."""
     try:
         if stream.target.kind is TargetKind.BLOCK and open_target.device:
             return int((SYS_BLOCK / open_target.device / "size").read_text()) * SECTOR_BYTES

@@ -1,4 +1,7 @@
-"""Write files whole before they are first used, with progress. fio does it for every engine."""
+"""Prefill: write files completely before they are first used, with progress.
+
+Prefill uses fio for every engine: a host without fio cannot prefill. No other code outside of the folders `fio` does.
+"""
 
 import threading
 from collections.abc import Callable
@@ -24,8 +27,8 @@ def prefill(
     total_limit_s: float,
     on_progress: Callable[[float], None],
 ) -> None:
-    """Write the stream's files; `on_progress` gets percent about every second. Does nothing where nothing is to be
-    written. Raises StreamFailed."""
+    """Write the stream's files; `on_progress` gets percent about once per second. Does nothing if no prefill is
+    needed. Raises StreamFailed."""
     if render_prefill(stream) is None:
         return
     recipe = recipe_at(stream, open_target, _rendered)

@@ -1,7 +1,6 @@
-"""What this host can run, cached on disk: trying every engine starts fio several times and takes seconds."""
+"""What this host can run, cached on disk, because trying the engines takes seconds."""
 
 import os
-import shutil
 from pathlib import Path
 
 import msgspec
@@ -13,7 +12,7 @@ from worker.whole_file import write_whole
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """Cached capabilities. Another fio, kernel, boot, user or worker invalidates them."""
+    """Cached capabilities. Another engine version, boot, user or worker version invalidates them."""
 
     key: str
     found: Capabilities
@@ -44,7 +43,6 @@ def _read(path: Path) -> _Known | None:
 
 
 def _circumstances() -> str:
-    fio = shutil.which("fio") or ""
-    modified = Path(fio).stat().st_mtime_ns if fio else 0
+    installed = " ".join(engine.installation() for engine in engines.ENGINES.values())
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-    return f"{fio} {modified} {boot} {os.geteuid()} {__version__}"
+    return f"{installed} {boot} {os.geteuid()} {__version__}"

@@ -90,7 +90,7 @@ class Registration:
         return time.monotonic() + self._server_zero
 
     def register(self, *, probe: bool = False) -> None:
-        """Collect and send; raises Unreachable or Refused. `probe`: ask drives, controllers and fio again."""
+        """Collect and send; raises Unreachable or Refused. `probe`: query drives, controllers and engines again."""
         self._deliver(self._collect(probe=probe))
 
     def _collect(self, *, probe: bool = False) -> Hello:

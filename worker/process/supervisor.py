@@ -2,7 +2,7 @@
 
     python -I -S -E supervisor.py CONTROL_FD CWD_FD|- MARKER CGROUP_PROCS|- CGROUP_KILL|- -- PROGRAM [ARGUMENT…]
 
-A program's processes may leave its process group and session (fio's jobs do), so they are found by
+A program's processes may leave its process group and session (jobs of benchmarks do), so they are found by
 their cgroup, or by a marker in the environment that they all inherit. Only the worker has the other
 end of the control socket. One byte means SIGTERM to the program and its descendants. The end of the
 socket, also when the worker dies, means SIGKILL to all of them. When the program ends, the

@@ -11,10 +11,11 @@ from worker.contract.inventory import EngineOffer
 from worker.contract.workload import CopyWorkload, FioWorkload, Stream, TargetKind, Workload
 from worker.recipes import file_copy, fio
 from worker.recipes.base import EngineRecipe, Recipe, RecipeError
-from worker.recipes.names import path_problem
+from worker.recipes.fio.names import path_problem
 from worker.recipes.prefill import render_prefill
 
 __all__ = [
+    "DEFAULT_ENGINE",
     "ENGINES",
     "Recipe",
     "RecipeError",
@@ -28,6 +29,7 @@ __all__ = [
 
 # The registry of engines.
 ENGINES: Mapping[type[Workload], EngineRecipe] = {FioWorkload: fio, CopyWorkload: file_copy}
+DEFAULT_ENGINE = str(FioWorkload.__struct_config__.tag)  # of trial files that name none
 
 
 def workload_problems(workload: Workload, kind: TargetKind) -> tuple[str, ...]:

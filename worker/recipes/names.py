@@ -1,52 +1,6 @@
-"""File names and sizes in the syntax of fio job files.
+"""File names in targets."""
 
-Tested behaviour of fio 3.33 for values in a job file: `;` and `#` start a comment, `${NAME}` is
-replaced from the environment, `$ncpus`, `$jobname` and others are replaced and the value is then
-passed to a shell with `bc`, `:` separates file names unless written `\\:`, and `-` means standard
-input. Characters that cannot be written safely are therefore refused.
-"""
-
-from worker.contract.workload import KIB, MIB, Stream, TargetKind, Workload
-from worker.recipes.base import RecipeError
-
-FORBIDDEN = {
-    "$": "fio replaces the text after it",
-    ";": "fio treats the rest as a comment",
-    "#": "fio treats the rest as a comment",
-    "\\": "fio treats it as an escape character",
-    "`": "fio may pass it to a shell",
-}
-UNITS = ((1024 * MIB, "g"), (MIB, "m"), (KIB, "k"))
-
-
-def path_problem(path: str) -> str:
-    """Why this path cannot be used in a job file; "" if it can."""
-    for character in path:
-        if not character.isprintable():
-            return f"the path {path!r} contains the unprintable character {character!r}: rename it"
-        if character in FORBIDDEN:
-            return f"the path {path!r} contains {character!r} ({FORBIDDEN[character]}): rename it or use a link"
-    if path != path.strip():
-        return f"the path {path!r} starts or ends with a space, which fio drops: rename it"
-    if path.rpartition("/")[2] in ("", "-", ".", ".."):
-        return f"the path {path!r} has no file name at its end"
-    return ""
-
-
-def fio_filename(path: str) -> str:
-    """The escaped path for `filename=`. Raises RecipeError."""
-    problem = path_problem(path)
-    if problem:
-        raise RecipeError(f"fio cannot use this target: {problem}.")
-    return path.replace(":", "\\:")
-
-
-def fio_size(size_bytes: int) -> str:
-    """`4k`, `1m`, `16g`: binary units, fio's default (kb_base=1024); bytes if no unit divides the size."""
-    for unit_bytes, letter in UNITS:
-        if size_bytes % unit_bytes == 0 and size_bytes:
-            return f"{size_bytes // unit_bytes}{letter}"
-    return str(size_bytes)
+from worker.contract.workload import Stream, TargetKind, Workload
 
 
 def scratch_names(work: Workload) -> tuple[str, ...]:
@@ -55,7 +9,7 @@ def scratch_names(work: Workload) -> tuple[str, ...]:
 
 
 def target_names(stream: Stream) -> tuple[str, ...]:
-    """The unescaped names that fio opens: a device's path, a file's base name, or the scratch files."""
+    """The paths that the engine opens: a device's path, a file's base name, or the scratch files."""
     if stream.target.kind is TargetKind.BLOCK:
         return (stream.target.path,)
     if stream.target.kind is TargetKind.FILE:

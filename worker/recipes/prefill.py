@@ -4,8 +4,8 @@ import math
 
 from worker.contract.workload import MIB, FioWorkload, IoEngine, Stream, TargetKind, Workload
 from worker.recipes.base import Recipe
+from worker.recipes.fio.names import size_text
 from worker.recipes.fio.text import COMMAND, content, file_names, filename, flag, job_text
-from worker.recipes.names import fio_size
 
 DEPTH = 16
 
@@ -22,9 +22,9 @@ def render_prefill(stream: Stream) -> Recipe | None:
     ioengine = _ioengine(work)
     options = [
         *filename(stream),
-        ("size", fio_size(size_bytes * work.files)),
+        ("size", size_text(size_bytes * work.files)),
         ("rw", "write"),
-        ("bs", fio_size(math.gcd(size_bytes, MIB))),  # divides the size, so that the whole file is written
+        ("bs", size_text(math.gcd(size_bytes, MIB))),  # divides the size, so that the whole file is written
         ("ioengine", ioengine.value),
         ("iodepth", str(DEPTH if ioengine.asynchronous else 1)),
         ("direct", flag(work.direct)),

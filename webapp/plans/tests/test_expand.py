@@ -117,7 +117,10 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
     [
         ({"blocksize": "4k"}, "there is no factor `blocksize`. Did you mean `block_size`?"),
         ({"block_size": "1000"}, "Block size: 1000 B is not a multiple of 512 B."),
-        ({"ioengine": "psync", "iodepth": "4"}, "I/O engine psync has one I/O in flight per thread, so depth 4 is impossible"),
+        (
+            {"ioengine": "psync", "iodepth": "4"},
+            "I/O engine psync has one I/O in flight per thread, so depth 4 is impossible",
+        ),
         ({"block_size": "4k", "block_split": "4k/50:8k/50"}, "exclude each other"),
         ({"read_percent": "70"}, "`read_percent` says nothing here"),
         ({"size": "100G"}, "100 GiB are needed on a/scratch, 10 GiB are free"),

@@ -3,12 +3,12 @@
 From the last `RUNS_LOOKED_AT` runs that have ended and used the host, all trials that are done at their first attempt.
 By the server's clock, so that hosts with wrong clocks give no nonsense:
 
-    turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's
+    turnover   (ended - dispatched) - (runtime + ramp): order, settings, the engine's start and end, report; each run's
                median, since a trial that lasted through an outage says nothing about others.
-    prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
-               of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
+    prefill    (engine started - dispatched) - the run's median of that, for a run's first trial on some files; bytes
+               of the files over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
     layout     what the worker says that building took, by line; not in the two above.
-    amount     bytes over (ended - fio began), for trials that an amount ends, by targets at once and workload.
+    amount     bytes over (ended - engine started), for trials that an amount ends, by targets at once and workload.
 
 Each run gives one figure; `estimate.Span` is the smallest, the median and the largest of them.
 """
@@ -44,7 +44,7 @@ class _Done:
     target_ids: tuple[str, ...]  # used at once
     kind: str
     work: Workload
-    before_s: float  # from the order to fio's beginning, without building a layout
+    before_s: float  # from the order to the engine's start, without building a layout
     lasted_s: float  # from the order to the end, likewise
     layout: str  # line of the layout that it was on, "" without one
     build_s: float | None  # that it took to build; None where it stood already

@@ -31,7 +31,7 @@ class Attempt(models.Model):
     lease_until = models.DateTimeField()
     published_at = models.DateTimeField(null=True)  # last time the order went to the broker
     accepted_at = models.DateTimeField(null=True)
-    started_at = models.DateTimeField(null=True)  # fio began
+    started_at = models.DateTimeField(null=True)  # the engine started
     ended_at = models.DateTimeField(null=True)
     phase = models.JSONField(default=dict)  # contract.items.Phase last reported; {} before. See runs.phases
     configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed

@@ -1,6 +1,7 @@
 """The fio engine: `output` reads fio, `difference` makes samples, `watch` limits it, `stream` runs it."""
 
-from worker.engines.fio.probe import offer
+from worker.engines.fio.check import check
+from worker.engines.fio.probe import installation, offer
 from worker.engines.fio.stream import run_stream
 
-__all__ = ["offer", "run_stream"]
+__all__ = ["check", "installation", "offer", "run_stream"]

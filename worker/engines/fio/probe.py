@@ -15,7 +15,8 @@ from pathlib import Path
 from worker.contract.inventory import EngineOffer
 from worker.contract.workload import FioWorkload, IoEngine, Pattern, UringOptions
 from worker.engines.device import SYS_BLOCK
-from worker.engines.errors import EOPNOTSUPP, StreamFailed, last_words
+from worker.engines.errors import StreamFailed, last_words
+from worker.engines.fio.messages import EOPNOTSUPP
 from worker.engines.fio.version import completion_latency_problem
 from worker.process import ToolError, ask
 
@@ -103,11 +104,16 @@ def device_under(path: str) -> str:
     return link.resolve().name if link.exists() else ""
 
 
-def _identity() -> tuple[str, str]:
-    """This boot and this fio: what is cached holds as long as both are the same."""
+def installation() -> str:
+    """Path and time of change of the installed fio; "@0" if there is none."""
     program = shutil.which("fio") or ""
     changed = Path(program).stat().st_mtime_ns if program else 0
-    return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), f"{program}@{changed}"
+    return f"{program}@{changed}"
+
+
+def _identity() -> tuple[str, str]:
+    """This boot and this fio: cached results are valid while both are the same."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip(), installation()
 
 
 @lru_cache(maxsize=8)

@@ -11,8 +11,9 @@ from worker.contract.items import Attachment, MediaType, Sample, StreamResult, S
 from worker.contract.workload import Stream
 from worker.engines.capacity import check_capacity
 from worker.engines.device import is_gone
-from worker.engines.errors import EOPNOTSUPP, StreamFailed, code_of, errno_words
+from worker.engines.errors import StreamFailed, errno_words
 from worker.engines.fio.live import DumpSampler
+from worker.engines.fio.messages import EOPNOTSUPP, code_of
 from worker.engines.fio.output import Dump
 from worker.engines.fio.probe import check_features
 from worker.engines.fio.version import completion_latency_problem
@@ -103,5 +104,5 @@ def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) 
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:
-        return StreamFailed("fio_error", f"fio met {errno_words(error)}: {words}")
+        return StreamFailed("fio_error", f"fio failed with {errno_words(error)}: {words}")
     return StreamFailed(code_of(words), f"fio ended with exit status {ended.exit_code}: {words}")

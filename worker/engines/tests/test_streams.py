@@ -227,7 +227,7 @@ def test_it_refuses_latencies_that_this_fio_gets_wrong(bench: Bench, monkeypatch
 def test_it_lets_no_file_grow(bench: Bench) -> None:
     (bench.data / "mine").write_bytes(bytes(MIB))
     open_target = OpenTarget(path="mine", cwd_fd=bench.cwd_fd)
-    with pytest.raises(StreamFailed, match="take a smaller size"):
+    with pytest.raises(StreamFailed, match="use a smaller size"):
         bench.run(stream(TargetKind.FILE, str(bench.data / "mine"), pattern=Pattern.WRITE), open_target)
     assert (bench.data / "mine").stat().st_size == MIB
 
@@ -262,7 +262,7 @@ def test_it_agrees_with_the_devices_own_counters(bench: Bench, loop: str) -> Non
     assert abs(result.device.read_ios - read.ios) < 100  # udev and partition scans may look at it as well
     assert 10 < result.device.utilisation_percent <= 100
     assert result.device.queue_depth > 0.5
-    with pytest.raises(StreamFailed, match="take a smaller size"):
+    with pytest.raises(StreamFailed, match="use a smaller size"):
         bench.run(stream(TargetKind.BLOCK, loop, size_bytes=64 * MIB), open_target)
 
 

@@ -162,7 +162,7 @@ def test_it_names_what_is_missing_and_ends_what_hangs(tmp_path: Path, monkeypatc
     assert "nvme did not finish" in found.problem
     (tools / "smartctl").write_text(f"#!/bin/sh\ncat {RECORDED}/smartctl-7.3-nvme.json\n")
     (refused,) = health.take(tmp_path / "sys")
-    assert "told of LABNVME0, not of S1" in refused.problem
+    assert "answered for LABNVME0, not for S1" in refused.problem
 
 
 def test_it_asks_an_nvme_drive_for_a_vendors_page_once_where_it_has_none(

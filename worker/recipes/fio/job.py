@@ -2,9 +2,9 @@
 
 from worker.contract.workload import FioWorkload, IoEngine, Placement, Stream, Sync
 from worker.recipes.base import Recipe
+from worker.recipes.fio.names import size_text
 from worker.recipes.fio.problems import parts_of
 from worker.recipes.fio.text import COMMAND, Options, content, file_names, filename, flag, job_text, workload_of
-from worker.recipes.names import fio_size
 
 
 def render(stream: Stream) -> Recipe:
@@ -45,13 +45,13 @@ def _region(stream: Stream) -> Options:
     work = workload_of(stream)
     parts = parts_of(work)
     if parts == 1:
-        return [("size", fio_size(work.size_bytes * work.files))] if work.size_bytes else []
+        return [("size", size_text(work.size_bytes * work.files))] if work.size_bytes else []
     if work.size_bytes is None:
         share = f"{100 // parts}%"
         return [("size", share), ("offset_increment", share)]
     block_bytes = work.largest_io_bytes
     part_bytes = work.size_bytes // parts // block_bytes * block_bytes
-    return [("size", fio_size(part_bytes * work.files)), ("offset_increment", fio_size(part_bytes))]
+    return [("size", size_text(part_bytes * work.files)), ("offset_increment", size_text(part_bytes))]
 
 
 def _pattern(work: FioWorkload) -> Options:
@@ -65,10 +65,10 @@ def _pattern(work: FioWorkload) -> Options:
     if work.read_percent is not None:
         options.append(("rwmixread", str(work.read_percent)))
     if work.block_split:
-        shares = ":".join(f"{fio_size(share.block_bytes)}/{share.percent}" for share in work.block_split)
+        shares = ":".join(f"{size_text(share.block_bytes)}/{share.percent}" for share in work.block_split)
         options.append(("bssplit", shares))
     else:
-        options.append(("bs", fio_size(work.block_bytes)))
+        options.append(("bs", size_text(work.block_bytes)))
     if work.pattern.random:
         options.append(("norandommap", "1"))
     if work.pattern.random or work.pattern.mixed or work.block_split:
@@ -109,7 +109,7 @@ def _data(work: FioWorkload) -> Options:
 
 def _stop(work: FioWorkload) -> Options:
     if work.amount_bytes is not None:
-        return [("io_size", fio_size(amount_per_job(work)))]
+        return [("io_size", size_text(amount_per_job(work)))]
     options = [("runtime", f"{work.runtime_s}s"), ("time_based", "1")]
     if work.ramp_s:
         options.append(("ramp_time", f"{work.ramp_s}s"))

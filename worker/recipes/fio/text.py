@@ -1,7 +1,8 @@
 """fio job text: the command that reads it, and options that jobs share."""
 
 from worker.contract.workload import Buffers, FioWorkload, Stream, TargetKind, Workload
-from worker.recipes.names import fio_filename, target_names
+from worker.recipes.fio.names import escaped_path
+from worker.recipes.names import target_names
 
 # fio reads the job text from standard input (`-`), so there is no file to write or remove.
 COMMAND = ("fio", "--output-format=json+", "--status-interval=1", "--eta=never", "-")
@@ -24,7 +25,7 @@ def flag(on: bool) -> str:
 
 def filename(stream: Stream) -> Options:
     """The `filename` option. A mistyped /dev name must not create a file."""
-    names = ":".join(fio_filename(name) for name in target_names(stream))
+    names = ":".join(escaped_path(name) for name in target_names(stream))
     own_files = stream.target.kind is TargetKind.DIRECTORY
     return [("filename", names)] if own_files else [("filename", names), ("allow_file_create", "0")]
 
