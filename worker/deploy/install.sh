@@ -1,12 +1,12 @@
 #!/bin/sh
-# Installs Sweetspot's worker on this storage server and makes it known to its server. As root, on Debian 12 or newer.
+# Installs Sweetspot's worker on this storage server and enrols it. Run as root, on Debian 12 or newer.
 #
-# Nobody runs this file as it is: the server fills in the names between @ signs and serves it, and its page
-# “Add host” gives the line that fetches it, holds it against its checksum and runs it:
+# This file is a template: the server replaces the names between @ signs. Its page “Add host” shows the command that
+# downloads the script, verifies its checksum and runs it:
 #
 #   SWEETSPOT_TOKEN=<one-time token> sh install.sh --key <fingerprint of the server's key> [--again]
 #
-# Without a token it only brings the worker to the server's version. It may be run any number of times.
+# Without a token it only updates the worker to the server's version. It can be run repeatedly.
 set -eu
 umask 022
 
@@ -33,10 +33,10 @@ done
 token=${SWEETSPOT_TOKEN:-}
 unset SWEETSPOT_TOKEN
 
-[ "$(id -u)" = 0 ] || die 'run this as root: the worker opens block devices and changes their settings.'
-[ -n "$token" ] || [ -e "$state/worker.json" ] || die 'no token given and this host is not enrolled. Use the line of the page “Add host”.'
+[ "$(id -u)" = 0 ] || die 'run this as root, because the worker opens block devices and changes their settings.'
+[ -n "$token" ] || [ -e "$state/worker.json" ] || die 'there is no token and this host is not enrolled. Use the command on the page “Add host”.'
 if [ -n "$token" ] && [ -e "$state/worker.json" ] && [ -z "$again" ]; then
-  die "this host is enrolled already ($state/worker.json). To enrol it anew, use “Enrol again” on its page, Manage."
+  die "this host is already enrolled ($state/worker.json). To enrol it again, use “Enrol again” on its page, Manage."
 fi
 
 missing=''
@@ -44,21 +44,21 @@ python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || mis
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
 command -v fio >/dev/null || missing="$missing fio"
 if [ -n "$missing" ]; then
-  command -v apt-get >/dev/null || die "missing here:$missing. Install them and paste the line again."
+  command -v apt-get >/dev/null || die "missing packages:$missing. Install them and run the command again."
   say "installing Debian packages:$missing"
   export DEBIAN_FRONTEND=noninteractive
   apt-get -q -y update >/dev/null
   # shellcheck disable=SC2086 # several names
   apt-get -q -y install --no-install-recommends $missing >/dev/null
 fi
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die 'Python 3.11 or newer is needed.'
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || die 'Python 3.11 or newer is required.'
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 say "fetching the worker $version"
 if command -v curl >/dev/null; then curl -fsS -o "$work/$wheel" "$server/worker/$version/$wheel"
 else wget -q -O "$work/$wheel" "$server/worker/$version/$wheel"; fi
-printf '%s  %s\n' "$sha256" "$work/$wheel" | sha256sum --check --status || die 'the wheel is not the one this line was made for. Nothing was installed.'
+printf '%s  %s\n' "$sha256" "$work/$wheel" | sha256sum --check --status || die 'the checksum of the wheel is wrong. Nothing was installed. Get a new command from the page “Add host”.'
 
 say "installing into $home"
 [ -x "$home/bin/python" ] || python3 -m venv "$home"
@@ -82,9 +82,9 @@ if [ -d /run/systemd/system ]; then
   systemctl daemon-reload
   systemctl enable --quiet sweetspot-worker
   systemctl restart sweetspot-worker
-  say 'the service sweetspot-worker runs, and starts with the machine.'
+  say 'the service sweetspot-worker is running and enabled at boot.'
 else
-  say 'there is no systemd here, so nothing was started. Have whatever starts services here run, as root, and start again when it ends:'
+  say 'there is no systemd here, so nothing was started. Configure your service manager to run this command as root and to restart it:'
   say "  $home/bin/sweetspot-worker start"
 fi
-say "next: say in $policy what may be measured; the worker reads it again by itself."
+say "next: list targets in $policy; the worker rereads it automatically."
