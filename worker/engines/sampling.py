@@ -1,4 +1,4 @@
-"""What every engine's samples have in common: the counters of the devices and the telemetry of the same interval."""
+"""Sampling for all engines: adds the devices' counters and the telemetry of the same interval."""
 
 import time
 from collections.abc import Callable
@@ -17,7 +17,7 @@ NO_LATENCIES = Histogram(latency_ns=(), counts=())
 
 
 class Telemetry(Protocol):
-    """What else is read for every sample: values in the order of the sensors."""
+    """Telemetry for every sample: values in the order of the sensors."""
 
     sensors: tuple[Sensor, ...]
     kernel_log: bool
@@ -28,7 +28,7 @@ class Telemetry(Protocol):
 
 
 def recipe_at(stream: Stream, open_target: OpenTarget, renderer: Callable[[Stream], Recipe]) -> Recipe:
-    """The recipe with the device's name as the guard resolved and holds it."""
+    """The recipe with the device path that the guard resolved and holds."""
     try:
         return renderer(opening(stream, open_target.path))
     except RecipeError as error:
@@ -49,7 +49,7 @@ def stream_started(at: float, stream: Stream, recipe: Recipe, telemetry: Telemet
 def direction_sample(
     direction: Direction, *, ios: int, moved_bytes: int, latency: Histogram = NO_LATENCIES
 ) -> DirectionSample:
-    """One direction of a sample, with the percentiles that the histogram holds enough I/Os for."""
+    """One direction of a sample, with the percentiles for which the histogram has enough I/Os."""
     return DirectionSample(
         direction=direction,
         ios=ios,
@@ -80,14 +80,14 @@ class Sampler:
         self.restart()
 
     def restart(self) -> None:
-        """The measured part begins now: so far, there was a ramp."""
+        """Start the measured part now, at the end of the ramp."""
         self.began_at(time.monotonic())
         self._first = self._before = self.counters()
         if self._telemetry:
             self._telemetry.restart()
 
     def began_at(self, moment: float) -> None:
-        """When the measured part really began, known only by the engine's first report."""
+        """Set the real start of the measured part, which the engine's first report shows."""
         self.began = self.ended = moment
 
     def emit(self, directions: tuple[DirectionSample, ...], moment: float) -> None:

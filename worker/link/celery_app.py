@@ -33,7 +33,7 @@ class _Conf:
     worker_concurrency = 1
     broker_connection_retry = True
     broker_connection_retry_on_startup = True
-    broker_connection_max_retries = None  # for ever; the default gives up after 100 tries
+    broker_connection_max_retries = None  # forever; the default gives up after 100 tries
     broker_heartbeat = 0
     worker_cancel_long_running_tasks_on_connection_loss = False
     task_create_missing_queues = False

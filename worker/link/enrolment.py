@@ -22,7 +22,7 @@ SYSTEM_POLICY = Path("/etc/sweetspot-worker/policy.toml")
 
 
 class ConfigError(Exception):
-    """The worker's set-up is wrong; the message says what, where and what to do."""
+    """The worker's setup is wrong; the message says what, where and what to do."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
@@ -104,7 +104,7 @@ def _find_policy(chosen: str, state: Path) -> Path:
 
 
 def prepare_state(state: Path) -> None:
-    """Make the state directory, or refuse one that others can use."""
+    """Create the state directory; refuse one that other users can access."""
     try:
         state.mkdir(mode=0o700, parents=True, exist_ok=True)
         facts = state.stat()
@@ -119,8 +119,8 @@ def prepare_state(state: Path) -> None:
     if facts.st_mode & 0o077:
         raise ConfigError(
             "state_open_to_others",
-            f"The state directory {state} may be read by others (mode {facts.st_mode & 0o777:o}). "
-            f"It holds the host's token: chmod 700 {state}",
+            f"The state directory {state} is accessible to other users (mode {facts.st_mode & 0o777:o}). "
+            f"It contains the host's token: chmod 700 {state}",
         )
 
 
@@ -148,13 +148,13 @@ def load_enrolment(paths: Paths) -> Enrolment:
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise ConfigError("enrolment_open_to_others", f"{path} may be read by others: chmod 600 {path}")
+                raise ConfigError("enrolment_open_to_others", f"{path} is readable by other users: chmod 600 {path}")
             enrolment = msgspec.json.decode(file.read(), type=Enrolment)
     except FileNotFoundError as error:
         raise ConfigError(
             "not_enrolled",
             f"This host is not enrolled ({path} is missing). "
-            "Run: sweetspot-worker enrol --server URL --token TOKEN (the server's page “Add host” shows the line)",
+            "Run: sweetspot-worker enrol --server URL --token TOKEN (the server's page “Add host” shows the command)",
         ) from error
     except (OSError, msgspec.DecodeError) as error:
         raise ConfigError(
@@ -186,13 +186,13 @@ def check_server_url(url: str) -> str:
     if parts.scheme == "http" and not is_loopback(parts.hostname):
         raise ConfigError(
             "server_url_plain",
-            f"{url} is plain HTTP to another machine: the host's token would travel in the clear. Use https://",
+            f"{url} is plain HTTP to another machine: the host's token would be sent unencrypted. Use https://",
         )
     return url.rstrip("/")
 
 
 def check_broker_url(url: str) -> None:
-    """Refuse a broker to which this host's password would travel in the clear."""
+    """Refuse a broker connection that would send this host's password unencrypted."""
     parts = urlsplit(url)
     if parts.scheme not in ("redis", "rediss") or not parts.hostname:
         raise ConfigError(
@@ -201,8 +201,8 @@ def check_broker_url(url: str) -> None:
     if parts.scheme == "redis" and not is_loopback(parts.hostname):
         raise ConfigError(
             "broker_url_plain",
-            f"The server's broker {without_password(url)} is not encrypted: this host's password would travel in "
-            "the clear. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
+            f"The server's broker {without_password(url)} is not encrypted: this host's password would be sent "
+            "unencrypted. On the server, set SWEETSPOT_WORKER_REDIS_URL to a rediss:// address.",
         )
 
 

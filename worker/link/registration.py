@@ -90,7 +90,7 @@ class Registration:
         return time.monotonic() + self._server_zero
 
     def register(self, *, probe: bool = False) -> None:
-        """Collect and send; raises Unreachable or Refused. `probe`: query drives, controllers and engines again."""
+        """Collect and send. Raises Unreachable or Refused. `probe`: query drives, controllers and engines again."""
         self._deliver(self._collect(probe=probe))
 
     def _collect(self, *, probe: bool = False) -> Hello:
@@ -156,7 +156,7 @@ class Registration:
                 self.register_if_idle()
 
     def register_if_idle(self) -> None:
-        """Register unless an order is being carried out. Each kind of trouble is logged once.
+        """Register unless an order is being carried out. Each kind of problem is logged once.
 
         Orders wait only while the inventory is taken, not for a server that does not answer.
         """
@@ -174,7 +174,7 @@ class Registration:
                 log.warning("The registration was not delivered: %s", error)
             self._trouble = str(error)
         except Exception:
-            log.exception("The inventory of this host failed.")
+            log.exception("The inventory of this host could not be taken.")
 
     def renew_token(self) -> None:
         """Fetch a new host token and broker password, save them, then use them: those on disk are always valid.

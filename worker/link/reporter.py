@@ -79,7 +79,7 @@ class Reporter:
         self._singly = False  # a report was refused as a whole: send single batches to find the bad one
         self._thread = threading.Thread(target=self._run, name="reporter", daemon=True)
 
-    # ---- called from the thread of orders
+    # ---- called from the order thread
 
     def start(self) -> None:
         if self._shipping:
@@ -162,7 +162,7 @@ class Reporter:
         self._urgent = True
         self._wake.set()
 
-    # ---- the reporter's own thread
+    # ---- the reporter's thread
 
     def _run(self) -> None:
         while not self._done():
@@ -171,7 +171,7 @@ class Reporter:
             try:
                 self._turn()
             except Exception:
-                log.exception("The reporter failed; it goes on.")
+                log.exception("The reporter failed and continues.")
                 self._back_off()
 
     def _done(self) -> bool:
@@ -261,7 +261,7 @@ class Reporter:
                 self._check_gap(answer)
 
     def _check_gap(self, answer: AttemptReply) -> None:
-        """Refuse to go on after a gap: a server restored from a backup may ask for deleted batches."""
+        """Refuse to continue after a gap: a server restored from a backup may ask for deleted batches."""
         oldest = self.spool.oldest(answer.attempt)
         if oldest is not None and oldest > answer.confirmed_seq + 1:
             words = f"The server has batches up to {answer.confirmed_seq}, the oldest one here is {oldest}."

@@ -1,4 +1,4 @@
-"""The policy's targets and pools as the server is told of them: what each allows, and whether it can be used now."""
+"""Report the policy's targets and pools to the server, with their permissions and current state."""
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ def report_targets(
 ) -> tuple[PolicyTarget, ...]:
     """Every target and pool with its state now. `built_on`: stable ids of drives under the worker's own layouts.
 
-    `controllers` are those of an inventory; None: ask their tools if the policy has slots, which takes time.
+    `controllers` are those of an inventory; None: call their tools if the policy has slots, which takes time.
     """
     slots = any(entry.kind is TargetKind.SLOT for entry in allowed.targets)
     known = guard.controllers_now() if controllers is None and slots else tuple(controllers or ())

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 class _Stopped(Exception):
-    """The control's `stop` was called; it has the reason."""
+    """`stop` of the control was called; the control has the reason."""
 
 
 class Trial:
@@ -55,11 +55,11 @@ class Trial:
         self._watch = TrialDrives(host.drives)
         self._wear = Wear(host.state, order.run, context.emit)
         self._limit = WriteLimit(self._wear)
-        self._streams = order.streams  # on the layout, once it is built
+        self._streams = order.streams  # on the layout after it was built
         self._built: Built | None = None
 
     def run(self) -> Finished:
-        """Run to the end. Expected failures become the outcome; only faults of the worker are raised."""
+        """Run until the end. Expected failures become the outcome; only faults of the worker are raised."""
         with self._kernel:
             try:
                 with ExitStack() as held:
@@ -99,7 +99,7 @@ class Trial:
             self._limit.begin(allowed, self._streams, open_targets, self._order.layout, self._order.settings)
         self._enter(PhaseName.SETTINGS)
         self._apply_settings(allowed, open_targets)
-        if writes:  # only now: restored settings of an earlier trial may have disabled the counters
+        if writes:  # after the settings, because those of an earlier trial may have disabled the counters
             self._wear.begin(
                 name for open_target in open_targets.values() for name in (*open_target.devices, *open_target.members)
             )
@@ -146,7 +146,7 @@ class Trial:
             )  # fmt: skip
 
     def _admit(self, allowed: policy.Policy, armed: tuple[str, ...], held: ExitStack) -> dict[int, OpenTarget]:
-        """Open the target of every stream. Streams with the same target share it: a device can be held only once."""
+        """Open the target of each stream. Streams on the same target share it: a device can be held only once."""
         open_targets: dict[int, OpenTarget] = {}
         for streams in by_target(self._streams):
             open_target = held.enter_context(self._hold(strictest(streams), allowed, armed))
@@ -207,13 +207,13 @@ class Trial:
             raise _Stopped
 
     def _run_stream(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None = None) -> None:
-        """Never raises: a failure stops the whole trial and becomes its reason."""
+        """Never raises. A failure stops the whole trial and becomes its reason."""
         try:
             self._emit(self._measure(stream, open_target, telemetry))
         except EXPECTED as error:
             self._control.fail(error.code, self._stream_words(stream, error_text(error)))
         except Exception as error:
-            log.exception("Stream %d failed because of a fault of the worker.", stream.number)
+            log.exception("Stream %d failed because of an error in the worker.", stream.number)
             self._control.fail("internal_error", self._stream_words(stream, error_text(error)))
 
     def _measure(self, stream: Stream, open_target: OpenTarget, telemetry: Telemetry | None) -> StreamResult:

@@ -91,7 +91,7 @@ def test_it_says_why_enrolment_is_refused(shell: Shell, peer: Peer) -> None:
     assert shell("enrol", "--server", peer.url, "--token", "not-the-right-token") == 2
     assert "unknown, used or expired" in shell.err
     assert shell("enrol", "--server", "http://sweetspot.example.org", "--token", ENROLMENT_TOKEN) == 2
-    assert "in the clear" in shell.err
+    assert "sent unencrypted" in shell.err
 
 
 # ---- run

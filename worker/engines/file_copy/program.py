@@ -1,13 +1,13 @@
-"""The file copy engine's program: copies files of the current directory as the job on standard input says.
+"""The file copy engine's program: copies files in the current directory according to the job on standard input.
 
-It prints one JSON line for each second and one at its end. A line for a second in which nothing completed is printed
-too, so a drive that does not answer is seen while it does not.
+It prints one JSON line for each second and one at its end, also for seconds without a completed I/O, so that a drive
+that does not answer is visible at once.
 
     {"event": "sample", "end_ms": 1000, "read": COUNTS, "write": COUNTS}
     {"event": "end", "end_ms": 2345, "fsync_ms": 120, "usr_ms": …, "sys_ms": …, "read": COUNTS, "write": COUNTS}
 
-COUNTS: ios, bytes, sum_ns, sum2_ns2, min_ns, max_ns and `buckets`, pairs of a latency in ns and a count, as fio's json+
-has them. `end_ms` counts from the first read. Only the standard library is imported: it starts in milliseconds.
+COUNTS: ios, bytes, sum_ns, sum2_ns2, min_ns, max_ns and `buckets`, pairs of a latency in ns and a count, as in
+fio's json+ output. `end_ms` counts from the first read. Imports only the standard library, to start quickly.
 """
 
 import errno
@@ -43,7 +43,7 @@ def bucket_ns(ns: int) -> int:
 
 
 class Counts:
-    """What one direction completed. Not safe for several threads: `Meter` locks."""
+    """Completed I/Os of one direction. Not thread-safe: `Meter` locks."""
 
     def __init__(self) -> None:
         self.ios = self.bytes = self.sum_ns = self.sum2_ns2 = self.max_ns = 0
@@ -65,7 +65,7 @@ class Counts:
 
 
 class Meter:
-    """Counts of the running second and of the whole copy."""
+    """Counts of the current second and of the whole copy."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -112,7 +112,7 @@ def _opened(name: str, flags: int) -> Any:
 
 
 def copy_file(job: Job, source: str, copy: str, meter: Meter) -> int:
-    """Copy one file; nanoseconds that its fsync took."""
+    """Copy one file; returns the duration of its fsync in ns."""
     direct = os.O_DIRECT if job["method"] == "direct" else 0
     new = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     with _opened(source, os.O_RDONLY | direct) as read, _opened(copy, new | direct) as write:
@@ -131,7 +131,7 @@ def _by_blocks(job: Job, read: int, write: int, meter: Meter) -> None:
             with buffer[:wanted] as part:
                 got = meter.timed("read", partial(os.readv, read, [part]))
             if got == 0:
-                raise OSError(errno.EIO, "the source file is shorter than it was")
+                raise OSError(errno.EIO, "the source file has become shorter")
             written = 0
             while written < got:
                 with buffer[written:got] as part:
@@ -140,13 +140,13 @@ def _by_blocks(job: Job, read: int, write: int, meter: Meter) -> None:
 
 
 def _in_kernel(job: Job, read: int, write: int, meter: Meter) -> None:
-    """One call reads and writes: it counts as one of each, with the same latency."""
+    """Each call reads and writes, so it counts as one read and one write with the same latency."""
     left = job["size_bytes"]
     while left:
         began = time.monotonic_ns()
         moved = os.copy_file_range(read, write, min(left, job["block_bytes"]))
         if moved == 0:
-            raise OSError(errno.EIO, "the source file is shorter than it was")
+            raise OSError(errno.EIO, "the source file has become shorter")
         took = time.monotonic_ns() - began
         meter.add("read", moved, took)
         meter.add("write", moved, took)
@@ -154,7 +154,7 @@ def _in_kernel(job: Job, read: int, write: int, meter: Meter) -> None:
 
 
 def _by_reflink(job: Job, read: int, write: int, meter: Meter) -> None:
-    """One call a file. Its bytes are those of the file, though none are moved."""
+    """One call per file. It counts the file's bytes, although no data is moved."""
     began = time.monotonic_ns()
     fcntl.ioctl(write, FICLONE, read)
     meter.add("write", job["size_bytes"], time.monotonic_ns() - began)
@@ -182,7 +182,7 @@ def _tick(meter: Meter, stop: threading.Event) -> None:
 
 
 def run(job: Job) -> None:
-    """Copy all files and say what was measured. Raises OSError; the copies are removed either way."""
+    """Copy all files and print the measurements. Raises OSError. The copies are removed in any case."""
     remove(job["copies"])
     stop, meter = threading.Event(), Meter()
     ticker = threading.Thread(target=_tick, args=(meter, stop), daemon=True)

@@ -1,4 +1,4 @@
-"""One file copy as a stream: the program started, followed second by second, its result taken."""
+"""Run one file copy as a stream: start the program, follow its output, take its result."""
 
 import math
 import platform
@@ -38,7 +38,7 @@ MAX_LINE_BYTES = 4 * 1024 * 1024
 
 
 class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One direction, as the program counts it."""
+    """The program's counts of one direction."""
 
     ios: int
     bytes: int
@@ -64,7 +64,7 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Reader:
-    """Takes the program's output and sends a sample for each line of a second."""
+    """Reads the program's output and sends a sample for each line of a second."""
 
     def __init__(self, sampler: Sampler) -> None:
         self.end: Line | None = None
@@ -76,7 +76,7 @@ class Reader:
     def feed(self, data: bytes) -> bool:
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE_BYTES:
-            raise StreamFailed("output_bad", f"The copy program printed a line of over {MAX_LINE_BYTES} bytes.")
+            raise StreamFailed("output_bad", f"The copy program printed a line of more than {MAX_LINE_BYTES} bytes.")
         for text in lines:
             self._take(text)
         return bool(lines)
@@ -85,9 +85,7 @@ class Reader:
         try:
             line = msgspec.json.decode(text, type=Line)
         except msgspec.DecodeError as error:
-            raise StreamFailed(
-                "output_bad", f"The copy program printed a line that is not a result: {error}"
-            ) from error
+            raise StreamFailed("output_bad", f"The copy program printed an invalid line: {error}") from error
         if line.event == "end":
             self.end, self.text = line, text.decode()
         elif line.end_ms > self._end_ms:
@@ -109,7 +107,7 @@ def run_stream(
     on_sample: Callable[[Sample], None],
     telemetry: Telemetry | None = None,
 ) -> StreamResult:
-    """As `engines.Engine` says. A second without a completed block is no silence: the program reports it."""
+    """As `engines.Engine` says. The program also reports seconds without a completed block."""
     recipe = recipe_at(stream, open_target, render)
     started_at = time.time()
     child = scope.spawn(COMMAND, cwd_fd=open_target.cwd_fd, stdin_text=recipe.job_text)
@@ -160,8 +158,8 @@ def _follow(
 def _stopped(reason: Reason, limits: Limits) -> StreamFailed:
     words = {
         Reason.CANCELLED: ("cancelled", "The stream was cancelled and the copy was killed."),
-        Reason.SILENT: ("engine_silent", f"The copy program said nothing for {limits.silence_s:g} s and was killed."),
-        Reason.TIMEOUT: ("engine_timeout", f"The copy was not done after {limits.total_s:g} s and was killed."),
+        Reason.SILENT: ("engine_silent", f"The copy program was silent for {limits.silence_s:g} s and was killed."),
+        Reason.TIMEOUT: ("engine_timeout", f"The copy did not finish within {limits.total_s:g} s and was killed."),
     }
     code, message = words.get(reason, ("copy_error", f"The copy was killed: {reason}."))
     return StreamFailed(code, message)

@@ -1,12 +1,12 @@
-"""From fio's cumulative dumps to the I/Os of each interval, and to the result.
+"""Convert fio's cumulative dumps to the I/Os of each interval, and to the result.
 
-Everything in a dump counts from the beginning of the job, and again from the end of its ramp. An interval is the
-difference of two dumps: counts, bytes and histogram bins are differenced; means, maxima and printed percentiles never.
+All values of a dump count from the start of the job, and again from the end of its ramp. An interval is the difference
+of two dumps in counts, bytes and histogram bins. Means, maxima and printed percentiles cannot be subtracted.
 
-fio stamps `io_bytes` and `runtime` when a dump is due, but prints it only when every job has completed an I/O, and
-takes the histograms then (stat.c, __show_running_run_stats). So I/Os are counted from the histograms, and where all
-have one size, so are the bytes. Jobs leave the ramp at different times: what one still counts in its ramp has no
-latencies and does not count here either.
+fio sets `io_bytes` and `runtime` when a dump is due, but prints the dump only after every job has completed an I/O, and
+reads the histograms then (stat.c, __show_running_run_stats). I/Os are therefore counted from the histograms, and so are
+bytes if all I/Os have the same size. Jobs leave the ramp at different times: I/Os of a job in its ramp have no latency
+and are not counted.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from worker.engines.sampling import NO_LATENCIES, direction_sample
 
 
 class Totals(msgspec.Struct, frozen=True):
-    """What one direction has come to."""
+    """Cumulative values of one direction."""
 
     ios: int = 0
     bytes: int = 0
@@ -31,7 +31,7 @@ class Totals(msgspec.Struct, frozen=True):
 class Differ:
     """Feed it dumps in order. `io_bytes` is the size of every I/O, None if sizes differ.
 
-    Estimated I/Os are taken off the next dumps' differences, so all intervals add up to the final dump.
+    Estimated I/Os are subtracted from the next intervals, so that all intervals add up to the final dump.
     """
 
     def __init__(self, kind: LatencyKind, directions: Sequence[Direction], *, io_bytes: int | None) -> None:
@@ -56,7 +56,7 @@ class Differ:
         return self._counted(direction, ios, moved_bytes, latency)
 
     def estimate(self, device: DeviceSample, so_far: DeviceSample | None) -> tuple[DirectionSample, ...]:
-        """The I/Os of an interval without a dump, from the device's counters over it and over all intervals before."""
+        """Estimate the I/Os of an interval without a dump, from the device's counters of all intervals so far."""
         moved = {Direction.READ: (device.read_bytes, so_far.read_bytes if so_far else 0)}
         moved[Direction.WRITE] = (device.write_bytes, so_far.write_bytes if so_far else 0)
         return tuple(self._estimated(direction, *moved[direction]) for direction in self._told)
@@ -92,7 +92,7 @@ class Differ:
 
 
 def runtime_ms(dump: Dump) -> int:
-    """Of the measured part, by fio's clock: of the direction and job that ran longest."""
+    """Length of the measured part on fio's clock: that of the longest direction and job."""
     return max(flow.runtime for job in dump.jobs for flow in (job.read, job.write, job.trim))
 
 
@@ -117,7 +117,7 @@ def latency_of(flow: Flow, kind: LatencyKind) -> Latency:
 
 
 def _between(before: dict[int, int], now: dict[int, int]) -> Histogram:
-    """A counter that went back was set to zero in between, at the end of the ramp, and counts from there."""
+    """Difference of two counters. A counter that decreased was reset at the end of the ramp."""
     return _histogram({b: n - before.get(b, 0) for b, n in now.items()})
 
 
@@ -127,7 +127,7 @@ def _histogram(bins: dict[int, int]) -> Histogram:
 
 
 def results_of(dump: Dump, kind: LatencyKind) -> tuple[DirectionResult, ...]:
-    """What the final dump says, per direction that did I/O."""
+    """Results of the final dump, for each direction with I/O."""
     job = dump.jobs[0]  # the only one: group_reporting
     totals = totals_of(dump, kind)
     return tuple(

@@ -1,8 +1,8 @@
-"""fio's standard output, cut into dumps as it arrives.
+"""Split fio's standard output into dumps as it arrives.
 
-fio prints one pretty object a second and a last one; its outermost braces stand alone in the
-first column. Text that is not JSON comes before an object (fio names signals and errors
-there). A dump is decoded straight into typed structs, which costs some 0.1 ms.
+fio prints one JSON object per second and a final one. The outermost braces are alone in the first
+column. Text that is not JSON, such as signals and errors, comes before an object. Each dump is
+decoded directly into typed structs, which takes about 0.1 ms.
 """
 
 import re
@@ -17,11 +17,11 @@ _NOT_JSON = re.compile(rb"(:\s*)-?(?:nan|inf)\b", re.IGNORECASE)
 
 
 class BadOutput(ValueError):
-    """What fio printed cannot be understood."""
+    """fio's output is invalid."""
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """In ns. `N` and `bins` are missing where they are empty."""
+    """In ns. `N` and `bins` are missing if they are empty."""
 
     min: float = 0
     max: float = 0
@@ -32,7 +32,7 @@ class Latency(msgspec.Struct, frozen=True):
 
 
 class Flow(msgspec.Struct, frozen=True):
-    """One direction, summed up since the job (or the end of its ramp) began."""
+    """One direction, cumulative since the start of the job, or since the end of its ramp."""
 
     io_bytes: int = 0
     runtime: int = 0  # ms
@@ -63,13 +63,13 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def _processes(self) -> float:
-        """How many processes ran on average while the longest one did: `runtime` of a direction is the longest."""
+        """Average number of running processes during the longest one: `runtime` of a direction is the longest."""
         longest_ms = max(self.read.runtime, self.write.runtime, self.trim.runtime)
         return self.job_runtime / longest_ms if longest_ms else 1.0
 
 
 class Dump(msgspec.Struct, frozen=True):
-    """One of fio's objects, as far as we use it, and its text."""
+    """The used fields of a JSON object of fio, and its text."""
 
     text: str
     version: str
@@ -84,7 +84,7 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 class OutputReader:
-    """`feed` it whatever arrives; it returns the dumps that have become complete."""
+    """Collects output: `feed` returns the dumps that are now complete."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -93,7 +93,7 @@ class OutputReader:
         self.text = ""  # the last of what was not JSON
 
     def feed(self, data: bytes) -> list[Dump]:
-        """Raises BadOutput if a dump grows beyond every measure."""
+        """Raises BadOutput if a dump exceeds MAX_DUMP_BYTES."""
         self._buffer += data
         dumps = []
         while True:
@@ -104,11 +104,11 @@ class OutputReader:
                 break
             dumps += self._take(end)
         if len(self._buffer) > MAX_DUMP_BYTES:
-            raise BadOutput(f"fio's output goes on for more than {MAX_DUMP_BYTES} bytes without an end.")
+            raise BadOutput(f"A JSON object of fio exceeds {MAX_DUMP_BYTES} bytes.")
         return dumps
 
     def _find_begin(self) -> bool:
-        """Drop what is before the next dump. A last line that may still become one is kept."""
+        """Drop the text before the next dump, but keep a last line that may start one."""
         found = _BEGIN.search(self._buffer, 0)
         if found and found.end() < len(self._buffer):
             self._drop(found.start())
@@ -127,7 +127,7 @@ class OutputReader:
         return found.end()
 
     def _take(self, end: int) -> list[Dump]:
-        """Decode what looks like a dump; if it is none, its first line was only text."""
+        """Decode a possible dump; if it is not one, its first line was only text."""
         raw = bytes(self._buffer[:end])
         dump = decode(raw)
         self._inside, self._seen = False, 0
@@ -144,7 +144,7 @@ class OutputReader:
 
 
 def decode(raw: bytes) -> Dump | None:
-    """The dump in this text; None if it is not one of fio's objects."""
+    """The dump in this text; None if it is not an object of fio."""
     text = raw.decode(errors="replace")
     for candidate in (text.encode(), _NOT_JSON.sub(rb"\g<1>0", text.encode())):
         try:

@@ -1,7 +1,7 @@
-"""Find out what this host can run by starting tiny fio jobs in a temporary directory.
+"""Find the features that work on this host by running tiny fio jobs in a temporary directory.
 
-Cached for this boot and this fio. A missing feature fails the stream and is named; nothing is
-replaced silently.
+Results are cached for this boot and this fio. A missing feature fails the stream with its name;
+the worker never replaces it by another one.
 """
 
 import os
@@ -26,7 +26,7 @@ _UNSUPPORTED = re.compile(rf"\berr={EOPNOTSUPP}\b")
 
 
 def offer() -> EngineOffer | None:
-    """What works here. The first call takes about a second."""
+    """The features that work on this host. The first call takes about a second."""
     version = fio_version()
     if not version:
         return None
@@ -36,34 +36,34 @@ def offer() -> EngineOffer | None:
 
 
 def missing_features(workload: FioWorkload, path: str) -> tuple[str, ...]:
-    """What the workload asks for and this host, or the device under `path`, does not have; in words."""
+    """Descriptions of requested features that this host, or the device under `path`, does not have."""
     return tuple(words for _, words in _missing(workload, device_under(path)))
 
 
 def check_features(workload: FioWorkload, device: str) -> None:
-    """Raises StreamFailed naming everything that is missing. `device` is the kernel name, "" if unknown."""
+    """Raises StreamFailed with all missing features. `device` is the kernel name, "" if unknown."""
     missing = _missing(workload, device)
     if missing:
         raise StreamFailed(missing[0][0], "; ".join(words for _, words in missing))
 
 
 def fio_version() -> str:
-    """As fio prints it, e.g. `fio-3.33`; "" if there is none."""
+    """The version as printed by fio, such as `fio-3.33`; "" without fio."""
     return _version(*_identity())
 
 
 def engine_problem(engine: IoEngine) -> str:
-    """Why the engine does not work here, "" if it does."""
+    """Why the I/O engine does not work on this host, "" if it does."""
     return _try(*_identity(), engine.value, "")
 
 
 def uring_problem(option: str) -> str:
-    """Why this option of io_uring does not work here, "" if kernel and fio have it."""
+    """Why this option of io_uring does not work on this host, "" if it does."""
     return engine_problem(IoEngine.IO_URING) or _try(*_identity(), IoEngine.IO_URING.value, option)
 
 
 def _mismeasured(option: str) -> bool:
-    """This fio runs it, at any depth, only with a latency that must not be reported."""
+    """True if this fio version reports a wrong latency for the option, at any depth."""
     at_best = FioWorkload(pattern=Pattern.READ, uring=UringOptions(**{option: True}))
     return bool(completion_latency_problem(fio_version(), at_best))
 
@@ -84,7 +84,7 @@ def _missing(work: FioWorkload, device: str) -> list[tuple[str, str]]:
 
 
 def polls(device: str, sys_block: Path = SYS_BLOCK) -> bool:
-    """Whether the block device has poll queues; a partition has those of its disk."""
+    """Whether the block device, or the disk of a partition, has poll queues."""
     here = (sys_block / device).resolve()
     for directory in (here, here.parent) if device else ():
         file = directory / "queue" / "io_poll"
@@ -94,7 +94,7 @@ def polls(device: str, sys_block: Path = SYS_BLOCK) -> bool:
 
 
 def device_under(path: str) -> str:
-    """Kernel name of the block device that `path` is or lies on; "" if there is none of that number."""
+    """Kernel name of the block device at or under `path`; "" if there is none."""
     try:
         found = Path(path).stat()
     except OSError:
@@ -129,7 +129,7 @@ def _version(_boot: str, fio: str) -> str:
 
 @lru_cache(maxsize=64)
 def _try(_boot: str, fio: str, engine: str, option: str) -> str:
-    """Read one block with the engine and the option; why that does not work, "" if it does."""
+    """Read one block with the I/O engine and the option. Returns why that fails, "" if it works."""
     program = fio.rpartition("@")[0]
     if not program:
         return "fio is not installed"
@@ -140,7 +140,7 @@ def _try(_boot: str, fio: str, engine: str, option: str) -> str:
 
 
 def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
-    """A file that cannot be polled answers "not supported", which shows that kernel and fio know polling."""
+    """ "Not supported" for a file that cannot be polled shows that kernel and fio support polling."""
     place = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         done = ask(program, "--eta=never", "-", stdin_text=job, cwd_fd=place, limit_s=TRY_LIMIT_S)
@@ -155,11 +155,11 @@ def _outcome(program: str, job: str, directory: str, *, polled: bool) -> str:
 
 
 def _disabled() -> str:
-    """io_uring may be switched off for everybody (2) or for all but a group and root (1)."""
+    """io_uring may be disabled for all processes (2), or for all except root and a group (1)."""
     switch = Path("/proc/sys/kernel/io_uring_disabled")
     value = switch.read_text().strip() if switch.exists() else "0"
     if value == "2" or (value == "1" and os.geteuid() != 0):
-        return f"io_uring is switched off by kernel.io_uring_disabled={value}"
+        return f"io_uring is disabled by kernel.io_uring_disabled={value}"
     return ""
 
 

@@ -1,6 +1,6 @@
-"""The measured part of a stream: fio started, followed second by second, its result taken.
+"""Run the measured part of a stream: start fio, follow its output, take its result.
 
-The final dump is not marked by fio: it is the last one before its output ends.
+fio does not mark the final dump: it is the last one before the output ends.
 """
 
 import threading
@@ -78,29 +78,29 @@ def run_stream(
 
 
 def final_dump(ended: Ended, stream: Stream, open_target: OpenTarget) -> Dump:
-    """fio's last dump, if the run was good or the device froze; raises StreamFailed with fio's words if not."""
+    """fio's last dump. Raises StreamFailed with fio's message if fio failed, but not if the device froze."""
     dump = ended.last
     error = next((job.error for job in dump.jobs if job.error), 0) if dump else 0
     if error or (ended.exit_code and not ended.stalled_s):
         raise _failure(ended, stream, open_target, error)
     if dump is None:
-        raise StreamFailed("fio_output_bad", "fio ended well but printed no result.")
+        raise StreamFailed("fio_output_bad", "fio ended without an error, but printed no result.")
     if len(dump.text) > JSON_KEPT:
-        raise StreamFailed("fio_output_bad", f"fio's result of {len(dump.text)} bytes is over the limit.")
+        raise StreamFailed("fio_output_bad", f"fio's result of {len(dump.text)} bytes exceeds the limit.")
     return dump
 
 
 def _refuse_wrong_latency(dump: Dump, stream: Stream) -> None:
-    """The version of a fio that was exchanged since it was probed; usually refused before it starts."""
+    """Check again the version that really ran, because fio may have been replaced since it was probed."""
     problem = completion_latency_problem(dump.version, workload_of(stream))
     if problem:
         raise StreamFailed("option_refused", problem)
 
 
 def _failure(ended: Ended, stream: Stream, open_target: OpenTarget, error: int) -> StreamFailed:
-    words = ended.words or "no words"
-    if gone := next(filter(is_gone, open_target.devices), ""):  # fio's own words would be "No space left on device"
-        return StreamFailed("fio_error", f"{gone} went away while fio worked on it. fio: {words}")
+    words = ended.words or "no message"
+    if gone := next(filter(is_gone, open_target.devices), ""):  # fio itself would report "No space left on device"
+        return StreamFailed("fio_error", f"{gone} disappeared during the job. fio: {words}")
     if error == EOPNOTSUPP and workload_of(stream).uring.hipri:
         return StreamFailed("uring_feature_missing", f"hipri: the device has no poll queues. fio: {words}")
     if error:

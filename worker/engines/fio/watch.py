@@ -1,4 +1,4 @@
-"""Follow one fio process from its start to its end, within its limits."""
+"""Follow one fio process until it ends, with its limits."""
 
 import threading
 from collections.abc import Callable
@@ -40,9 +40,9 @@ def watch(
 ) -> Ended:
     """Follow fio to its end; `on_dump` gets every dump as it arrives, `on_poll` is called every 0.25 s.
 
-    Raises StreamFailed after killing the scope. Silence of a fio whose device `is_frozen` is no failure if it has
-    measured something: then `Ended.stalled_s` is the limit. Only whole dumps are a sign of life. fio is killed without
-    a chance to tidy up, so that it writes nothing more.
+    Raises StreamFailed after killing the scope. If the device `is_frozen` and fio has measured something, silence is
+    not a failure: `Ended.stalled_s` is then the limit. Only complete dumps are a sign of life. fio is killed at once, so
+    that it writes nothing more.
     """
     reader = OutputReader()
     dumps: list[Dump] = []
@@ -73,9 +73,9 @@ def _reason(reason: Reason, limits: StreamLimits) -> tuple[str, str]:
     if reason is Reason.SILENT:
         return (
             "fio_silent",
-            f"fio has said nothing for {limits.silence_s:g} s, though it reports every second, and was killed. "
-            "The device or fio may hang: see the kernel log.",
+            f"fio, which reports every second, printed nothing for {limits.silence_s:g} s and was killed. "
+            "The device or fio may hang: check the kernel log.",
         )
     if reason is Reason.TIMEOUT:
-        return "fio_timeout", f"fio was not done after {limits.total_s:g} s, the limit, and was killed."
-    return "fio_error", "The process that supervises fio was killed, so fio was killed too."
+        return "fio_timeout", f"fio did not finish within its limit of {limits.total_s:g} s and was killed."
+    return "fio_error", "The supervisor of fio was killed, so fio was killed too."

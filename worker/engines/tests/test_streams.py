@@ -291,7 +291,7 @@ def test_it_says_when_the_device_went_away(bench: Bench, loop: str) -> None:
         subprocess.run(("losetup", "--set-capacity", loop), check=True)  # size 0: what an unplugged drive has
         bench.samples.append(sample)
 
-    with pytest.raises(StreamFailed, match="went away") as failure, open_scope(bench.state, "stream") as scope:
+    with pytest.raises(StreamFailed, match="disappeared") as failure, open_scope(bench.state, "stream") as scope:
         run_stream(
             stream(TargetKind.BLOCK, loop, runtime_s=10),
             OpenTarget(path=loop, device=Path(loop).name),

@@ -94,7 +94,7 @@ def test_a_drive_that_goes_away_in_mid_trial_fails_the_trial_by_name(lab: Lab) -
     end = lab.trial(runtime_s=60)
     puller.join()
     assert (end.outcome, end.code) == (Outcome.FAILED, "fio_error")
-    assert f"{device} went away" in end.message
+    assert f"{device} disappeared" in end.message
 
 
 def test_a_trial_names_its_controllers_interrupts(lab: Lab) -> None:
