@@ -54,7 +54,7 @@ def examine(paths: Paths) -> Iterator[Check]:
     except ConfigError as error:
         yield Check("state", State.BROKEN, str(error))
         return
-    known_capabilities(paths.capabilities, afresh=True)  # for the registration below
+    known_capabilities(paths.capabilities, refresh=True)  # for the registration below
     for engine in engines.ENGINES.values():
         yield from engine.check()
     yield _privileges()

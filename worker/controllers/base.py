@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.layouts import Layout
-from worker.process import Said, ToolError, ask, find
+from worker.process import ToolError, ToolOutput, ask, find
 from worker.recipes.layouts import virtual_drives
 
 # A busy controller answers slowly, and `show all` queries each of its drives.
@@ -89,7 +89,7 @@ class Adapter(ABC):
         """True if the virtual drive is at this SCSI channel, target and unit; for tools without names."""
         return False
 
-    def ask(self, *arguments: str) -> Said:
+    def ask(self, *arguments: str) -> ToolOutput:
         program = find(self.programs)
         if not program:
             raise ToolError(f"{self.name} is not installed on this host.")

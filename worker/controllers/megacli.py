@@ -13,7 +13,7 @@ from worker.contract.controllers import Battery, Controller, PhysicalDrive, Virt
 from worker.controllers import words
 from worker.controllers.base import Adapter, CachePolicy, find_drive
 from worker.controllers.storcli import STORCLI
-from worker.process import Said
+from worker.process import ToolOutput
 from worker.text_limits import MAX_LABEL
 
 Lines = list[str]
@@ -83,7 +83,7 @@ class MegaCli(Adapter):
         """The output. `strict`: an exit code is an error; otherwise one of several adapters may have had no data."""
         return self._judged(self.ask(*arguments, "-NoLog"), strict=strict)
 
-    def _judged(self, said: Said, *, strict: bool) -> str:
+    def _judged(self, said: ToolOutput, *, strict: bool) -> str:
         code = _EXIT.search(said.out)
         if code is None and not said.exit_code:
             raise self.refused(f"its output is incomplete: {said.out.strip()[-100:]!r}")

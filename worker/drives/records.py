@@ -8,7 +8,7 @@ import msgspec
 
 from worker.contract.inventory import DriveHealth
 from worker.contract.workload import Stream, TargetKind, Workload
-from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, interrupted, purged, state_now
 from worker.engines.device import read_counters
 from worker.inventory import health, sysfs
 from worker.journal import current_boot_id
@@ -31,7 +31,7 @@ class Drives:
         """Call before the first write. If the worker dies during the write, the drive's state is unknown."""
         record = self._read(name)
         writing = Writing(self, name, record, self._count_again(name, record))
-        self.write(name, broken_off(writing.at_start))
+        self.write(name, interrupted(writing.at_start))
         return writing
 
     def _count_again(self, name: str, record: Record | None) -> DriveCounters:

@@ -71,7 +71,7 @@ def _untouched(before: DriveCounters, now: DriveCounters) -> bool:
     return told is not None and told == before.host_written_bytes
 
 
-def broken_off(now: DriveCounters) -> Record:
+def interrupted(now: DriveCounters) -> Record:
     """The record during a write: it stays if the worker dies."""
     return Record(state=DriveState.UNKNOWN, counters=now)
 
@@ -86,7 +86,7 @@ def after_writes(
     """The record after a trial that wrote in this manner. `before`: the last record before the trial."""
     known = state_now(before, at_start)
     if at_start.sectors is None or at_end.sectors is None or at_end.sectors < at_start.sectors:
-        return broken_off(at_end)
+        return interrupted(at_end)
     wrote = (at_end.sectors - at_start.sectors) * SECTOR_BYTES
     if wrote == 0 and before is not None and known is before.state:
         return msgspec.structs.replace(before, counters=at_end)

@@ -58,14 +58,14 @@ class Wear:
 
     def begin(self, names: Iterable[str]) -> None:
         """Call before the first write of an attempt, and again for further devices."""
-        with _survived():
+        with _logged_errors():
             fresh = [name for name in self.drives_under(names) if name not in self._started]
             self._started += fresh
             self._read(fresh, ReadingMoment.BEFORE)
 
     def end(self) -> dict[str, DriveHealth]:
         """Call after the last write, when all data is flushed. Returns the health of the written drives, by name."""
-        with _survived():
+        with _logged_errors():
             return {each.device: each.told for each in self._read(self._started, ReadingMoment.AFTER) if each.told}
         return {}
 
@@ -93,7 +93,7 @@ class Wear:
 
     def close(self) -> None:
         """Take the last readings and delete the run's record."""
-        with _survived():
+        with _logged_errors():
             kept = self._kept().values()
             still = [each.last.device for each in kept if self._is(each.last.device, each.last.drive)]
             self._read(still, ReadingMoment.CLOSED)
@@ -160,7 +160,7 @@ def _moved(before: DriveReading, boot_id: str, written_bytes: int) -> int:
 
 
 @contextmanager
-def _survived() -> Iterator[None]:
+def _logged_errors() -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError):

@@ -29,7 +29,7 @@ class WriteLimit:
     def __init__(self, wear: Wear) -> None:
         self._wear = wear
         self._limits: dict[str, PolicyEntry] = {}  # by kernel name of a drive
-        self._coming: dict[str, int] = {}  # bytes that will certainly be written, by kernel name of a drive
+        self._planned: dict[str, int] = {}  # bytes that will certainly be written, by kernel name of a drive
 
     def begin(
         self,
@@ -55,7 +55,7 @@ class WriteLimit:
     def _will_write(self, stream: Stream, open_target: OpenTarget) -> None:
         """Add up the writes of all streams to a drive, including streams of other policy entries."""
         for name in self._wear.drives_under(open_target.devices):
-            self._coming[name] = self._coming.get(name, 0) + _sure(stream)
+            self._planned[name] = self._planned.get(name, 0) + _certain_bytes(stream)
 
     def _refuse_uncounted(self, setting: SettingWish, open_target: OpenTarget | None) -> None:
         if open_target is None or setting.name != IOSTATS.name or not re.fullmatch("0+", setting.value):
@@ -104,10 +104,10 @@ class WriteLimit:
 
     def check(self) -> None:
         """Call before the first write. Raises GuardRefused if the trial would exceed the limit."""
-        self._refuse(self._coming)
+        self._refuse(self._planned)
 
-    def _refuse(self, coming: Mapping[str, int]) -> None:
-        """`coming`: bytes by drive."""
+    def _refuse(self, planned: Mapping[str, int]) -> None:
+        """`planned`: bytes by drive."""
         written = self._wear.written_bytes(self._limits)
         for name, entry in self._limits.items():
             if name not in written:
@@ -115,11 +115,11 @@ class WriteLimit:
                     CODE, f"The policy limits writes to {entry.id} (max_write_bytes), but the kernel does not "
                     f"count writes to {name}: {self._wear.why_uncounted(name)}.",
                 )  # fmt: skip
-            if written[name] + coming.get(name, 0) > _limit(entry):
-                raise GuardRefused(CODE, _words(entry, name, written[name], coming.get(name, 0)))
+            if written[name] + planned.get(name, 0) > _limit(entry):
+                raise GuardRefused(CODE, _words(entry, name, written[name], planned.get(name, 0)))
 
 
-def _sure(stream: Stream) -> int:
+def _certain_bytes(stream: Stream) -> int:
     """Bytes that the stream will certainly write."""
     work = stream.workload
     if not work.writes or work.moved_bytes is None:
@@ -132,8 +132,8 @@ def _limit(entry: PolicyEntry) -> int:
     return entry.max_write_bytes
 
 
-def _words(entry: PolicyEntry, name: str, written: int, coming: int) -> str:
-    more = f", and the trial writes {coming} more" if coming else ""
+def _words(entry: PolicyEntry, name: str, written: int, planned: int) -> str:
+    more = f", and the trial writes {planned} more" if planned else ""
     return (
         f"The run has written {written} bytes to {name}{more}; the policy allows {entry.max_write_bytes} per run to "
         f"{entry.id} (max_write_bytes)."

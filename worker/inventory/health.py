@@ -17,7 +17,7 @@ from worker.contract.inventory import DriveHealth
 from worker.inventory import sysfs, written
 from worker.inventory.answers import IntelLog, NvmeLog, OcpLog, Smartctl, decoded
 from worker.inventory.sysfs import SYS
-from worker.process import Said, ToolError, ask, find
+from worker.process import ToolError, ToolOutput, ask, find
 from worker.text_limits import MAX_TEXT
 
 LIMIT_S = 5.0  # for one drive
@@ -66,7 +66,7 @@ def _by_smartctl(name: str, path: str, serial: str, *, sata: bool) -> DriveHealt
     return read_smartctl(said, name, serial)
 
 
-def read_smartctl(said: Said, name: str, serial: str) -> DriveHealth:
+def read_smartctl(said: ToolOutput, name: str, serial: str) -> DriveHealth:
     """Raises ToolError if the output has no data about the drive."""
     found = decoded("smartctl", said.out, Smartctl)
     if said.exit_code & _USAGE_ERRORS:
@@ -108,7 +108,7 @@ def _by_nvme_cli(name: str, path: str, serial: str) -> DriveHealth:
     return read_nvme_cli(said, name, serial)
 
 
-def read_nvme_cli(said: Said, name: str, serial: str) -> DriveHealth:
+def read_nvme_cli(said: ToolOutput, name: str, serial: str) -> DriveHealth:
     """Raises ToolError if the output has no data about the drive."""
     if said.exit_code:
         raise ToolError(f"nvme failed for {name}: {said.err.strip() or said.out.strip()}.")
@@ -135,13 +135,13 @@ def _warnings(log: NvmeLog) -> Iterator[str]:
 # ---- media writes of NVMe drives
 
 
-_untold: set[tuple[str, str]] = set()  # (device, serial) without such a page: each refusal enters their error log
+_refused: set[tuple[str, str]] = set()  # (device, serial) without such a page: each refusal enters their error log
 
 
 def _with_media(found: DriveHealth, path: str, sys: Path) -> DriveHealth:
     """Read a vendor's log page of an NVMe drive. A drive without this page is queried only once."""
     name, key = found.device, (found.device, found.serial)
-    if sysfs.transport(name, sys) != "nvme" or key in _untold or not find(("nvme",)):
+    if sysfs.transport(name, sys) != "nvme" or key in _refused or not find(("nvme",)):
         return found
     vendor = sysfs.attribute(name, "device/device/vendor", sys)
     for way in (_by_ocp, *((_by_intel,) if vendor == INTEL else ())):
@@ -153,7 +153,7 @@ def _with_media(found: DriveHealth, path: str, sys: Path) -> DriveHealth:
             return replace(
                 found, media_written_bytes=media.media_written_bytes, media_unit_bytes=media.media_unit_bytes
             )
-    _untold.add(key)
+    _refused.add(key)
     return found
 
 

@@ -18,10 +18,10 @@ class _Known(msgspec.Struct, frozen=True):
     found: Capabilities
 
 
-def known_capabilities(path: Path, *, afresh: bool = False) -> Capabilities:
-    """Read the file at `path` if it is valid, else try every engine. `afresh` ignores the file."""
+def known_capabilities(path: Path, *, refresh: bool = False) -> Capabilities:
+    """Read the file at `path` if it is valid, else try every engine. `refresh` ignores the file."""
     key = _circumstances()
-    known = None if afresh else _read(path)
+    known = None if refresh else _read(path)
     if known is not None and known.key == key:
         return msgspec.structs.replace(known.found, settings=_settings_here(), layouts=offered())
     found = msgspec.structs.replace(engines.capabilities(settings=_settings_here()), layouts=offered())

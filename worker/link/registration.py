@@ -104,7 +104,7 @@ class Registration:
         self._learn(reply, (sent_at + time.monotonic()) / 2)
 
     def _hello(self, *, probe: bool) -> Hello:
-        found = inventory.take(told=self._controllers.known(afresh=probe))
+        found = inventory.take(told=self._controllers.known(refresh=probe))
         allowed, policy_problem = read_policy(self._paths.policy)
         return Hello(
             worker_version=__version__,
@@ -113,9 +113,9 @@ class Registration:
             boot_id=found.kernel.boot_id,
             at=time.time(),
             inventory=found,
-            capabilities=known_capabilities(self._paths.capabilities, afresh=probe),
-            targets=self._targets(allowed, found.controllers, afresh=probe) if allowed else (),
-            health=self._health.known(afresh=probe),
+            capabilities=known_capabilities(self._paths.capabilities, refresh=probe),
+            targets=self._targets(allowed, found.controllers, refresh=probe) if allowed else (),
+            health=self._health.known(refresh=probe),
             host_settings=allowed.host_settings if allowed else (),
             journal=self._unfinished(),
             trusted_keys=tuple(self.public_keys),
@@ -123,10 +123,10 @@ class Registration:
         )
 
     def _targets(
-        self, allowed: Policy, controllers: tuple[Controller, ...], *, afresh: bool
+        self, allowed: Policy, controllers: tuple[Controller, ...], *, refresh: bool
     ) -> tuple[PolicyTarget, ...]:
         targets = report_targets(allowed, built_on=self._built_on(), controllers=controllers)
-        return self._purges.added(targets, afresh=afresh)
+        return self._purges.added(targets, refresh=refresh)
 
     def _learn(self, reply: HelloReply, at: float) -> None:
         """`at`: when the server answered, by the host's monotonic clock."""
@@ -211,8 +211,8 @@ class Cached(Generic[T]):
         self._found: T | None = None
         self._asked_at = 0.0
 
-    def known(self, *, afresh: bool) -> T:
-        if self._found is None or afresh or time.monotonic() - self._asked_at >= self.EVERY_S:
+    def known(self, *, refresh: bool) -> T:
+        if self._found is None or refresh or time.monotonic() - self._asked_at >= self.EVERY_S:
             self._found = self._ask()
             self._asked_at = time.monotonic()
         return self._found
@@ -224,15 +224,15 @@ class PurgeOffers:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], tuple[float, tuple[PurgeOffer, ...]]] = {}
 
-    def added(self, targets: tuple[PolicyTarget, ...], *, afresh: bool) -> tuple[PolicyTarget, ...]:
-        return tuple(replace(target, purges=self._of(target, afresh=afresh)) for target in targets)
+    def added(self, targets: tuple[PolicyTarget, ...], *, refresh: bool) -> tuple[PolicyTarget, ...]:
+        return tuple(replace(target, purges=self._of(target, refresh=refresh)) for target in targets)
 
-    def _of(self, target: PolicyTarget, *, afresh: bool) -> tuple[PurgeOffer, ...]:
+    def _of(self, target: PolicyTarget, *, refresh: bool) -> tuple[PurgeOffer, ...]:
         whole = bool(target.device) and target.opens == sysfs.device_path(target.device)
         if not target.destroy or not target.present or not whole:
             return ()
         key, now = (target.device, target.serial), time.monotonic()
-        if afresh or key not in self._known or now - self._known[key][0] >= Cached.EVERY_S:
+        if refresh or key not in self._known or now - self._known[key][0] >= Cached.EVERY_S:
             self._known[key] = (now, purge.offers(target.device))
         return self._known[key][1]
 

@@ -3,9 +3,22 @@
 from worker.process.child import SUPERVISOR_DIED, Child
 from worker.process.run import Limits, Reason, Stopped, follow
 from worker.process.scope import Scope, isolation, kill_leftovers, open_scope
-from worker.process.tools import Said, ToolError, ToolMissing, ask, find
+from worker.process.tools import ToolError, ToolMissing, ToolOutput, ask, find
 
 __all__ = [
-    "SUPERVISOR_DIED", "Child", "Limits", "Reason", "Said", "Scope", "Stopped", "ToolError", "ToolMissing", "ask",
-    "find", "follow", "isolation", "kill_leftovers", "open_scope",
+    "SUPERVISOR_DIED",
+    "Child",
+    "Limits",
+    "Reason",
+    "Scope",
+    "Stopped",
+    "ToolError",
+    "ToolMissing",
+    "ToolOutput",
+    "ask",
+    "find",
+    "follow",
+    "isolation",
+    "kill_leftovers",
+    "open_scope",
 ]  # fmt: skip

@@ -20,7 +20,7 @@ _PLACES = (
 )  # fmt: skip
 
 
-class Said(msgspec.Struct, frozen=True):
+class ToolOutput(msgspec.Struct, frozen=True):
     """What a program printed, and its exit status."""
 
     exit_code: int
@@ -51,7 +51,7 @@ def ask(
     cwd_fd: int | None = None,
     merge_stderr: bool = False,
     on_poll: Callable[[str], None] | None = None,
-) -> Said:
+) -> ToolOutput:
     """Run a program until it ends. Raises ToolError. The caller checks the exit status.
 
     `on_poll` is called with the output so far, several times per second. `state`: the state directory for a record of
@@ -78,7 +78,7 @@ def ask(
             code = follow(child, scope, limits, keep, on_poll=poll)
         except Stopped as stopped:
             raise ToolError(_words(name, stopped.reason, limit_s)) from stopped
-        return Said(code, out.decode(errors="replace"), child.stderr())
+        return ToolOutput(code, out.decode(errors="replace"), child.stderr())
 
 
 def _words(name: str, reason: Reason, limit_s: float) -> str:

@@ -20,7 +20,7 @@ from worker.settings.base import SettingError, refused
 FRESH_S = 1.0  # the settings of one drive are read one after another
 
 
-class Behind(msgspec.Struct, frozen=True):
+class VirtualDriveKey(msgspec.Struct, frozen=True):
     """The controller and the number that the tool uses for a virtual drive."""
 
     adapter: Adapter
@@ -36,7 +36,7 @@ class _Answer(msgspec.Struct, frozen=True):
 class ControllerDrives:
     def __init__(self, sys: Path = SYS) -> None:
         self.sys = sys
-        self._behind: dict[str, Behind] = {}
+        self._keys: dict[str, VirtualDriveKey] = {}
         self._answers: dict[str, _Answer] = {}
 
     def read(self, device: str) -> VirtualDrive:
@@ -54,15 +54,15 @@ class ControllerDrives:
 
     def adapter(self, device: str) -> Adapter:
         self.read(device)
-        return self._behind[sysfs.stable_id(device, self.sys)].adapter
+        return self._keys[sysfs.stable_id(device, self.sys)].adapter
 
     def set(self, device: str, policy: CachePolicy, value: str) -> None:
         """Raises SettingError with the tool's message. Read the value back afterwards."""
         self._answers.pop(device, None)
         self.read(device)  # checks that it is still the same drive
-        behind = self._behind[sysfs.stable_id(device, self.sys)]
+        key = self._keys[sysfs.stable_id(device, self.sys)]
         try:
-            behind.adapter.set(behind.controller, behind.number, policy, value)
+            key.adapter.set(key.controller, key.number, policy, value)
         except ToolError as error:
             raise refused(str(error)) from error
         finally:
@@ -70,12 +70,12 @@ class ControllerDrives:
 
     def battery(self, device: str) -> Battery | None:
         """The controller's battery. Slow: the tool lists the whole controller."""
-        behind = self._behind.get(sysfs.stable_id(device, self.sys))
+        key = self._keys.get(sysfs.stable_id(device, self.sys))
         try:
-            told = behind.adapter.read_controllers() if behind else ()
+            told = key.adapter.read_controllers() if key else ()
         except ToolError:
             return None
-        return next((each.battery for each in told if behind and each.number == behind.controller), None)
+        return next((each.battery for each in told if key and each.number == key.controller), None)
 
     # ---- reading through the tool
 
@@ -89,11 +89,11 @@ class ControllerDrives:
 
     def _known(self, device: str) -> VirtualDrive | None:
         """None if the drive has not been found before, or its number now belongs to another one."""
-        behind = self._behind.get(sysfs.stable_id(device, self.sys))
-        if behind is None:
+        key = self._keys.get(sysfs.stable_id(device, self.sys))
+        if key is None:
             return None
-        drive = behind.adapter.virtual_drive(behind.controller, behind.number)
-        return drive if self._is(device, drive, behind.adapter) else None
+        drive = key.adapter.virtual_drive(key.controller, key.number)
+        return drive if self._is(device, drive, key.adapter) else None
 
     def _found(self, device: str) -> VirtualDrive:
         """Find the drive among all controllers of the driver. Slow, so done once for each drive."""
@@ -107,7 +107,7 @@ class ControllerDrives:
         found = next((drive for drive in controller.virtual_drives if self._is(device, drive, adapter)), None)
         if found is None:
             raise refused(f"{adapter.name} lists no virtual drive for {device}.")
-        self._behind[sysfs.stable_id(device, self.sys)] = Behind(adapter, controller.number, found.number)
+        self._keys[sysfs.stable_id(device, self.sys)] = VirtualDriveKey(adapter, controller.number, found.number)
         return found
 
     def _is(self, device: str, drive: VirtualDrive, adapter: Adapter) -> bool:

@@ -6,7 +6,7 @@ Stopping the service does not disable it, so it starts again when the host resta
 import time
 from pathlib import Path
 
-from worker.process import Said, ToolError, ask
+from worker.process import ToolError, ToolOutput, ask
 from worker.settings.base import Setting, SettingError, SettingScope, refused
 
 _UNIT = "irqbalance.service"
@@ -60,7 +60,7 @@ class IrqBalance(Setting):
         while self.read("") != value and time.monotonic() < give_up_at:
             time.sleep(0.01)
 
-    def _systemctl(self, *words: str) -> Said:
+    def _systemctl(self, *words: str) -> ToolOutput:
         try:
             return ask("systemctl", "--no-ask-password", *words)
         except ToolError as error:

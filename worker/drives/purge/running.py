@@ -4,10 +4,10 @@ import shlex
 from collections.abc import Callable
 
 from worker.drives.purge.base import PurgeFailed
-from worker.process import Said, ToolError, ToolMissing, ask
+from worker.process import ToolError, ToolMissing, ToolOutput, ask
 
 
-def answer(*command: str, limit_s: float = 30.0) -> Said:
+def answer(*command: str, limit_s: float = 30.0) -> ToolOutput:
     """Run a short command that must succeed. Raises PurgeFailed with the command's output."""
     try:
         said = ask(*command, limit_s=limit_s)
@@ -30,7 +30,7 @@ def to_the_end(*command: str, tick: Callable[[str], None], limit_s: float) -> st
     return _succeeded(command, said).out
 
 
-def _succeeded(command: tuple[str, ...], said: Said) -> Said:
+def _succeeded(command: tuple[str, ...], said: ToolOutput) -> ToolOutput:
     """Raises PurgeFailed for an exit status other than 0."""
     if said.exit_code == 0:
         return said

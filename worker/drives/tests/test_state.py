@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from worker.contract.workload import FioWorkload, Pattern
 from worker.drives.records import manner_of
-from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, broken_off, purged, state_now
+from worker.drives.state import DriveCounters, DriveState, Manner, Record, after_writes, interrupted, purged, state_now
 
 S = DriveState
 SIZE = 1000 * 512
@@ -82,7 +82,7 @@ def test_a_drive_that_does_not_count_is_unknown_after_a_restart() -> None:
 
 def test_what_was_never_seen_or_broken_off_is_unknown() -> None:
     assert state_now(None, counters(1)) is S.UNKNOWN
-    assert state_now(broken_off(counters(1)), counters(1)) is S.UNKNOWN
+    assert state_now(interrupted(counters(1)), counters(1)) is S.UNKNOWN
 
 
 def test_a_trial_that_wrote_nothing_changes_nothing() -> None:

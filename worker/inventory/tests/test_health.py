@@ -12,18 +12,18 @@ import pytest
 
 from worker.inventory import health, written
 from worker.inventory.answers import IntelLog, OcpLog, decoded
-from worker.process import Said, ToolError
+from worker.process import ToolError, ToolOutput
 
 RECORDED = Path(__file__).parent / "recorded"
 KNOWN = {"in_smartctl_database": True}
 
 
-def recorded(name: str, exit_code: int = 0) -> Said:
-    return Said(exit_code, (RECORDED / name).read_text(), "")
+def recorded(name: str, exit_code: int = 0) -> ToolOutput:
+    return ToolOutput(exit_code, (RECORDED / name).read_text(), "")
 
 
-def said(exit_code: int = 0, **keys: Any) -> Said:
-    return Said(exit_code, json.dumps({"smartctl": {"version": [7, 3]}, **keys}), "")
+def said(exit_code: int = 0, **keys: Any) -> ToolOutput:
+    return ToolOutput(exit_code, json.dumps({"smartctl": {"version": [7, 3]}, **keys}), "")
 
 
 def attributes(**raw: tuple[int, int]) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_it_reads_an_nvme_drive_by_nvme_cli() -> None:
     found = health.read_nvme_cli(recorded("nvme-cli-2.3-smart-log.json"), "nvme0n1", "LABNVME0")
     assert (found.tool, found.healthy, found.temperature_c, found.percent_used) == ("nvme-cli", True, 50, 0)
     log = {"critical_warning": 5, "temperature": 350, "percent_used": 104, "data_units_written": "1000"}
-    worn = health.read_nvme_cli(Said(0, json.dumps(log), ""), "nvme0n1", "")
+    worn = health.read_nvme_cli(ToolOutput(0, json.dumps(log), ""), "nvme0n1", "")
     assert (worn.healthy, worn.percent_used, worn.host_written_bytes) == (False, 104, 512_000_000)
     assert worn.warnings == ("spare capacity is low", "reliability is degraded")
 
@@ -129,7 +129,7 @@ def test_it_takes_what_nvme_drives_wrote_to_their_media_from_a_vendors_page() ->
 def test_it_refuses_an_output_that_is_cut_off(cut: int) -> None:
     whole = recorded("smartctl-7.3-nvme.json")
     with pytest.raises(ToolError, match="cannot be read"):
-        health.read_smartctl(Said(0, whole.out[:cut], ""), "nvme0n1", "")
+        health.read_smartctl(ToolOutput(0, whole.out[:cut], ""), "nvme0n1", "")
 
 
 def test_it_refuses_another_drives_word_and_gives_the_tools_own_reason() -> None:
@@ -137,9 +137,9 @@ def test_it_refuses_another_drives_word_and_gives_the_tools_own_reason() -> None
         health.read_smartctl(recorded("smartctl-7.3-nvme.json"), "nvme0n1", "OTHER")
     failed = {"version": [7, 3], "messages": [{"string": "Device is in STANDBY mode", "severity": "information"}]}
     with pytest.raises(ToolError, match="STANDBY"):
-        health.read_smartctl(Said(2, json.dumps({"smartctl": failed}), ""), "sda", "")
+        health.read_smartctl(ToolOutput(2, json.dumps({"smartctl": failed}), ""), "sda", "")
     with pytest.raises(ToolError, match="Permission denied"):
-        health.read_nvme_cli(Said(1, "", "Permission denied"), "nvme0n1", "")
+        health.read_nvme_cli(ToolOutput(1, "", "Permission denied"), "nvme0n1", "")
 
 
 def test_it_names_what_is_missing_and_ends_what_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,9 +182,9 @@ def test_it_asks_an_nvme_drive_for_a_vendors_page_once_where_it_has_none(
     for name in ("smartctl", "nvme"):
         (tools / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tools}:/usr/bin:/bin")
-    monkeypatch.setattr(health, "_untold", set())
+    monkeypatch.setattr(health, "_refused", set())
     assert [health.of("nvme0n1", tmp_path / "sys").host_written_bytes for _ in range(2)] == [0, 0]
     assert asked.read_text() == "ocp\n"
     (tools / "nvme").write_text('#!/bin/sh\necho \'{"Physical media units written": {"hi": 0, "lo": 99}}\'\n')
-    monkeypatch.setattr(health, "_untold", set())
+    monkeypatch.setattr(health, "_refused", set())
     assert health.of("nvme0n1", tmp_path / "sys").media_written_bytes == 99

@@ -63,7 +63,7 @@ def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 def behind(tmp_path: Path, device: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder that looks like /sys and takes its open_target where drives behind controllers are looked for."""
     monkeypatch.setattr(DRIVES, "sys", tmp_path / "sys")
-    monkeypatch.setattr(DRIVES, "_behind", {})
+    monkeypatch.setattr(DRIVES, "_keys", {})
     monkeypatch.setattr(DRIVES, "_answers", {})
     return tmp_path / "sys"
 

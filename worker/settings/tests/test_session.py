@@ -48,7 +48,7 @@ class Host:
 # In the order in which the kernel keeps them all; an earlier user of the loop device may have left others.
 BEFORE = {
     "scheduler": "none", "nr_requests": "100", "rotational": "1", "add_random": "0", "iostats": "1",
-    "write_cache": "write back", "nomerges": "0", "read_ahead_kb": "256",
+    "write_cache": "write back", "nomerges": "0", "rq_affinity": "1", "max_sectors_kb": "256", "read_ahead_kb": "256",
 }  # fmt: skip
 
 
