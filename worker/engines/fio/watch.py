@@ -41,8 +41,8 @@ def watch(
     """Follow fio to its end; `on_dump` gets every dump as it arrives, `on_poll` is called every 0.25 s.
 
     Raises StreamFailed after killing the scope. If the device `is_frozen` and fio has measured something, silence is
-    not a failure: `Ended.stalled_s` is then the limit. Only complete dumps are a sign of life. fio is killed at once, so
-    that it writes nothing more.
+    not a failure: `Ended.stalled_s` is then the limit. Only complete dumps are a sign of life. fio is killed at once,
+    and writes nothing more.
     """
     reader = OutputReader()
     dumps: list[Dump] = []
