@@ -326,7 +326,7 @@ def test_it_orders_in_the_version_that_the_host_agreed_to() -> None:
     a_run(target)
     dispatch_host(target.host_id)
     attempt = Attempt.objects.select_related("host").get()
-    assert orders.order_for(attempt).version == 1
-    attempt.host.contract = 2
+    assert orders.order_for(attempt).version == 2
+    attempt.host.contract = 3
     order = orders.order_for(attempt)
-    assert (order.version, json.loads(seal(order, bytes(32)))["version"]) == (2, 2)
+    assert (order.version, json.loads(seal(order, bytes(32)))["version"]) == (3, 3)

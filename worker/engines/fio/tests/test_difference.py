@@ -56,7 +56,7 @@ def test_estimates_are_taken_off_later_intervals(seconds: list[tuple[int, int]])
     machine, ios, estimated = differ(), 1000, 0
     parts = [*machine.advance(dump({100: ios}))]
     for more, counted in seconds:
-        parts += machine.estimate(device(counted), device(ios))
+        parts += machine.estimate(device(counted), device(ios + estimated))
         estimated += counted
         ios += more
         parts += machine.advance(dump({100: ios}))
