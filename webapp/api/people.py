@@ -49,16 +49,16 @@ class LinkOut(Schema):
 
 
 class RoleIn(Input):
-    """`knowing` is asked of those who lower their own role."""
+    """`acknowledged` is required when you lower your own role."""
 
     role: Role
-    knowing: bool = False
+    acknowledged: bool = False
 
 
 class KnowingIn(Input):
-    """`knowing` is asked of those who do it to themselves."""
+    """`acknowledged` is required for your own account."""
 
-    knowing: bool = False
+    acknowledged: bool = False
 
 
 class ConfirmIn(Input):
@@ -106,7 +106,7 @@ def one_person(request: HttpRequest, pk: int) -> User:
 @router.post("/people/{pk}/role", response=PersonOut)
 def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
     by = administrator(request)
-    people.change_role(user=_somebody(pk), role=body.role, by=by, knowing=body.knowing)
+    people.change_role(user=_somebody(pk), role=body.role, by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 
@@ -114,7 +114,7 @@ def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
 def deactivate(request: HttpRequest, pk: int, body: KnowingIn) -> User:
     """Sessions and tokens stop working with the next request. Safe to repeat."""
     by = administrator(request)
-    people.deactivate_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    people.deactivate_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 
@@ -137,7 +137,7 @@ def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
 def remove(request: HttpRequest, pk: int, body: KnowingIn) -> User:
     """They leave: let in nowhere from the next request on, off the list; what they did keeps their name."""
     by = administrator(request)
-    people.remove_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    people.remove_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 

@@ -52,13 +52,13 @@ def _good_name(username: str) -> str:
 
 
 @transaction.atomic
-def change_role(*, user: User, role: Role, by: User, knowing: bool = False) -> None:
-    """`knowing` is asked of those who lower their own role. Raises Refusal last_admin or own_account."""
+def change_role(*, user: User, role: Role, by: User, acknowledged: bool = False) -> None:
+    """`acknowledged` is required when you lower your own role. Raises Refusal last_admin or own_account."""
     locked = _locked(user)
     if locked.role == role:
         return
     if locked.is_administrator:
-        _refuse_unknowing(locked, by, knowing, "you will no longer be an admin")
+        _require_acknowledgement(locked, by, acknowledged, "you will no longer be an admin")
         _refuse_last_admin(locked)
     before, locked.role = locked.role, role
     locked.save(update_fields=["role"])
@@ -68,12 +68,12 @@ def change_role(*, user: User, role: Role, by: User, knowing: bool = False) -> N
 
 
 @transaction.atomic
-def deactivate_user(*, user: User, by: User, knowing: bool = False) -> None:
+def deactivate_user(*, user: User, by: User, acknowledged: bool = False) -> None:
     """Sessions and tokens stop working with the next request. Raises Refusal last_admin or own_account."""
     locked = _locked(user)
     if not locked.is_active:
         return
-    _refuse_unknowing(locked, by, knowing, "you will be logged out and cannot log in again")
+    _require_acknowledgement(locked, by, acknowledged, "you will be logged out and cannot log in again")
     _refuse_last_admin(locked)
     _set_active(locked, active=False, by=by, action="user.disable")
     lost_rights.send(sender=User, user=locked, by=by)
@@ -96,7 +96,7 @@ def _set_active(locked: User, *, active: bool, by: User, action: str) -> None:
 
 
 @transaction.atomic
-def remove_user(*, user: User, by: User, knowing: bool = False) -> None:
+def remove_user(*, user: User, by: User, acknowledged: bool = False) -> None:
     """Somebody leaves: nothing lets them in from the next request on, and the list of people does not show them.
 
     What they did keeps their name, and nobody else gets it. Raises Refusal last_admin or own_account.
@@ -104,7 +104,7 @@ def remove_user(*, user: User, by: User, knowing: bool = False) -> None:
     locked = _locked(user)
     if locked.left_at is not None:
         return
-    _refuse_unknowing(locked, by, knowing, "you will be logged out and taken off the list of people")
+    _require_acknowledgement(locked, by, acknowledged, "you will be logged out and taken off the list of people")
     _refuse_last_admin(locked)
     now = timezone.now()
     revoked = ApiToken.objects.filter(user=locked, revoked_at=None).update(revoked_at=now)
@@ -151,8 +151,8 @@ def _refuse_last_admin(locked: User) -> None:
         raise Refusal("last_admin", words)
 
 
-def _refuse_unknowing(locked: User, by: User, knowing: bool, consequence: str) -> None:
-    if locked.pk == by.pk and not knowing:
+def _require_acknowledgement(locked: User, by: User, acknowledged: bool, consequence: str) -> None:
+    if locked.pk == by.pk and not acknowledged:
         words = f"This is your own account: {consequence}. Tick the box to say that you know."
         raise Refusal("own_account", words)
 

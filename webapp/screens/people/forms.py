@@ -38,7 +38,7 @@ class AddPersonForm(forms.Form):
 
 class RoleForm(forms.Form):
     role = forms.ChoiceField(label="Role", choices=_CHOICES)
-    knowing = forms.BooleanField(required=False)
+    acknowledged = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -48,7 +48,7 @@ class RoleForm(forms.Form):
 class KnowingForm(forms.Form):
     """A tick by which somebody says that they know what this does to themselves."""
 
-    knowing = forms.BooleanField(required=False)
+    acknowledged = forms.BooleanField(required=False)
 
 
 class EmailForm(forms.Form):

@@ -94,29 +94,29 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _person(request, somebody, "Choose one of the roles.")
-    role, knowing = Role(form.cleaned_data["role"]), form.cleaned_data["knowing"]
+    role, acknowledged = Role(form.cleaned_data["role"]), form.cleaned_data["acknowledged"]
     return _changed(
         request,
         somebody,
-        lambda: people.change_role(user=somebody, role=role, by=person(request), knowing=knowing),
+        lambda: people.change_role(user=somebody, role=role, by=person(request), acknowledged=acknowledged),
         f"{somebody.username} is now {role.label.lower()}.",
     )
 
 
-def _knowing(request: HttpRequest) -> bool:
+def _acknowledged(request: HttpRequest) -> bool:
     """Whether they were told what it means and go on."""
     form = KnowingForm(request.POST)
-    return form.is_valid() and bool(form.cleaned_data["knowing"])
+    return form.is_valid() and bool(form.cleaned_data["acknowledged"])
 
 
 @admin_action
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    knowing = _knowing(request)
+    acknowledged = _acknowledged(request)
     return _changed(
         request,
         somebody,
-        lambda: people.deactivate_user(user=somebody, by=person(request), knowing=knowing),
+        lambda: people.deactivate_user(user=somebody, by=person(request), acknowledged=acknowledged),
         f"{somebody.username} can no longer log in; sessions and tokens have stopped working.",
     )
 
@@ -137,11 +137,11 @@ def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
 @admin_action
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    knowing = _knowing(request)
+    acknowledged = _acknowledged(request)
     return _changed(
         request,
         somebody,
-        lambda: people.remove_user(user=somebody, by=person(request), knowing=knowing),
+        lambda: people.remove_user(user=somebody, by=person(request), acknowledged=acknowledged),
         f"{somebody.username} is removed: nothing lets them in any more. What they did keeps their name.",
     )
 

@@ -125,10 +125,10 @@ def test_it_brings_back_who_left_with_a_new_link(admin: Client) -> None:
 
 
 def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
-    refused = admin.post(reverse("deactivate_person", args=[me.pk]), {"knowing": "on"})
+    refused = admin.post(reverse("deactivate_person", args=[me.pk]), {"acknowledged": "on"})
     assert refused.status_code == 400
     assert "anna is the only admin who can log in" in refused.content.decode()
-    refused = admin.post(reverse("change_role", args=[me.pk]), {"role": "viewer", "knowing": "on"})
+    refused = admin.post(reverse("change_role", args=[me.pk]), {"role": "viewer", "acknowledged": "on"})
     assert "Make somebody else an admin first" in refused.content.decode()
     assert is_in(admin)
 
@@ -137,7 +137,7 @@ def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, m
     make_user("second", Role.ADMIN)
     address = reverse("change_role", args=[me.pk])
     assert "Tick the box" in admin.post(address, {"role": "viewer"}).content.decode()
-    assert admin.post(address, {"role": "viewer", "knowing": "on"})["Location"] == reverse("overview")
+    assert admin.post(address, {"role": "viewer", "acknowledged": "on"})["Location"] == reverse("overview")
     assert admin.get(reverse("people")).status_code == 403
 
 
