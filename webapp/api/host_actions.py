@@ -86,7 +86,7 @@ class SettingIn(Input):
     """`value` only to set. What is set stays until it is put back."""
 
     name: str
-    deed: Literal["read", "set", "put_back"]
+    operation: Literal["read", "set", "restore"]
     value: str = Field("", max_length=LONGEST_VALUE)
     why: str = Field("", max_length=LONGEST_REASON)
 
@@ -105,7 +105,7 @@ class SettingOut(ActionOut):
     """`changes`: what the worker found and did, empty until it did."""
 
     setting: str
-    deed: str
+    operation: str
     value: str
     changes: list[ChangeOut]
 
@@ -155,7 +155,7 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
     """Sent at once; refused while the host is at work."""
     person = operator(request)
     action = setting_by_hand(
-        target=known_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
+        target=known_target(slug, target), name=payload.name, operation=payload.operation, value=payload.value, why=payload.why,
         by=person,
     )  # fmt: skip
     return Status(201, action)

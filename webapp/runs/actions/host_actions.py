@@ -22,15 +22,15 @@ from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.readiness import refuse_host, refuse_target
-from worker.contract.orders import SettingDeed
+from worker.contract.orders import SettingOperation
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
 LONGEST_REASON = 500
 LONGEST_VALUE = 200
 _AUDITED = {
-    SettingDeed.READ: "host.setting_read",
-    SettingDeed.SET: "host.setting_set",
-    SettingDeed.PUT_BACK: "host.setting_restore",
+    SettingOperation.READ: "host.setting_read",
+    SettingOperation.SET: "host.setting_set",
+    SettingOperation.RESTORE: "host.setting_restore",
 }
 
 
@@ -77,7 +77,7 @@ def stop_purge(*, action: HostAction, by: User | None) -> None:
 
 
 def setting_by_hand(
-    *, target: Target, name: str, deed: str, value: str = "", why: str = "", by: User | None
+    *, target: Target, name: str, operation: str, value: str = "", why: str = "", by: User | None
 ) -> HostAction:
     """Read, set or put back one setting of a target, its controller or its host now.
 
@@ -88,16 +88,16 @@ def setting_by_hand(
     refuse_target(target)
     refuse_host(target.host, also_in_maintenance=True)
     value = value.strip()
-    if name not in settable(target) or deed not in list(SettingDeed):
+    if name not in settable(target) or operation not in list(SettingOperation):
         raise Refusal(
             "setting_not_allowed", f"The policy of {target.host} does not let {name!r} of {target} be changed."
         )
-    if deed == SettingDeed.SET and not 0 < len(value) <= LONGEST_VALUE:
+    if operation == SettingOperation.SET and not 0 < len(value) <= LONGEST_VALUE:
         raise Refusal("setting_value", f"Give the value to set, of at most {LONGEST_VALUE} characters.")
-    asked = HostAction(target=target, setting=name, deed=deed, by=by, why=_checked_reason(why))
-    asked.value = value if deed == SettingDeed.SET else ""
+    asked = HostAction(target=target, setting=name, operation=operation, by=by, why=_checked_reason(why))
+    asked.value = value if operation == SettingOperation.SET else ""
     detail = {"setting": name, "value": asked.value, "why": asked.why}
-    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingDeed(deed)], detail=detail)
+    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingOperation(operation)], detail=detail)
 
 
 @transaction.atomic
@@ -120,11 +120,11 @@ def settable(target: Target) -> list[str]:
 
 def set_by_hand(target: Target) -> list[HostAction]:
     """Settings that were set through this target and are not known to have been put back, by name."""
-    done = HostAction.objects.filter(target=target, deed__in=[SettingDeed.SET, SettingDeed.PUT_BACK])
+    done = HostAction.objects.filter(target=target, operation__in=[SettingOperation.SET, SettingOperation.RESTORE])
     found: dict[str, HostAction] = {}
     changed = done.exclude(attempt__setting_changes=None).select_related("attempt", "by").distinct()
     for action in changed.order_by("at"):
-        if action.deed == SettingDeed.SET:
+        if action.operation == SettingOperation.SET:
             found[action.setting] = action
         elif action.attempt.state == AttemptState.DONE:
             found.pop(action.setting, None)

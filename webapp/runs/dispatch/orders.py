@@ -30,7 +30,7 @@ from worker.contract.orders import (
     InventoryOrder,
     LayoutWish,
     PurgeOrder,
-    SettingDeed,
+    SettingOperation,
     SettingOrder,
     SettingWish,
     TrialOrder,
@@ -116,7 +116,7 @@ def _setting_order(action: HostAction, head: dict[str, object]) -> SettingOrder:
     return SettingOrder(
         target=reference_of(action.target),
         name=action.setting,
-        deed=SettingDeed(action.deed),
+        operation=SettingOperation(action.operation),
         value=action.value,
         **head,  # type: ignore[arg-type]
     )

@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 ("armed_until", models.DateTimeField(null=True)),
                 ("stop_requested_at", models.DateTimeField(null=True)),
                 ("setting", models.CharField(blank=True, max_length=100)),
-                ("deed", models.CharField(blank=True, max_length=10)),
+                ("operation", models.CharField(blank=True, max_length=10)),
                 ("value", models.CharField(blank=True, max_length=200)),
                 ("why", models.CharField(blank=True, max_length=500)),
                 ("at", models.DateTimeField(auto_now_add=True)),

@@ -77,7 +77,7 @@ class HostAction(models.Model):
     armed_until = models.DateTimeField(null=True)  # of a purge: the serial was typed; begun by then or not at all
     stop_requested_at = models.DateTimeField(null=True)  # of a purge: the host learns it with its next report
     setting = models.CharField(max_length=100, blank=True)
-    deed = models.CharField(max_length=10, blank=True)  # contract.orders.SettingDeed
+    operation = models.CharField(max_length=10, blank=True)  # contract.orders.SettingOperation
     value = models.CharField(max_length=200, blank=True)  # to be set
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     why = models.CharField(max_length=500, blank=True)

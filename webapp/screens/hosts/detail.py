@@ -92,7 +92,9 @@ def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
         events.append(Event(snapshots[-1].taken_at, "First inventory"))
     of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_DEEDS)
     deeds = of_host.select_related("actor").order_by("-at")[:DEEDS_SHOWN]
-    events += [Event(deed.at, _DEEDS[deed.action], deed.actor_name, _detail(deed)) for deed in deeds]
+    events += [
+        Event(operation.at, _DEEDS[operation.action], operation.actor_name, _detail(operation)) for operation in deeds
+    ]
     return sorted(events, key=lambda event: event.at, reverse=True)
 
 
@@ -109,9 +111,9 @@ def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
     return Event(after.taken_at, "Changed", sentences=said, address=address)
 
 
-def _detail(deed: AuditEntry) -> list[str]:
+def _detail(operation: AuditEntry) -> list[str]:
     said = {"before": "It was called {}.", "window": "{}.", "note": "{}", "hostname": "By the worker on {}."}
-    return [said[key].format(value) for key, value in deed.detail.items() if key in said and value]
+    return [said[key].format(value) for key, value in operation.detail.items() if key in said and value]
 
 
 def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:

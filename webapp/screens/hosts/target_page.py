@@ -155,11 +155,11 @@ def stop(request: HttpRequest, slug: str, target: str, action: int) -> HttpRespo
 
 @operator_action
 def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
-    """`deed`: read, set or put_back."""
+    """`operation`: read, set or restore."""
     found, given = _target(slug, target), request.POST
     try:
         setting_by_hand(
-            target=found, name=given.get("name", ""), deed=given.get("deed", ""), value=given.get("value", ""),
+            target=found, name=given.get("name", ""), operation=given.get("operation", ""), value=given.get("value", ""),
             why=given.get("why", ""), by=person(request),
         )  # fmt: skip
     except Refusal as refusal:

@@ -94,10 +94,10 @@ def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Ta
 
 def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client, drive: Target) -> None:
     address = "/hosts/storage1/targets/nvme0/setting/"
-    refused = operator.post(address, {"name": "scheduler", "deed": "set", "value": ""})
+    refused = operator.post(address, {"name": "scheduler", "operation": "set", "value": ""})
     assert refused.status_code == 400
     assert "Not done: Give the value to set" in refused.content.decode()
-    operator.post(address, {"name": "scheduler", "deed": "set", "value": "kyber", "why": "to <try>"})
+    operator.post(address, {"name": "scheduler", "operation": "set", "value": "kyber", "why": "to <try>"})
     attempt = HostAction.objects.get().attempt
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at)
     SettingChange.objects.create(
@@ -109,8 +109,8 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     assert "to &lt;try&gt;" in page
     assert "Put back scheduler" in page
     assert "Put back scheduler" not in shown(viewer)
-    assert viewer.post(address, {"name": "scheduler", "deed": "read"}).status_code == 403
-    operator.post(address, {"name": "scheduler", "deed": "put_back"})
+    assert viewer.post(address, {"name": "scheduler", "operation": "read"}).status_code == 403
+    operator.post(address, {"name": "scheduler", "operation": "restore"})
     assert "put back scheduler" in shown(operator)
 
 
