@@ -155,9 +155,13 @@ def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) ->
     """Sent at once; refused while the host is at work."""
     person = operator(request)
     action = setting_by_hand(
-        target=known_target(slug, target), name=payload.name, operation=payload.operation, value=payload.value, why=payload.why,
+        target=known_target(slug, target),
+        name=payload.name,
+        operation=payload.operation,
+        value=payload.value,
+        why=payload.why,
         by=person,
-    )  # fmt: skip
+    )
     return Status(201, action)
 
 

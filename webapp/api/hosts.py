@@ -78,11 +78,11 @@ def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
 def host(request: HttpRequest, slug: str) -> dict[str, object]:
     """With its targets and its newest inventory. A name that it had before leads to it as well."""
     found = known_host(slug)
-    newest = found.snapshots.select_related("snapshot").order_by("-taken_at").first()
+    newest = found.inventories.select_related("content").order_by("-taken_at").first()
     plain = {name: getattr(found, name) for name in HostOut.model_fields}
     return plain | {
         "targets": list(_targets().filter(host=found)),
-        "inventory": newest.snapshot.facts if newest else None,
+        "inventory": newest.content.facts if newest else None,
     }
 
 

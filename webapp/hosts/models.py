@@ -243,23 +243,23 @@ class EnduranceRating(models.Model):
         constraints = [models.CheckConstraint(condition=models.Q(rated_bytes__gt=0), name="endurance_above_nothing")]
 
 
-class Snapshot(models.Model):
-    """An inventory, content-addressed: the same facts are stored once."""
+class InventoryContent(models.Model):
+    """The facts of an inventory, content-addressed: equal inventories are stored once."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
     facts = models.JSONField()  # contract.inventory.Inventory
 
 
-class HostSnapshot(models.Model):
-    """When a host looked like a snapshot: one row for each change."""
+class HostInventory(models.Model):
+    """An inventory of a host. A new row is added when its content changes."""
 
-    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
-    snapshot = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="inventories")
+    content = models.ForeignKey(InventoryContent, on_delete=models.PROTECT, related_name="+")
     taken_at = models.DateTimeField()
 
     class Meta:
         ordering = ["-taken_at"]
-        indexes = [models.Index(fields=["host", "-taken_at"], name="hostsnapshot_latest_first")]
+        indexes = [models.Index(fields=["host", "-taken_at"], name="hostinventory_latest_first")]
 
 
 class WorkerLogLine(models.Model):

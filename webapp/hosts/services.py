@@ -15,7 +15,7 @@ from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.inventory.lock_groups import lock_keys
 from webapp.hosts.keys import public_keys
-from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
+from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
@@ -147,7 +147,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
         policy_problem=message.policy_problem,
         clock_ahead_s=message.at - now.timestamp(),
     )
-    _record_snapshot(host, message.inventory, at=now)
+    _record_inventory(host, message.inventory, at=now)
     _record_targets(host, message)
     return HelloReply(
         contract=contract,
@@ -157,14 +157,16 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
     )
 
 
-def _record_snapshot(host: Host, inventory: Inventory, *, at: datetime) -> None:
+def _record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
     """One row for each change; equal facts are stored once."""
     digest = hashlib.sha256(encode(inventory)).hexdigest()
-    latest = HostSnapshot.objects.filter(host=host).order_by("-taken_at").first()
-    if latest is not None and latest.snapshot_id == digest:
+    latest = HostInventory.objects.filter(host=host).order_by("-taken_at").first()
+    if latest is not None and latest.content_id == digest:
         return
-    Snapshot.objects.bulk_create([Snapshot(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True)
-    HostSnapshot.objects.create(host=host, snapshot_id=digest, taken_at=at)
+    InventoryContent.objects.bulk_create(
+        [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
+    )
+    HostInventory.objects.create(host=host, content_id=digest, taken_at=at)
 
 
 def _record_targets(host: Host, message: Hello) -> None:

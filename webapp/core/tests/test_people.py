@@ -63,8 +63,8 @@ def test_it_records_nothing_where_nothing_changes(admin: User) -> None:
 
 
 def test_it_keeps_the_last_admin(admin: User) -> None:
-    lowered = {"user": admin, "role": Role.VIEWER, "by": admin}
-    assert refused(lambda: people.change_role(**lowered, acknowledged=True)) == "last_admin"
+    viewer = Role.VIEWER
+    assert refused(lambda: people.change_role(user=admin, role=viewer, by=admin, acknowledged=True)) == "last_admin"
     assert refused(lambda: people.deactivate_user(user=admin, by=admin, acknowledged=True)) == "last_admin"
     admin.refresh_from_db()
     assert admin.is_administrator

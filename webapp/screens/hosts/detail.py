@@ -9,14 +9,14 @@ from webapp.core.models import AuditEntry
 from webapp.hosts.inventory.lock_groups import sharing
 from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.inventory.wording import summary
-from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.hosts.models import Host, HostInventory, Target
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import TargetLock
 from worker.contract.inventory import BlockDevice, Inventory
 
-SNAPSHOTS_SHOWN = 20
-DEEDS_SHOWN = 30
-_DEEDS = {
+INVENTORIES_SHOWN = 20
+ACTIONS_SHOWN = 30
+_TITLES = {
     "host.enrol": "Enrolled",
     "host.rename": "Renamed",
     "host.maintenance_start": "Maintenance started",
@@ -85,20 +85,18 @@ def _branch(device: BlockDevice, on: dict[str, list[BlockDevice]], below: tuple[
     return Branch(device, [_branch(one, on, path) for one in on.get(device.name, []) if one.name not in path])
 
 
-def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
-    """What people did with the host and how it changed, newest first. Snapshots come newest first."""
-    events = [_changed(after, before) for after, before in itertools.pairwise(snapshots)]
-    if snapshots and len(snapshots) <= SNAPSHOTS_SHOWN:
-        events.append(Event(snapshots[-1].taken_at, "First inventory"))
-    of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_DEEDS)
-    deeds = of_host.select_related("actor").order_by("-at")[:DEEDS_SHOWN]
-    events += [
-        Event(operation.at, _DEEDS[operation.action], operation.actor_name, _detail(operation)) for operation in deeds
-    ]
+def history(host: Host, inventories: Sequence[HostInventory]) -> list[Event]:
+    """What people did with the host and how it changed, newest first. Inventories come newest first."""
+    events = [_changed(after, before) for after, before in itertools.pairwise(inventories)]
+    if inventories and len(inventories) <= INVENTORIES_SHOWN:
+        events.append(Event(inventories[-1].taken_at, "First inventory"))
+    of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_TITLES)
+    entries = of_host.select_related("actor").order_by("-at")[:ACTIONS_SHOWN]
+    events += [Event(entry.at, _TITLES[entry.action], entry.actor_name, _detail(entry)) for entry in entries]
     return sorted(events, key=lambda event: event.at, reverse=True)
 
 
-def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
+def _changed(after: HostInventory, before: HostInventory) -> Event:
     new, old = read_inventory(after), read_inventory(before)
     address = f"from={before.pk}&to={after.pk}"
     if new is None or old is None:

@@ -159,9 +159,13 @@ def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
     found, given = _target(slug, target), request.POST
     try:
         setting_by_hand(
-            target=found, name=given.get("name", ""), operation=given.get("operation", ""), value=given.get("value", ""),
-            why=given.get("why", ""), by=person(request),
-        )  # fmt: skip
+            target=found,
+            name=given.get("name", ""),
+            operation=given.get("operation", ""),
+            value=given.get("value", ""),
+            why=given.get("why", ""),
+            by=person(request),
+        )
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="setting")
     messages.success(request, f"{found.host} is asked. Reload this page to see its answer.")

@@ -15,7 +15,7 @@ from webapp.screens.tests import factories
 @pytest.fixture
 def drive(db: None) -> Target:
     host = factories.make_host(boot_id="b")
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     return factories.make_drive(host, opens="/dev/nvme0n1")
 
 

@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -> None:
     host = factories.make_host(state="maintenance")  # nothing is sent
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     drive = factories.make_drive(host, opens="/dev/nvme0n1")
     run = factories.make_run(
         factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,

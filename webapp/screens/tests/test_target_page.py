@@ -17,7 +17,7 @@ FROZEN = "Its security is frozen, which the host's firmware does at start."
 @pytest.fixture
 def drive(transactional_db: None) -> Target:
     host = factories.make_host()
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": FROZEN}]
     purges.append({"method": "nvme_format", "problem": ""})
     return factories.make_drive(host, opens="/dev/nvme0n1", purges=purges)
