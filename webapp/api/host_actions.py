@@ -12,8 +12,8 @@ from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.actions.host_actions import (
-    LONGEST_REASON,
-    LONGEST_VALUE,
+    MAX_REASON_LENGTH,
+    MAX_VALUE_LENGTH,
     inventory_now,
     purge_drive,
     setting_by_hand,
@@ -30,7 +30,7 @@ class PurgeIn(Input):
 
     method: str
     serial: str
-    why: str = Field("", max_length=LONGEST_REASON)
+    why: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ActionOut(Schema):
@@ -87,8 +87,8 @@ class SettingIn(Input):
 
     name: str
     operation: Literal["read", "set", "restore"]
-    value: str = Field("", max_length=LONGEST_VALUE)
-    why: str = Field("", max_length=LONGEST_REASON)
+    value: str = Field("", max_length=MAX_VALUE_LENGTH)
+    why: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ChangeOut(Schema):

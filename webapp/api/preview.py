@@ -16,7 +16,7 @@ from webapp.results.speeds import expected_writes
 from webapp.runs.forecast.experience import experience_of
 
 router = Router(tags=["plans"])
-MOST_PREVIEWED = 100
+MAX_PREVIEWED = 100
 
 
 class EstimateOut(Schema):
@@ -153,7 +153,7 @@ def plan_preview(
     slug: str,
     target: Query[list[str]],
     version: int | None = None,
-    limit: Annotated[int, Field(ge=0, le=MOST_PREVIEWED)] = 25,
+    limit: Annotated[int, Field(ge=0, le=MAX_PREVIEWED)] = 25,
     offset: Annotated[int, Field(ge=0)] = 0,
 ) -> dict[str, object]:
     """What a run on `target=host/target&target=…` would do, with the very text fio would get. Touches nothing.

@@ -13,10 +13,10 @@ from webapp.api.runs import RunDetail, RunOut, run_with
 from webapp.core.errors import Refusal
 from webapp.runs.actions.arm import arm_run, disarm_run
 from webapp.runs.actions.move_in_queue import move_in_queue
-from webapp.runs.actions.notes import LONGEST_NOTE, add_note, delete_note
+from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
 from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.actions.run_again import run_again
-from webapp.runs.actions.skip import LONGEST_REASON, skip_trials
+from webapp.runs.actions.skip import MAX_REASON_LENGTH, skip_trials
 from webapp.runs.models import Note, Run, Trial
 from webapp.runs.selectors import runs_list
 
@@ -27,7 +27,7 @@ class SkipIn(Input):
     """`trials` are numbers of trials."""
 
     trials: list[int] = Field(min_length=1, max_length=10_000)
-    reason: str = Field("", max_length=LONGEST_REASON)
+    reason: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ArmIn(Input):
@@ -54,7 +54,7 @@ class AgainIn(Input):
 class NoteIn(Input):
     """`trial` is the number of a trial; null: about the run."""
 
-    text: str = Field(max_length=LONGEST_NOTE)
+    text: str = Field(max_length=MAX_NOTE_LENGTH)
     trial: int | None = None
 
 

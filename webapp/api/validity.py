@@ -11,14 +11,14 @@ from webapp.api.runs import RunOut, TrialOut, run_with
 from webapp.results.selectors import (
     trial_with,
 )
-from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
+from webapp.results.validity import MAX_REASON_LENGTH, mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.models import Run, Trial
 
 router = Router(tags=["results"])
 
 
 class ReasonIn(Input):
-    reason: str = Field(max_length=LONGEST_REASON)
+    reason: str = Field(max_length=MAX_REASON_LENGTH)
 
 
 @router.post("/trials/{trial_id}/invalid", response=TrialOut)

@@ -5,8 +5,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
-LEAST_SECRET_CHARACTERS = 50
-LEAST_DISTINCT_CHARACTERS = 5
+MIN_SECRET_LENGTH = 50
+MIN_DISTINCT_CHARACTERS = 5
 KNOWN_BAD = ("changeme", "change-me", "django-insecure", "insecure", "secret", "password")
 
 
@@ -14,7 +14,7 @@ KNOWN_BAD = ("changeme", "change-me", "django-insecure", "insecure", "secret", "
 def secret_key(**_: Any) -> list[CheckMessage]:
     """The secret key protects sessions and the server's signing key; a guessable one gives hosts away."""
     key = settings.SECRET_KEY
-    weak = len(key) < LEAST_SECRET_CHARACTERS or len(set(key)) < LEAST_DISTINCT_CHARACTERS
+    weak = len(key) < MIN_SECRET_LENGTH or len(set(key)) < MIN_DISTINCT_CHARACTERS
     if not weak and not key.lower().startswith(KNOWN_BAD):
         return []
     return [

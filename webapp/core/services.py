@@ -14,7 +14,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import PERSON, SYSTEM, ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
-MOST_EMAIL = 254
+MAX_EMAIL_LENGTH = 254
 
 
 def audit(
@@ -109,8 +109,10 @@ def set_email(*, user: User, email: str) -> bool:
             validate_email(address)
     except ValidationError as error:
         raise Refusal("email_refused", "This is not an e-mail address. Write it as name@example.com.") from error
-    if len(address) > MOST_EMAIL:
-        raise Refusal("email_refused", f"The address has {len(address)} characters; at most {MOST_EMAIL} are allowed.")
+    if len(address) > MAX_EMAIL_LENGTH:
+        raise Refusal(
+            "email_refused", f"The address has {len(address)} characters; at most {MAX_EMAIL_LENGTH} are allowed."
+        )
     if not User.objects.filter(pk=user.pk).exclude(email=address).update(email=address):
         return False
     user.email = address

@@ -19,8 +19,8 @@ from django.utils.crypto import salted_hmac
 from webapp.core.models import LoginTries
 
 WINDOW = timedelta(minutes=5)
-MOST_FOR_ACCOUNT = 5
-MOST_FOR_ADDRESS = 50  # a whole office may sit behind one
+MAX_FOR_ACCOUNT = 5
+MAX_FOR_ADDRESS = 50  # a whole office may sit behind one
 
 _COUNT = """
 INSERT INTO core_logintries (key, tries, since) VALUES (%s, 1, %s)
@@ -34,7 +34,7 @@ RETURNING tries, since
 def count_try(*, name: str, address: str) -> timedelta | None:
     """Count a try; how long to wait where it was one too many, None where it may go on."""
     LoginTries.objects.filter(since__lte=timezone.now() - WINDOW).delete()
-    limits = ((_account_key(name, address), MOST_FOR_ACCOUNT), (_address_key(address), MOST_FOR_ADDRESS))
+    limits = ((_account_key(name, address), MAX_FOR_ACCOUNT), (_address_key(address), MAX_FOR_ADDRESS))
     waits = [_counted(key, most) for key, most in limits]
     return max((wait for wait in waits if wait), default=None)
 

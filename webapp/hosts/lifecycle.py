@@ -25,7 +25,7 @@ from webapp.hosts import broker
 from webapp.hosts.models import FormerName, Host, HostState
 from webapp.hosts.names import checked_name
 
-LONGEST_NOTE = 500
+MAX_NOTE_LENGTH = 500
 
 
 @transaction.atomic
@@ -58,8 +58,8 @@ def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
     Done again it changes the note. Raises Refusal host_revoked, note_too_long.
     """
     note = note.strip()
-    if len(note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {LONGEST_NOTE}.")
+    if len(note) > MAX_NOTE_LENGTH:
+        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {MAX_NOTE_LENGTH}.")
     usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
     if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
         raise Refusal("host_revoked", f"{host} was revoked: it gets no orders anyway. Enrol it again first.")

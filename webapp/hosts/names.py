@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from webapp.core.errors import Refusal
 from webapp.hosts.models import FormerName, Host
 
-LONGEST = 63
+MAX_LENGTH = 63
 BESIDE = " + "
 NO_LABEL = "no label"  # of results whose run was not started for a host of a group
 RESERVED = frozenset({"add", "former", "removed"})  # words of our own addresses
@@ -20,8 +20,8 @@ _FORM = re.compile(r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?")
 
 def checked_name(slug: str, *, host: Host | None = None) -> str:
     """The name as it may be given to `host` (None: a new one). Raises Refusal saying what is wrong with it."""
-    if not _FORM.fullmatch(slug) or len(slug) > LONGEST:
-        words = f"A name has lower-case letters, digits and hyphens between them, at most {LONGEST} in all."
+    if not _FORM.fullmatch(slug) or len(slug) > MAX_LENGTH:
+        words = f"A name has lower-case letters, digits and hyphens between them, at most {MAX_LENGTH} in all."
         raise Refusal("host_name_bad", f"{slug!r} cannot be a name. {words}")
     if slug in RESERVED:
         raise Refusal("host_name_bad", f"{slug} is a word of Sweetspot's own addresses. Choose another name.")

@@ -16,7 +16,7 @@ Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
 FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*$")]
 
 
-MOST_STOP_AFTER = 1000
+MAX_STOP_AFTER = 1000
 
 
 class Order(StrEnum):
@@ -44,7 +44,7 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     drop_caches: bool = False  # before every trial
     retries: Annotated[int, Meta(ge=0, le=5)] = 1  # new attempts after a lost one; never for destructive trials
     # A host gets no more of the run once so many of its trials in a row have failed; 0: it goes on to the end.
-    stop_after: Annotated[int, Meta(ge=0, le=MOST_STOP_AFTER)] = 10
+    stop_after: Annotated[int, Meta(ge=0, le=MAX_STOP_AFTER)] = 10
     version: int = 1
 
 

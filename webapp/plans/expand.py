@@ -40,10 +40,10 @@ from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 
-__all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
+__all__ = ["MAX_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
-MOST_TRIALS = 10_000
-MOST_SETTINGS = 200  # that an order can wish for, over all its streams
+MAX_TRIALS = 10_000
+MAX_SETTINGS = 200  # that an order can wish for, over all its streams
 _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
 
 
@@ -117,8 +117,8 @@ def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int)
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
     problems += [problem for place in places for problem in place.problems]
     total = document.repeats * sum(place.cells for place in places)
-    if total > MOST_TRIALS:
-        problems.append(f"{total:,} trials are more than a run may have ({MOST_TRIALS:,}). Take levels or repeats out.")
+    if total > MAX_TRIALS:
+        problems.append(f"{total:,} trials are more than a run may have ({MAX_TRIALS:,}). Take levels or repeats out.")
     if problems:
         return Expansion((), skipped, tuple(problems), tuple(targets))
     cells, unfit = _cells(grids, places)
@@ -152,7 +152,7 @@ def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_C
                 if at_once(one.point) != len(group):
                     continue
                 unfit = [text for target in group for text in _unfit(fitness, one, target)]
-                if len(one.settings) * len(group) > MOST_SETTINGS:
+                if len(one.settings) * len(group) > MAX_SETTINGS:
                     unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:

@@ -36,7 +36,7 @@ PURGE_LABELS = {
 
 
 AT_ONCE = "at_once"  # how many targets of a host a trial uses together
-MOST_AT_ONCE = 16
+MAX_AT_ONCE = 16
 
 
 _ENGINE = Factor(
@@ -61,7 +61,7 @@ _TARGETS = (
     Factor(
         AT_ONCE,
         "Targets at once",
-        Count(1, MOST_AT_ONCE),
+        Count(1, MAX_AT_ONCE),
         kind=FactorKind.TARGETS,
         help="of one host and kind, in groups as they were chosen: each gets the whole workload, all start together, "
         "and the result is their sum",

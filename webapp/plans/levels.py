@@ -16,7 +16,7 @@ import re
 from webapp.plans.factors import Factor
 from webapp.plans.values import LayoutLine, Value, ValueRefused
 
-MOST_LEVELS = 1000
+MAX_LEVELS = 1000
 _RANGE = re.compile(
     r"(?P<first>[^.]+(?:\.[0-9][^.]*)?)\.\.(?P<last>(?:[^*+.]|\.(?!\.))+?)\s*(?:(?P<how>[*+])\s*(?P<by>[^*+]+))?"
 )
@@ -36,8 +36,8 @@ def parse(factor: Factor, text: str) -> tuple[Value, ...]:
             raise LevelError(f"{factor.label}: there is nothing between two commas in `{text.strip()}`.")
         for level in _piece(factor, piece.strip()):
             levels.setdefault((type(level), level), level)
-        if len(levels) > MOST_LEVELS:
-            raise LevelError(f"{factor.label}: more than {MOST_LEVELS} levels. Take larger steps.")
+        if len(levels) > MAX_LEVELS:
+            raise LevelError(f"{factor.label}: more than {MAX_LEVELS} levels. Take larger steps.")
     return tuple(levels.values())
 
 
@@ -93,8 +93,8 @@ def _steps(first: int, last: int, how: str, by: int) -> list[int]:
     values = [first]
     while (following := values[-1] * by if how == "*" else values[-1] + by) <= last:
         values.append(following)
-        if len(values) > MOST_LEVELS:
-            raise ValueRefused(f"more than {MOST_LEVELS} levels; take larger steps")
+        if len(values) > MAX_LEVELS:
+            raise ValueRefused(f"more than {MAX_LEVELS} levels; take larger steps")
     return values
 
 

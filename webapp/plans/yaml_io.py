@@ -12,7 +12,7 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import by_cost
 
-MOST_BYTES = 256 * 1024
+MAX_BYTES = 256 * 1024
 HEAD = "# A plan of Sweetspot.\n"
 
 
@@ -36,8 +36,8 @@ class _Loader(yaml.BaseLoader):
 
 def import_plan(text: str) -> PlanDocument:
     """Read a plan from YAML (JSON is YAML too). Raises PlanFileRefused; what the levels say is not looked at."""
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise PlanFileRefused(f"The file is over the limit of {MOST_BYTES // 1024} KiB.")
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise PlanFileRefused(f"The file is over the limit of {MAX_BYTES // 1024} KiB.")
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a BaseLoader makes nothing but texts, lists and maps
     except yaml.YAMLError as error:

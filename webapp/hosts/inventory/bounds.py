@@ -13,7 +13,7 @@ from webapp.hosts.inventory.reading import inventory_at
 from webapp.hosts.models import Target
 from webapp.hosts.names import parted
 
-MOST = 6  # lines that a chart can bear
+MAX_BOUNDS = 6  # lines that a chart can bear
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
     known are left out. Of several at once it is what all of them together cannot exceed: a link that they share counts
     once.
 
-    Two queries, and one for each host. The targets with the lowest bounds are told, at most MOST.
+    Two queries, and one for each host. The targets with the lowest bounds are told, at most MAX_BOUNDS.
     """
     found, known = [], _targets(moments)
     for name, at in moments.items():
@@ -41,7 +41,7 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []
     ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
-    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MOST])
+    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MAX_BOUNDS])
 
 
 def _folded(found: Iterable[Bound]) -> list[Bound]:

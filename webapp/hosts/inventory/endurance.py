@@ -27,8 +27,8 @@ from worker.contract.inventory import DriveHealth
 TB = 10**12
 DAYS_A_YEAR = 365
 WARRANTY_YEARS = 5.0
-LONGEST_SOURCE = 500
-MOST_BYTES = 10**18  # a million TB
+MAX_SOURCE_LENGTH = 500
+MAX_BYTES = 10**18  # a million TB
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def rate_endurance(
     Raises Refusal endurance_bad.
     """
     source = source.strip()
-    if not source or len(source) > LONGEST_SOURCE:
-        raise Refusal("endurance_bad", f"Say in up to {LONGEST_SOURCE} characters where the rating stands.")
+    if not source or len(source) > MAX_SOURCE_LENGTH:
+        raise Refusal("endurance_bad", f"Say in up to {MAX_SOURCE_LENGTH} characters where the rating stands.")
     if target.kind == "pool":
         raise Refusal("endurance_bad", f"{target} is a pool: enter the rating of each of its drives.")
     if (tbw_tb is None) == (dwpd is None):
@@ -105,7 +105,7 @@ def rate_endurance(
     if dwpd is not None and target.kind != "block":
         raise Refusal("endurance_bad", f"{target} is a {target.kind}, no drive whose capacity is known: enter TBW.")
     rated, basis = _rated(target, tbw_tb, dwpd, years)
-    if not 0 < rated <= MOST_BYTES:
+    if not 0 < rated <= MAX_BYTES:
         raise Refusal("endurance_bad", f"{basis} is no rating of a drive.")
     fields = {"rated_bytes": int(rated), "basis": basis, "source": source, "by": by}
     EnduranceRating.objects.update_or_create(target=target, defaults=fields)

@@ -17,7 +17,7 @@ from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
 # Names that a drive or LUN carries itself, so they mean the same device on every host.
 WORLD_WIDE = ("slot:", "wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
-LONGEST_KEY = 300
+MAX_KEY_LENGTH = 300
 
 
 def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[str]:
@@ -102,4 +102,4 @@ def _physical(controller: Controller, slot: str, serial: str) -> str:
 
 
 def _named(host: Host, name: str) -> str:
-    return (name if name.startswith(WORLD_WIDE) else f"{host.id}:{name}")[:LONGEST_KEY]
+    return (name if name.startswith(WORLD_WIDE) else f"{host.id}:{name}")[:MAX_KEY_LENGTH]

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from webapp.plans.factors import FACTORS
 
-LONGEST = 1000  # characters of a factor's levels in a plan
+MAX_LEVELS_LENGTH = 1000  # characters of a factor's levels in a plan
 Texts = dict[str, str]  # factor -> one level, as a plan writes it
 
 
@@ -28,7 +28,7 @@ def _grids(points: Sequence[Texts]) -> list[Texts]:
     distinct = {tuple(point[name] for name in levels) for point in points}
     if len(distinct) == math.prod(len(texts) for texts in levels.values()):
         grid = {name: ", ".join(texts) for name, texts in levels.items()}
-        long = next((name for name, text in grid.items() if len(text) > LONGEST), "")
+        long = next((name for name, text in grid.items() if len(text) > MAX_LEVELS_LENGTH), "")
         return _split(points, long, _halves(levels[long])) if long else [grid]
     name = next(name for name, texts in levels.items() if len(texts) > 1)
     return _split(points, name, [[text] for text in levels[name]])

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from webapp.core.errors import Refusal
 
-MOST_BYTES = 256 * 1024
-MOST_JOBS = 1000
+MAX_BYTES = 256 * 1024
+MAX_JOBS = 1000
 _SECTION = re.compile(r"\[([^\[\]]{1,100})\]")
 _STATED = re.compile(r"[;#]\s*sweetspot( plan)?:\s*([a-z][a-z0-9_.]{0,59})\s*=(.*)", re.ASCII)
 _SHOWN = 5
@@ -69,8 +69,8 @@ class JobFile:
 
 def read_lines(text: str) -> JobFile:
     """The jobs of a file in their order. Raises JobFileError where there are none, or too many."""
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MOST_BYTES // 1024} KiB.")])
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MAX_BYTES // 1024} KiB.")])
     reading = _Reading([], [], [])
     for number, written in enumerate(text.split("\n"), start=1):
         if stated := _STATED.fullmatch(written.strip()):
@@ -126,9 +126,9 @@ class _Reading:
     def finished(self) -> JobFile:
         if not self.jobs and not self.problems:
             self.problems.append(JobProblem(0, "", "There is no job in this file: no section other than [global]."))
-        if len(self.jobs) > MOST_JOBS:
-            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MOST_JOBS:,}."))
-        if not self.jobs or len(self.jobs) > MOST_JOBS:
+        if len(self.jobs) > MAX_JOBS:
+            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MAX_JOBS:,}."))
+        if not self.jobs or len(self.jobs) > MAX_JOBS:
             raise JobFileError(self.problems)
         jobs = zip(self.jobs, self.stated, strict=True)
         sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)

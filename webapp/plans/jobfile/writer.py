@@ -24,7 +24,7 @@ from webapp.plans.points import Point, combinations, with_defaults
 from webapp.plans.problems import refuse_unsound
 from worker.contract.workload import Pattern
 
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
 _SAME = (
     ("bssplit", "block_split"), ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
@@ -42,10 +42,8 @@ def write_job_file(document: PlanDocument) -> str:
     others = [grid.part.name for grid in grids if grid.levels.get(ENGINE, (FIO,)) != (FIO,)]
     if others:
         raise Refusal("not_fio", f"A fio job file holds parts of fio only, not {', '.join(others)}: take the YAML.")
-    if sum(grid.count for grid in grids) > MOST_POINTS:
-        raise Refusal(
-            "too_many_points", f"More than {MOST_POINTS:,} points are too many for a job file: take the YAML."
-        )
+    if sum(grid.count for grid in grids) > MAX_POINTS:
+        raise Refusal("too_many_points", f"More than {MAX_POINTS:,} points are too many for a job file: take the YAML.")
     names = _unique([_plain(part.name) for part in document.parts])
     lines = _head(document)
     for name, grid in zip(names, grids, strict=True):

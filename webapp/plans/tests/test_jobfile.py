@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from webapp.plans.document import Order
 from webapp.plans.expand import expand
 from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.jobfile.lines import MOST_BYTES
+from webapp.plans.jobfile.lines import MAX_BYTES
 from webapp.plans.tests.helpers import device, directory
 from webapp.plans.yaml_io import export_plan, import_plan
 from worker.recipes.fio.options import ALLOWED
@@ -157,7 +157,7 @@ def test_jobs_at_the_same_time_are_refused_by_name() -> None:
         ("size=1m\n[a]\n", "before the first section"),
         ("[a]\nrw=read\n", "never ends"),
         ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs are more than the 50"),
-        ("#" * (MOST_BYTES + 1), "over the limit of 256 KiB"),
+        ("#" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
     ],
 )
 def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webapp.plans.factors import FACTORS, ValueRefused, by_cost, closest
-from webapp.plans.levels import MOST_LEVELS, LevelError, parse
+from webapp.plans.levels import MAX_LEVELS, LevelError, parse
 from worker.contract.workload import FioWorkload
 
 KIB, MIB = 1024, 1024**2
@@ -60,7 +60,7 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("block_size", "512..4M +1", "the step `+1` does not fit, 1 B is outside"),
         ("iodepth", "64..1 *2", "ends below its beginning"),
         ("iodepth", "1..64 *1", "from 2 on"),
-        ("iodepth", "1..4096 +1", f"more than {MOST_LEVELS} levels"),
+        ("iodepth", "1..4096 +1", f"more than {MAX_LEVELS} levels"),
         ("fsync_every", "0..8 *2", "begin above 0"),
         ("ioengine", "a..b *2", "has names, not numbers"),
         ("ioengine", "sync", "none of io_uring, libaio, psync"),
@@ -106,7 +106,7 @@ def test_it_never_fails_otherwise_than_in_words(factor: str, text: str) -> None:
         found = levels(factor, text)
     except LevelError:
         return
-    assert 1 <= len(found) <= MOST_LEVELS
+    assert 1 <= len(found) <= MAX_LEVELS
     assert len(set(map(repr, found))) == len(found)
 
 

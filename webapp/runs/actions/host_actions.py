@@ -25,8 +25,8 @@ from webapp.runs.readiness import refuse_host, refuse_target
 from worker.contract.orders import SettingOperation
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
-LONGEST_REASON = 500
-LONGEST_VALUE = 200
+MAX_REASON_LENGTH = 500
+MAX_VALUE_LENGTH = 200
 _AUDITED = {
     SettingOperation.READ: "host.setting_read",
     SettingOperation.SET: "host.setting_set",
@@ -92,8 +92,8 @@ def setting_by_hand(
         raise Refusal(
             "setting_not_allowed", f"The policy of {target.host} does not let {name!r} of {target} be changed."
         )
-    if operation == SettingOperation.SET and not 0 < len(value) <= LONGEST_VALUE:
-        raise Refusal("setting_value", f"Give the value to set, of at most {LONGEST_VALUE} characters.")
+    if operation == SettingOperation.SET and not 0 < len(value) <= MAX_VALUE_LENGTH:
+        raise Refusal("setting_value", f"Give the value to set, of at most {MAX_VALUE_LENGTH} characters.")
     asked = HostAction(target=target, setting=name, operation=operation, by=by, why=_checked_reason(why))
     asked.value = value if operation == SettingOperation.SET else ""
     detail = {"setting": name, "value": asked.value, "why": asked.why}
@@ -132,8 +132,8 @@ def set_by_hand(target: Target) -> list[HostAction]:
 
 
 def _checked_reason(why: str) -> str:
-    if len(why) > LONGEST_REASON:
-        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    if len(why) > MAX_REASON_LENGTH:
+        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
     return why.strip()
 
 

@@ -7,7 +7,7 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.models import Note, Run, Trial
 
-LONGEST_NOTE = 4000
+MAX_NOTE_LENGTH = 4000
 
 
 @transaction.atomic
@@ -19,8 +19,8 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
     words = text.strip()
     if not words:
         raise Refusal("note_empty", "Write something: an empty note is none.")
-    if len(words) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"A note may have {LONGEST_NOTE:,} characters; this one has {len(words):,}.")
+    if len(words) > MAX_NOTE_LENGTH:
+        raise Refusal("note_too_long", f"A note may have {MAX_NOTE_LENGTH:,} characters; this one has {len(words):,}.")
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     last = Note.objects.filter(run=run, trial=trial).last()
     if last is not None and (last.text, last.by) == (words, by):

@@ -25,7 +25,7 @@ from webapp.runs.models import (
 from webapp.runs.services import UNACCEPTED_GRACE_SECONDS
 from webapp.runs.states import cancel_these
 
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
 
 def _checked(reason: str) -> str:
     reason = reason.strip()
-    if len(reason) > LONGEST_REASON:
-        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    if len(reason) > MAX_REASON_LENGTH:
+        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
     return reason
 
 

@@ -6,7 +6,7 @@ By the server's clock, so that hosts with wrong clocks give no nonsense:
     turnover   (ended - dispatched) - (runtime + ramp): order, settings, fio's start and end, report; each run's
                median, since a trial that lasted through an outage says nothing about others.
     prefill    (fio began - dispatched) - the run's median of that, for a run's first trial on a set of files; bytes
-               of the set over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
+               of the set over that time. Less than `MIN_PREFILL_S` means that the files were there already.
     layout     what the worker says that building took, by line; not in the two above.
     amount     bytes over (ended - fio began), for trials that an amount ends, by targets at once and workload.
 
@@ -30,9 +30,9 @@ from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 
 RUNS_LOOKED_AT = 10
-MOST_TRIALS = 1000
+MAX_TRIALS = 1000
 FEWEST_TRIALS = 3  # of a run, to say anything about turnover
-SHORTEST_PREFILL_S = 0.5
+MIN_PREFILL_S = 0.5
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class _Done:
 def experience_of(targets: Sequence[Target]) -> dict[str, Experience]:
     """By host id; hosts without earlier runs are left out. Two queries."""
     hosts = {target.host_id for target in targets}
-    ended = Run.objects.filter(targets__host__in=hosts, state__in=ENDED_RUN_STATES, trial_count__lte=MOST_TRIALS)
+    ended = Run.objects.filter(targets__host__in=hosts, state__in=ENDED_RUN_STATES, trial_count__lte=MAX_TRIALS)
     runs = list(ended.order_by("-number").distinct().values_list("pk", flat=True)[:RUNS_LOOKED_AT])
     per_host: dict[str, dict[UUID, list[_Done]]] = defaultdict(lambda: defaultdict(list))
     for done in _trials(runs, hosts):
@@ -91,7 +91,7 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
     of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload")
     fields = ("run_id", "host_id", *of_trial, "layout", "took_s")
     times = ("created_at", "started_at", "ended_at")
-    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MOST_TRIALS]
+    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MAX_TRIALS]
     for run, host, target, others, kind, work, layout, took_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
         yield _Done(
@@ -137,9 +137,7 @@ def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done
 def _prefill_rates(first: Sequence[tuple[_Done, int]], usual_before_s: float) -> list[float]:
     took = [(one.work, sets, one.before_s - usual_before_s) for one, sets in first]
     return [
-        (work.size_bytes or 0) * work.files * sets / seconds
-        for work, sets, seconds in took
-        if seconds >= SHORTEST_PREFILL_S
+        (work.size_bytes or 0) * work.files * sets / seconds for work, sets, seconds in took if seconds >= MIN_PREFILL_S
     ]
 
 

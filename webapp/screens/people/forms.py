@@ -6,7 +6,7 @@ from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 
 from webapp.core.models import Role, User
-from webapp.core.services import MOST_EMAIL
+from webapp.core.services import MAX_EMAIL_LENGTH
 
 ROLES_IN_WORDS = {
     Role.VIEWER: "looks at everything, changes nothing",
@@ -54,7 +54,7 @@ class KnowingForm(forms.Form):
 class EmailForm(forms.Form):
     email = forms.CharField(
         label="E-mail address",
-        max_length=MOST_EMAIL,
+        max_length=MAX_EMAIL_LENGTH,
         required=False,
         help_text="For notices to which you subscribe. Leave it empty to remove the address.",
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),

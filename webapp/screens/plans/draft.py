@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MOST_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_STOP_AFTER, Order, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.problems import FieldProblem, document_problems
 
 COMMON = "common"
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def draft_from(data: QueryDict) -> Draft:
         common=_typed_rows(data, COMMON),
         parts=tuple(
             DraftPart(data.get(f"{key}.name", ""), tuple(data.getlist(f"{key}.on")), _typed_rows(data, key))
-            for key in data.getlist("part")[:MOST_ROWS]
+            for key in data.getlist("part")[:MAX_ROWS]
         ),
         sequence=tuple(name for name in data.get("sequence", "").split(",") if name),
         version=data.get("version", "1"),
@@ -95,7 +95,7 @@ def draft_from(data: QueryDict) -> Draft:
 
 def _typed_rows(data: QueryDict, key: str) -> tuple[FactorRow, ...]:
     pairs = zip(data.getlist(f"{key}.factor"), data.getlist(f"{key}.levels"), strict=False)
-    return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MOST_ROWS]
+    return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MAX_ROWS]
 
 
 def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem, ...]]:
@@ -103,7 +103,7 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.retries, "retries", 0, 5),
-        *_number(draft.stop_after, "stop_after", 0, MOST_STOP_AFTER),
+        *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
     ]
     plain = _plain(draft)
@@ -151,7 +151,7 @@ def _plain(draft: Draft) -> dict[str, object]:
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
-        "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MOST_STOP_AFTER) else 0,
+        "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
         "drop_caches": draft.drop_caches,
         "common": _factors(draft.common),

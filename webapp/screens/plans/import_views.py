@@ -12,7 +12,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.yaml_io import MOST_BYTES, import_plan
+from webapp.plans.yaml_io import MAX_BYTES, import_plan
 from webapp.screens.access import operator_action, page
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.form_data import data_of
@@ -59,8 +59,8 @@ def _uploaded(file: "UploadedFile[Any] | None") -> str:
     """The text of an uploaded file; "" without one. Raises Refusal."""
     if file is None:
         return ""
-    if (file.size or 0) > MOST_BYTES:
-        raise Refusal("file_refused", f"{file.name} is over the limit of {MOST_BYTES // 1024} KiB.")
+    if (file.size or 0) > MAX_BYTES:
+        raise Refusal("file_refused", f"{file.name} is over the limit of {MAX_BYTES // 1024} KiB.")
     raw: bytes = file.read()
     try:
         text = raw.decode("utf-8-sig")

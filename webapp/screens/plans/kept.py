@@ -13,14 +13,14 @@ from django.http.response import HttpResponseBase
 
 P = ParamSpec("P")
 _KEY = "plan_draft"
-MOST_BYTES = 300_000  # the largest plan file, as a form; strangers can leave something here too
+MAX_BYTES = 300_000  # the largest plan file, as a form; strangers can leave something here too
 _BACK = "Here is what you had typed. It is not saved yet."
 
 
 def keep(request: HttpRequest, path: str, data: QueryDict, message: str) -> None:
     """For the next GET of `path`, if it is not absurdly long."""
     text = data.urlencode()
-    if len(text) <= MOST_BYTES:
+    if len(text) <= MAX_BYTES:
         request.session[_KEY] = {"path": path, "data": text, "message": message}
 
 

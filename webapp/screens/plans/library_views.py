@@ -16,14 +16,14 @@ from webapp.screens.plans.finding import found_version
 from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows
 
 PER_PAGE = 50
-MOST_SEARCHED = 200
+MAX_SEARCH_LENGTH = 200
 
 
 @page
 def plans_page(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("show", "")
     shown = Shown(asked) if asked in set(Shown) else Shown.ALL
-    search = request.GET.get("q", "")[:MOST_SEARCHED]
+    search = request.GET.get("q", "")[:MAX_SEARCH_LENGTH]
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "rows": rows(list(pages.object_list)),

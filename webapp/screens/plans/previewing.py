@@ -18,7 +18,7 @@ from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
 
 TRIALS_PER_PAGE = 25
-MOST_SEED = 2**53
+MAX_SEED = 2**53
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
         text = place if step == name else str(data.get(name, "")).strip()
         return int(text) if text.isdecimal() and len(text) < 20 and int(text) < limit else default
 
-    return Asked(number("seed", default_seed, MOST_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
+    return Asked(number("seed", default_seed, MAX_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
 
 
 @dataclass(frozen=True)

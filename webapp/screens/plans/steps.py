@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS
 from webapp.plans.grids import NAMED_KINDS
-from webapp.screens.plans.draft import COMMON, MOST_ROWS, Draft, DraftPart, FactorRow
+from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")
 _BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"} | {
@@ -46,7 +46,7 @@ def _in_block(draft: Draft, block: str, what: str, numbers: Sequence[int], facto
 
 def _rows(rows: tuple[FactorRow, ...], what: str, numbers: Sequence[int], factor: str) -> tuple[FactorRow, ...]:
     if what == "add":
-        return (*rows, new_row(factor))[:MOST_ROWS]
+        return (*rows, new_row(factor))[:MAX_ROWS]
     if what == "remove" and numbers:
         return _without(rows, numbers[0])
     return _moved(rows, numbers[0], numbers[1]) if what == "move" and len(numbers) == 2 else rows

@@ -26,7 +26,7 @@ from webapp.screens.plans.library import sentences
 from webapp.screens.plans.previewing import asked, shown_preview
 from webapp.screens.runs.views import listed_runs
 
-MOST_DRAWN = 10**6  # short enough to be told to somebody; nothing depends on it being unguessable
+MAX_RANDOM_SEED = 10**6  # short enough to be told to somebody; nothing depends on it being unguessable
 RUNS_SHOWN = 10
 
 
@@ -45,7 +45,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
     form = TargetsForm(request.GET)
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
     document = read(version.document)
-    wanted = asked(request.GET, default_seed=secrets.randbelow(MOST_DRAWN))
+    wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
     shown = shown_preview(document, chosen, wanted) if chosen else None
     context = {
         "version": version,

@@ -40,7 +40,7 @@ _PLACE_OF = {
 }  # fmt: skip
 # Without these there are no due times to be shown, or wrong ones.
 PLACES_OF_TRIGGER = frozenset({"trigger", "time_zone", *_FIELD_OF_TRIGGER.values()})
-MOST_REFUSALS = 12
+MAX_REFUSALS = 12
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datet
     form.cleaned_data.setdefault("version", PlanVersion(plan=Plan()))  # shows the due times before a plan is chosen
     spec = _spec(form, problems)
     tried, draft = spec, Schedule(owner=by)
-    for _ in range(MOST_REFUSALS):
+    for _ in range(MAX_REFUSALS):
         draft = copy.copy(schedule) if schedule else Schedule(owner=by)
         try:
             drafted(tried, draft, now=now)

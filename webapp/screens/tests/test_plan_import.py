@@ -8,7 +8,7 @@ from django.test import Client
 
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import MOST_BYTES
+from webapp.plans.yaml_io import MAX_BYTES
 
 JOB = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\nnorandommap\n"
 
@@ -58,7 +58,7 @@ def test_yaml_opens_in_the_editor_and_saves_as_it_was(operator: Client) -> None:
         ({"text": "a\x00b"}, "NUL"),
         ({"text": "[global]\nsize=1m"}, "no job in this file"),
         ({"kind": "odd", "text": "x"}, "before the first section"),
-        ({"file": SimpleUploadedFile("big.fio", b"#" * (MOST_BYTES + 1))}, "big.fio is over the limit of 256 KiB"),
+        ({"file": SimpleUploadedFile("big.fio", b"#" * (MAX_BYTES + 1))}, "big.fio is over the limit of 256 KiB"),
         (
             {"file": SimpleUploadedFile("l1.fio", b"[a]\nsize=1m\n; \xe4\n")},
             "l1.fio is no UTF-8 text: line 3 has byte 0xe4",

@@ -152,7 +152,7 @@ def test_it_says_that_it_shows_only_the_latest_occurrences(
 ) -> None:
     assert "Only the latest" not in page_of(operator, "/schedules/calendar/?day=2026-11-18")
     for module in (calendar_days, calendar_view):
-        monkeypatch.setattr(module, "MOST_OCCURRENCES", 2)
+        monkeypatch.setattr(module, "MAX_OCCURRENCES", 2)
     monkeypatch.setattr(calendar_view, "MISSED_SHOWN", 1)
     for hours in (1, 2, 3, 30):
         missed(nightly, hours, f"Reason {hours}.")

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from webapp.runs.models import Note
-from webapp.screens.search.find import MOST, find
+from webapp.screens.search.find import MAX_FOUND, find
 from webapp.screens.tests import factories
 
 
@@ -60,7 +60,7 @@ def test_it_takes_a_fixed_number_of_queries_and_says_where_there_is_more(
     operator: Client, lab: None, queries_of: Callable[[str], int]
 ) -> None:
     before = queries_of(f"{reverse('search')}?q=storage")
-    for number in range(2, MOST + 5):
+    for number in range(2, MAX_FOUND + 5):
         factories.make_drive(factories.make_host(f"storage{number}"))
     assert queries_of(f"{reverse('search')}?q=storage") == before
-    assert f"the first {MOST}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()
+    assert f"the first {MAX_FOUND}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()

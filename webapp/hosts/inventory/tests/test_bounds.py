@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from webapp.hosts.inventory.bounds import MOST, Bound, bound_of, bounds_of
+from webapp.hosts.inventory.bounds import MAX_BOUNDS, Bound, bound_of, bounds_of
 from webapp.hosts.inventory.ceilings import Chain, chain_of
 from webapp.hosts.inventory.tests.test_ceilings import GT, disk, function, inventory, link
 from webapp.hosts.models import Host, HostInventory, InventoryContent, Target
@@ -103,9 +103,9 @@ def test_it_leaves_out_what_it_knows_nothing_of() -> None:
 @pytest.mark.django_db
 def test_a_chart_gets_so_many_lines_at_most() -> None:
     host = host_with("storage1", (4, timedelta(days=9)))
-    for number in range(MOST + 2):
+    for number in range(MAX_BOUNDS + 2):
         target(host, f"t{number}")
-    assert len(bounds_of({f"storage1/t{number}": NOW for number in range(MOST + 2)})) == MOST
+    assert len(bounds_of({f"storage1/t{number}": NOW for number in range(MAX_BOUNDS + 2)})) == MAX_BOUNDS
 
 
 @pytest.mark.django_db
