@@ -95,7 +95,9 @@ class Why:
     by: User | None
 
 
-def move_run(run: Run, to: RunState, *, code: str = "", fields: Fields | None = None, by: User | None = None) -> None:
+def transition_run(
+    run: Run, to: RunState, *, code: str = "", fields: Fields | None = None, by: User | None = None
+) -> None:
     """Change the state of a run and write its history. Raises IllegalTransition or StaleTransition."""
     before = RunState(run.state)
     if to not in RUN_TRANSITIONS[before]:
@@ -114,7 +116,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", fields: Fields | None = 
     Transition.objects.create(run=run, before=before, after=to, by=by, code=code, fields=fields or {})
 
 
-def move_trial(
+def transition_trial(
     trial: Trial,
     to: TrialState,
     *,
@@ -185,7 +187,7 @@ def cancel_these(
     )
 
 
-def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
+def transition_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
     """Change the state of an attempt and set the time of that. Its history is that of its trial."""
     if to not in ATTEMPT_TRANSITIONS[AttemptState(attempt.state)]:
         raise IllegalTransition(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")

@@ -19,7 +19,7 @@ from webapp.runs.models import (
     RunState,
 )
 from webapp.runs.reasons import Fields, sentence
-from webapp.runs.states import move_run
+from webapp.runs.states import transition_run
 
 
 @transaction.atomic
@@ -31,7 +31,7 @@ def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | Non
     """
     locked = locked_open_run(run)
     if locked.state != RunState.PAUSED:
-        move_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
+        transition_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
     elif by is None or locked.paused_by_id is not None:
         return
     Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_code=code, pause_fields=fields or {})
@@ -52,7 +52,7 @@ def resume_run(*, run: Run, by: User | None) -> None:
         if locked.paused_at and now - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
             Run.objects.filter(pk=locked.pk, armed_until__lt=now).update(armed_until=None)
         before = RunState.RUNNING if locked.started_at else RunState.QUEUED
-        move_run(locked, before, code="resumed", by=by)
+        transition_run(locked, before, code="resumed", by=by)
         audit(by=by, action="run.resume", on=locked)
         dispatch_after_commit(locked)
     run.refresh_from_db()

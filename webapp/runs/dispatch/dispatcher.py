@@ -42,7 +42,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.states import StaleTransition, move_run, move_trial
+from webapp.runs.states import StaleTransition, transition_run, transition_trial
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +119,7 @@ def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
         run.state in (RunState.RUNNING, RunState.PAUSED)
         and not run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists()
     ):
-        move_run(run, RunState.CLOSING)
+        transition_run(run, RunState.CLOSING)
     return create_attempt(AttemptKind.CLOSE_RUN, host_id, run=run)
 
 
@@ -135,11 +135,11 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     if not free(trial):
         return None
     if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
-        move_run(run, RunState.RUNNING)
+        transition_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
     attempt = create_attempt(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
     take_locks(attempt, keys_of(trial))
-    move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
+    transition_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 
 

@@ -22,7 +22,13 @@ from webapp.runs.models import (
     TrialState,
 )
 from webapp.runs.reasons import Fields, sentence
-from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, move_attempt, move_run, move_trial
+from webapp.runs.states import (
+    ENDED_RUN_STATES,
+    cancel_planned_trials,
+    transition_attempt,
+    transition_run,
+    transition_trial,
+)
 
 # The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
@@ -35,7 +41,7 @@ def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: F
     """
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
         to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
-    move_attempt(attempt, to, code=code, fields=fields)
+    transition_attempt(attempt, to, code=code, fields=fields)
     drop_locks(attempt)
     if attempt.trial is not None:
         _end_trial(attempt.trial, attempt, to, code, fields or {})
@@ -49,28 +55,28 @@ def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fiel
     elif to is AttemptState.CANCELLED and trial.skip_requested_at:
         _end_skipped(trial, attempt)
     else:
-        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields)
 
 
 def _end_skipped(trial: Trial, attempt: Attempt) -> None:
     why = {"why": trial.skip_reason} if trial.skip_reason else {}
-    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
+    transition_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
 
 
 def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> None:
     """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
-    move_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
+    transition_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
     trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason", "skipped_by"])
     if trial.skip_requested_at:
         _end_skipped(trial, attempt)
     elif Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
-        move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
+        transition_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
     elif trial.destructive:
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
+        transition_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
     elif trial.attempts_left > 0:
-        move_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
     else:
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
 
 
 @transaction.atomic
@@ -91,7 +97,7 @@ def end_finished_run(run_id: UUID) -> bool:
     if troubles:
         hosts = {one["host"]: sentence(one["code"], one["fields"]) for one in troubles}
         audit(by=None, action="run.settings_not_restored", on=run, detail={"hosts": hosts})
-    move_run(run, state, code=code, fields=fields)
+    transition_run(run, state, code=code, fields=fields)
     drop_all(run)
     return True
 
@@ -150,7 +156,7 @@ def give_up_revoked(run: Run) -> None:
     ):
         end_attempt(attempt, AttemptState.FAILED, code="host_revoked")
     for trial in run.trials.filter(host__state=HostState.REVOKED, state=TrialState.PLANNED):
-        move_trial(trial, TrialState.CANCELLED, code="host_revoked")
+        transition_trial(trial, TrialState.CANCELLED, code="host_revoked")
 
 
 @transaction.atomic

@@ -28,7 +28,7 @@ from webapp.runs.models import (
     AttemptState,
     TrialState,
 )
-from webapp.runs.states import move_attempt, revive_trial
+from webapp.runs.states import revive_trial, transition_attempt
 
 log = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ def _reactivate(attempt: Attempt) -> None:
     state = AttemptState.DISPATCHED
     if attempt.accepted_at:
         state = AttemptState.RUNNING if attempt.started_at else AttemptState.ACCEPTED
-    move_attempt(attempt, state)
+    transition_attempt(attempt, state)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=new_lease())
     take_locks(attempt, keys_for(attempt))
     if attempt.trial is not None:

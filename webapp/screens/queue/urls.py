@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.queue.views import move_run, queue_page
+from webapp.screens.queue.views import queue_page, move_run
 
 urlpatterns: list[URLPattern] = [
     path("queue/", queue_page, name="queue"),

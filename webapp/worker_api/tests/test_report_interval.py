@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.worker_api.report_interval import HIGH_LOAD, MAX_INTERVAL_S, LOW_LOAD, ReportInterval
+from webapp.worker_api.report_interval import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, ReportInterval
 
 
 class Played:
