@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, path
 
-from webapp.screens.queue.views import queue_page, move_run
+from webapp.screens.queue.views import move_run, queue_page
 
 urlpatterns: list[URLPattern] = [
     path("queue/", queue_page, name="queue"),
