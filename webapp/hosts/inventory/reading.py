@@ -1,4 +1,4 @@
-"""Inventories as they were stored."""
+"""Reads stored inventories."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -19,7 +19,7 @@ def read_inventory(stored: HostInventory | None) -> Inventory | None:
 
 
 def newest_inventories(hosts: Collection[UUID]) -> Mapping[UUID, Inventory | None]:
-    """By host. One query, none for no hosts."""
+    """Newest inventories by host. One query, or none if there are no hosts."""
     if not hosts:
         return {}
     newest = HostInventory.objects.filter(host__in=hosts).order_by("host_id", "-taken_at").distinct("host_id")
@@ -27,6 +27,6 @@ def newest_inventories(hosts: Collection[UUID]) -> Mapping[UUID, Inventory | Non
 
 
 def inventory_at(host: UUID, at: datetime) -> Inventory | None:
-    """The last inventory before the moment, or the first one after it where there is none."""
+    """The last inventory before the moment, or else the first one after it."""
     taken = HostInventory.objects.filter(host=host).select_related("content")
     return read_inventory(taken.filter(taken_at__lte=at).first() or taken.last())

@@ -1,4 +1,4 @@
-"""Sections that Sweetspot wrote for the points of one part -> as few parts as say the same points."""
+"""Folds the sections that Sweetspot wrote for the points of one part into as few parts as possible."""
 
 import math
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ Texts = dict[str, str]  # factor -> one level, as a plan writes it
 
 
 def folded(points: Sequence[Texts]) -> list[Texts]:
-    """Full-factorial grids, factor -> levels, that together hold exactly `points`, in the order they come in."""
+    """Full-factorial grids, factor -> levels, that together contain exactly `points`, in their order."""
     alike: dict[frozenset[str], list[Texts]] = {}
     for point in points:
         alike.setdefault(frozenset(point), []).append(point)
@@ -18,12 +18,12 @@ def folded(points: Sequence[Texts]) -> list[Texts]:
 
 
 def _said(grid: Texts) -> Texts:
-    """Without what is left at its default."""
+    """The point without default levels."""
     return {name: text for name, text in grid.items() if text != FACTORS[name].write(FACTORS[name].default)}
 
 
 def _grids(points: Sequence[Texts]) -> list[Texts]:
-    """Points that name the same factors: one grid if they fill it, else those of each level of a factor that varies."""
+    """Grids of points with the same factors: one grid if they fill it, else one per level of a varying factor."""
     levels = {name: list(dict.fromkeys(point[name] for point in points)) for name in points[0]}
     distinct = {tuple(point[name] for name in levels) for point in points}
     if len(distinct) == math.prod(len(texts) for texts in levels.values()):

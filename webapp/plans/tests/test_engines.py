@@ -43,7 +43,7 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
     ("factors", "words"),
     [
         ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; take it out."),
-        ({"engine": "fio, file_copy"}, "a part has one engine; make a part for each."),
+        ({"engine": "fio, file_copy"}, "a part has one engine; create one part per engine."),
         ({"engine": "bonnie"}, "none of fio, file_copy"),
     ],
 )

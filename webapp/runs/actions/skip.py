@@ -30,7 +30,7 @@ MAX_REASON_LENGTH = 500
 
 @dataclass(frozen=True)
 class Skipped:
-    """How many trials were not started, and how many are being stopped."""
+    """The numbers of trials that will not start and of trials that are being stopped."""
 
     unstarted: int
     stopping: int
@@ -38,9 +38,9 @@ class Skipped:
 
 @transaction.atomic
 def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | None) -> Skipped:
-    """Do not start these trials of a run, and stop those that are under way.
+    """Cancel planned trials of a run, and stop running ones.
 
-    Raises Refusal run_not_open, trial_unknown, or trial_ended where none of them is left to be skipped.
+    Raises Refusal run_not_open, trial_unknown, or trial_ended if all of them have ended.
     """
     locked, why = locked_open_run(run), _checked(reason)
     wanted = locked.trials.numbered(*numbers)
@@ -77,7 +77,7 @@ def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> No
 
 
 def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], why: str, by: User | None) -> None:
-    """The worker hears of it with its next report. An order that nobody accepted is not waited for a whole lease."""
+    """Request the stop: the worker receives it with its next report. The lease of an unaccepted order is shortened."""
     now = timezone.now()
     wanted = {trial.pk for trial in trials}
     Trial.objects.filter(pk__in=wanted).update(skip_requested_at=now, skip_reason=why, skipped_by=by)

@@ -1,4 +1,4 @@
-"""How trials, attempts and runs end, whoever finds out: a report, a lapsed lease, or a person."""
+"""Ends trials, attempts and runs, after a report, an expired lease or a person's action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -30,17 +30,17 @@ from webapp.runs.states import (
     transition_trial,
 )
 
-# The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
+# The worker failed or never started the trial. The result is unknown, so the trial is retried like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
 
 
 def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
-    """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
+    """End an active attempt, release its locks, and end its trial, or its run after a close-run order.
 
     Call inside a transaction that has locked the attempt.
     """
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
-        to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
+        to = AttemptState.LOST  # settings may still be changed: the order is sent again until the host answers
     transition_attempt(attempt, to, code=code, fields=fields)
     drop_locks(attempt)
     if attempt.trial is not None:
@@ -64,7 +64,7 @@ def _end_skipped(trial: Trial, attempt: Attempt) -> None:
 
 
 def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> None:
-    """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
+    """Handle a lost attempt: plan the trial again if tries are left, but never a destructive trial."""
     transition_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
     trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason", "skipped_by"])
     if trial.skip_requested_at:
@@ -81,9 +81,9 @@ def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> 
 
 @transaction.atomic
 def end_finished_run(run_id: UUID) -> bool:
-    """End the run if all its trials have ended and every host that got an order has put its settings back.
+    """End the run if all its trials have ended and every host that got an order has restored its settings.
 
-    False if not. Cancelled if a person cancelled it; failed if settings could not be put back, the stop rule left out
+    False if not. Cancelled if a person cancelled it; failed if settings could not be restored, the stop rule cancelled
     trials or no trial is done; else done.
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -116,10 +116,10 @@ class _Closing:
 
 
 def _last_closings(run: Run) -> Sequence[_Closing]:
-    """Of every host that was sent a trial.
+    """The last close-run attempt of every host that was sent a trial.
 
-    The state is None where settings were not restored since the last trial: a run that was paused may have been closed
-    before.
+    The state is None if settings were not restored since the last trial, because a paused run may have been closed
+    earlier.
     """
     attempts = list(run.attempts.select_related("host").order_by("created_at"))
     closings: dict[UUID, _Closing] = {}
@@ -150,7 +150,7 @@ def _verdict(run: Run, troubles: Sequence[Fields]) -> tuple[RunState, str, Field
 
 @transaction.atomic
 def give_up_revoked(run: Run) -> None:
-    """Trials on revoked hosts can neither begin nor go on."""
+    """Cancel trials on revoked hosts, which can neither start nor continue."""
     for attempt in run.attempts.select_for_update(no_key=True, of=("self",)).filter(
         host__state=HostState.REVOKED, ended_at=None
     ):
@@ -161,5 +161,5 @@ def give_up_revoked(run: Run) -> None:
 
 @transaction.atomic
 def sweep_cancelled(run_id: UUID) -> None:
-    """Cancel what became planned again while the run was being cancelled."""
+    """Cancel trials that became planned again while the run was being cancelled."""
     cancel_planned_trials(Run.objects.select_for_update(no_key=True).get(pk=run_id))

@@ -38,7 +38,7 @@ def test_it_shows_each_drive_with_what_is_on_it_and_asks_for_its_serial(operator
     Run.objects.update(armed_until=timezone.now() - timedelta(seconds=5))
     page = shown(operator)
     for words in (
-        "SAMSUNG MZQL21T9HCJR", "1.92 TB", "nothing that the host recognises", "type its serial: <code>S64GNE0R800123",
+        "SAMSUNG MZQL21T9HCJR", "1.92 TB", "no recognised data", "type its serial: <code>S64GNE0R800123",
         "and it had not begun by then", "Arm run 1 for an hour and overwrite storage1/nvme0",
     ):  # fmt: skip
         assert words in page, words

@@ -41,7 +41,7 @@ def test_it_says_at_the_field_why_a_name_cannot_be(operator: Client, host: Host)
     answer = operator.post("/hosts/storage1/rename/", {"slug": "storage2"})
     assert answer.status_code == 400
     page = answer.content.decode()
-    assert 'id="rename-problem">There is already a host called storage2' in page
+    assert 'id="rename-problem">A host called storage2 already exists' in page
     assert 'value="storage2"' in page
     assert Host.objects.filter(slug="storage1").exists()
 
@@ -94,7 +94,7 @@ def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Clien
     factories.finish_run(run)
     wrong = admin.post("/hosts/storage1/remove/", {"typed": "storage"})
     assert wrong.status_code == 400
-    assert "type exactly its name" in wrong.content.decode()
+    assert "type its exact name" in wrong.content.decode()
     admin.post("/hosts/storage1/remove/", {"typed": "storage1"})
     assert "storage1 is removed and its token is dead" in text_of(admin, "/hosts/storage1/")
     assert "storage1" not in text_of(admin, "/hosts/")

@@ -84,7 +84,7 @@ def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) 
     assert response["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize(("slug", "words"), [("storage1", "already a host"), ("no spaces", "lower-case letters")])
+@pytest.mark.parametrize(("slug", "words"), [("storage1", "already exists"), ("no spaces", "lowercase letters")])
 def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words: str) -> None:
     factories.make_host()
     response = admin.post("/hosts/add/line/", {"slug": slug})

@@ -29,7 +29,7 @@ def shown(client: Client) -> str:
 
 def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, drive: Target) -> None:
     page = shown(operator)
-    for words in ("S64GNE0R800123", "1.92 TB", "nothing that the host recognises", "ATA secure erase", "frozen"):
+    for words in ("S64GNE0R800123", "1.92 TB", "no recognised data", "ATA secure erase", "frozen"):
         assert words in page, words
     assert page.count(">not tried on real hardware<") == 1
     assert page.count(">tried on an emulated drive, not on real hardware<") == 1
@@ -107,8 +107,8 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     page = shown(operator)
     assert "none → <strong>kyber</strong>" in page
     assert "to &lt;try&gt;" in page
-    assert "Put back scheduler" in page
-    assert "Put back scheduler" not in shown(viewer)
+    assert "Restore scheduler" in page
+    assert "Restore scheduler" not in shown(viewer)
     assert viewer.post(address, {"name": "scheduler", "operation": "read"}).status_code == 403
     operator.post(address, {"name": "scheduler", "operation": "restore"})
     assert "put back scheduler" in shown(operator)
