@@ -95,8 +95,8 @@ def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
 def _over_limit(use: EnduranceUse) -> str:
     return (
         f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, but the policy of its host allows "
-        f"{bytes_decimal(use.limit_bytes)} per run (max_write_bytes). Write less, for example with an amount instead of a "
-        "time."
+        f"{bytes_decimal(use.limit_bytes)} per run (max_write_bytes). Write less, for example "
+        "with an amount instead of a run time."
     )
 
 
@@ -105,8 +105,8 @@ def _too_much(use: EnduranceUse) -> str:
     assert rating is not None
     return (
         f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, but of its rated endurance of "
-        f"{bytes_decimal(rating.rated_bytes)} ({rating.source}) {bytes_decimal(left)} is left. Write less, for example with "
-        "an amount instead of a run time, or delete the rating on the page of the target."
+        f"{bytes_decimal(rating.rated_bytes)} ({rating.source}) {bytes_decimal(left)} is left. Write less, for example "
+        "with an amount instead of a run time, or delete the rating on the page of the target."
     )
 
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 @lru_cache(maxsize=20_000)
 def escaped(text: str) -> str:
-    """As HTML, in attributes too. Pages say the same few texts again and again."""
+    """Escape text for HTML and attributes. Cached, because pages repeat the same few texts."""
     return escape(text)
 
 
 class Option(NamedTuple):
-    value: str  # as it stands in the address
+    value: str  # the value in the address
     text: str
     chosen: bool
 
@@ -29,7 +29,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Choice:
-    """A select. With `nothing` it may be left open."""
+    """A select. With `nothing`, it has an empty option with this text."""
 
     id: str
     name: str
@@ -39,5 +39,5 @@ class Choice:
 
 
 def options_of(pairs: Iterable[tuple[str, str]], *chosen: str) -> tuple[Option, ...]:
-    """From value and text."""
+    """Options from pairs of value and text."""
     return tuple(Option(value, text, value in chosen) for value, text in pairs)

@@ -42,9 +42,9 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
 @pytest.mark.parametrize(
     ("factors", "words"),
     [
-        ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; take it out."),
+        ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; remove it."),
         ({"engine": "fio, file_copy"}, "a part has one engine; create one part per engine."),
-        ({"engine": "bonnie"}, "none of fio, file_copy"),
+        ({"engine": "bonnie"}, "not one of fio, file_copy"),
     ],
 )
 def test_it_refuses_what_no_engine_can_do(factors: dict[str, str], words: str) -> None:

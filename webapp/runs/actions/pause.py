@@ -26,8 +26,8 @@ from webapp.runs.states import transition_run
 def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
     """Pause a run: send no more trials until it is resumed. Raises Refusal run_not_open.
 
-    `code` and `fields` are the reason of an automatic pause: see runs.reasons. If a person pauses such a run, it counts as
-    paused by that person.
+    `code` and `fields` are the reason of an automatic pause: see runs.reasons. If a person pauses such a run, it counts
+    as paused by that person.
     """
     locked = locked_open_run(run)
     if locked.state != RunState.PAUSED:

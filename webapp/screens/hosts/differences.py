@@ -1,4 +1,4 @@
-"""Two inventories of a host compared; the address says which two."""
+"""The page that compares two inventories of a host, which the address names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _chosen(host: Host, text: str, inventories: Sequence[HostInventory], default: int) -> HostInventory | None:
-    """The inventory with that id, else the newest or the one before it."""
+    """The inventory with this id, else the default one."""
     found = host.inventories.select_related("content").filter(pk=int(text)).first() if _is_id(text) else None
     return found or (inventories[min(default, len(inventories) - 1)] if inventories else None)
 
@@ -62,7 +62,7 @@ class SinceThen:
 
 
 def since_run_before(run: Run) -> list[SinceThen]:
-    """For each host of a run that has begun, where something was measured there before. Three queries a host."""
+    """Inventories of each host of a started run that had an earlier run. Three queries per host."""
     hosts = Host.objects.filter(pk__in=run.targets.values("host")).order_by("slug") if run.started_at else []
     return [found for host in hosts if (found := _since(run, host))]
 

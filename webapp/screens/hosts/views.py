@@ -28,11 +28,11 @@ RUNS_SHOWN = 10
 
 @dataclass(frozen=True)
 class HostRow:
-    """A line of the list."""
+    """A row of the list."""
 
     host: Host
     presence: Presence
-    note: str  # of its maintenance, or of the maintenance window that is open now
+    note: str  # note of its maintenance or of its open maintenance window
     active: Attempt | None
     usable: int
     listed: int
@@ -40,7 +40,7 @@ class HostRow:
 
 
 def listed_hosts() -> QuerySet[Host]:
-    """With the kernel that each last reported as `kernel`, and the targets of its policy."""
+    """Hosts with their last reported `kernel` and the targets in the policy."""
     newest = HostInventory.objects.filter(host=OuterRef("pk")).order_by("-taken_at")
     release = KeyTextTransform("release", KeyTransform("kernel", "content__facts"))
     kernel = newest.annotate(release=release).values("release")[:1]
@@ -49,7 +49,7 @@ def listed_hosts() -> QuerySet[Host]:
 
 
 def active_attempts() -> dict[UUID, Attempt]:
-    """What each host is doing now, by the host's id."""
+    """Active attempts by host id."""
     active = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).select_related(
         "host", "run__version__plan", "trial__target"
     )
@@ -85,7 +85,7 @@ def _row(host: Host, active: Attempt | None, window: OpenWindow | None) -> HostR
 
 
 def active_attempt(host: Host) -> Attempt | None:
-    """What the host is doing now."""
+    """The active attempt of the host."""
     active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES)
     return active.select_related("run", "trial").first()
 
@@ -94,7 +94,7 @@ def active_attempt(host: Host) -> Attempt | None:
 def host_page(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
     if host.slug != slug:
-        messages.info(request, f"{slug} is called {host.slug} now.")
+        messages.info(request, f"{slug} is now called {host.slug}.")
         return redirect("host", slug=host.slug)
     return render(request, "screens/host.html", _context(request, host))
 

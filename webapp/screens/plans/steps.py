@@ -1,6 +1,6 @@
-"""What the buttons of the form do to a draft: add, take out, move. The same with and without script.
+"""Steps of the editor's buttons: add, remove, move. They are the same with and without a script.
 
-A step is what the button sends as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
+A button sends its step as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
 add-part   remove-part:<n>   move-part:<from>:<to>   — a block is `common` or the number of a part; all count from 0.
 """
 
@@ -19,7 +19,7 @@ _BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline
 
 
 def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
-    """The draft after a button was pressed; as it is where the step makes no sense. `factor` is what is added."""
+    """The draft after the step; unchanged if the step is invalid. `factor` is the factor to add."""
     what, *where = step.split(":")
     numbers = [int(text) for text in where if text.isdecimal()]
     if what == "add-part":
@@ -53,7 +53,7 @@ def _rows(rows: tuple[FactorRow, ...], what: str, numbers: Sequence[int], factor
 
 
 def new_row(factor: str) -> FactorRow:
-    """With the factor's default to begin with."""
+    """A new row with the factor's default."""
     known = FACTORS.get(factor)
     if known is None:
         return FactorRow("", "")

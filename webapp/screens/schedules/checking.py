@@ -1,4 +1,4 @@
-"""Every refusal of a schedule that is being typed, beside the field that it is about."""
+"""Checks the form of a schedule and assigns each refusal to a field."""
 
 import copy
 import uuid
@@ -54,7 +54,7 @@ class Checked:
 
 
 def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datetime) -> Checked:
-    """Read the form, and collect what is wrong with it by field."""
+    """Read the form and collect its problems by field."""
     form.full_clean()
     problems: dict[str, str] = {}
     for name, errors in form.errors.items():
@@ -95,7 +95,7 @@ def place_of(refusal: Refusal, spec: ScheduleSpec) -> str:
 
 
 def _harmless(spec: ScheduleSpec, place: str) -> ScheduleSpec:
-    """The same without what was refused, so that the next refusal shows."""
+    """The specification without the refused value, so that the next refusal can be found."""
     match place:
         case "name":
             return replace(spec, name=uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""The form of a schedule: its fields, and what they say as a `ScheduleSpec`."""
+"""The form of a schedule: its fields, and their values as a `ScheduleSpec`."""
 
 import hashlib
 from datetime import datetime, time, timedelta

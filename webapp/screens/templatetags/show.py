@@ -33,22 +33,22 @@ def metric_label(key: str, *, short: bool = False) -> str:
 
 @register.filter
 def metric_text(metric: dict[str, Any]) -> str:
-    """A figure of an engine's own with its unit: see results.models.StreamRun.metrics."""
+    """An engine-specific metric with its unit: see results.models.StreamRun.metrics."""
     shown = {"s": formatting.seconds, "B/s": formatting.bytes_per_s, "1/s": formatting.iops}
     return shown.get(metric["unit"], formatting.number)(metric["value"])
 
 
 @register.inclusion_tag("screens/tags/state_badge.html")
 def state_badge(thing: Any) -> dict[str, str]:
-    """The state of a run, trial or attempt in its one colour."""
+    """The state of a run, trial or attempt as a coloured badge."""
     return {"state": thing.state, "label": thing.get_state_display()}
 
 
 @register.inclusion_tag("screens/tags/host_mark.html", takes_context=True)
 def host_mark(context: Context, host: Any) -> dict[str, str]:
-    """Beside a host's name: that the host gets no trials now, and why. Nothing for other hosts.
+    """A badge beside the name of a host that gets no trials now, with the reason.
 
-    One query a page, for the maintenance windows of all hosts.
+    One query per page, for the maintenance windows of all hosts.
     """
     if host.state == "active":
         window = windows_now(context).get(host.pk)
@@ -59,7 +59,7 @@ def host_mark(context: Context, host: Any) -> dict[str, str]:
 
 
 def windows_now(context: Context) -> dict[UUID, OpenWindow]:
-    """Maintenance windows that are open now, by host: read once for each request."""
+    """Open maintenance windows by host, read once per request."""
     request = context["request"]
     if not hasattr(request, "open_windows"):
         request.open_windows = open_windows()
@@ -78,7 +78,7 @@ def moment(at: datetime | None, nothing: str = "never") -> dict[str, str]:
 
 @register.simple_tag(takes_context=True)
 def address_with(context: dict[str, Any], **changes: object) -> str:
-    """The page's own query string with some parameters changed; None or "" takes one out."""
+    """The query string of the current page with changed parameters; None or "" removes a parameter."""
     query = context["request"].GET.copy()
     for key, value in changes.items():
         query.pop(key, None)

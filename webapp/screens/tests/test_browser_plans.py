@@ -217,7 +217,7 @@ def test_deleting_can_be_undone(page: Page) -> None:
     page.get_by_role("button", name="Delete First look").click()
     expect(page.get_by_text("First look is deleted")).to_be_visible()
     expect(page.get_by_role("link", name="First look")).to_have_count(0)
-    page.get_by_role("button", name="Undo: bring it back").click()
+    page.get_by_role("button", name="Undo").click()
     expect(page.get_by_text("First look is back.")).to_be_visible()
     assert Plan.objects.get().deleted_at is None
 

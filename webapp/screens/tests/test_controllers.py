@@ -40,7 +40,7 @@ def test_it_shows_a_controller_down_to_its_drives(viewer: Client) -> None:
     for text in (
         "AVAGO MegaRAID SAS 9361-8i", "4.680.00-8290", "CacheVault CVPM02: Learning", "1 GiB", "virtual drive 0",
         "256 KiB strip", '<span class="worse">write through</span> <span class="muted">(set to write back)</span>',
-        "adaptive", "cached", "ST600MM0006", ">12<", "252:9", "UGood", "not tried on real hardware",
+        "adaptive", "cached", "ST600MM0006", ">12<", "252:9", "UGood", "not tested on real hardware",
         "ssacli is not installed on this host.",
     ):  # fmt: skip
         assert text in page, text
@@ -51,7 +51,7 @@ def test_adapters_that_the_kernel_alone_shows_carry_no_such_mark(viewer: Client)
     store_inventory(factories.make_host(), HBA)
     page = viewer.get("/hosts/storage1/").content.decode()
     assert "SAS9300-8i" in page
-    assert "not tried on real hardware" not in page
+    assert "not tested on real hardware" not in page
 
 
 def test_the_history_says_what_changed_behind_a_controller() -> None:

@@ -52,7 +52,7 @@ def test_it_asks_for_an_inventory_and_says_at_the_button_why_not(operator: Clien
     Host.objects.update(last_seen_at=None)
     answer = operator.post("/hosts/storage1/inventory/")
     assert answer.status_code == 400
-    assert "has not been heard lately" in answer.content.decode()
+    assert "is offline" in answer.content.decode()
     assert not AuditEntry.objects.filter(action="host.inventory").exists()
 
 

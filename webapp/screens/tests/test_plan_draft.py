@@ -124,7 +124,7 @@ def test_rows_that_say_nothing_or_twice_the_same_are_named() -> None:
     rows = (("size", "64M"), ("size", "1G"), ("", "4k"), ("iodepth", " "), ("", ""))
     found = problems_of(common=tuple(type(draft_of(PLAN).common[0])(*row) for row in rows))
     assert found == [
-        ("common.size", "This factor stands here twice: take one row out."),
-        ("common.", "Choose the factor that these levels are of, or take the row out."),
-        ("common.iodepth", "Write at least one level, or take the row out."),
+        ("common.size", "This factor appears twice: remove one row."),
+        ("common.", "Choose the factor of these levels, or remove the row."),
+        ("common.iodepth", "Enter at least one level, or remove the row."),
     ]

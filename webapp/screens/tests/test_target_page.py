@@ -48,7 +48,7 @@ def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> N
     assert not HostAction.objects.exists()
     operator.post("/hosts/storage1/targets/nvme0/purge/", form | {"serial": "S64GNE0R800123"})
     page = shown(operator)
-    assert "the order is on its way" in page
+    assert "order sent" in page
     assert "for &lt;b&gt;you&lt;/b&gt;" in page
     assert "works on" not in page
     attempt = HostAction.objects.get().attempt
