@@ -66,7 +66,7 @@ def test_it_leads_from_the_line_to_the_host_and_its_log(system: System, page: Pa
     expect(page.get_by_text("rack1 is called rack2 now.")).to_be_visible()
     page.get_by_role("link", name="Manage").click()
     page.get_by_label("Note: why").fill("new drives")
-    page.get_by_role("button", name="Begin maintenance of rack2").click()
+    page.get_by_role("button", name="Start maintenance of rack2").click()
     expect(page.get_by_text("In maintenance, no new trials: new drives")).to_be_visible()
     assert Host.objects.get().state == "maintenance"
     host.slug = "rack2"

@@ -4,7 +4,7 @@ from webapp.screens.payloads import Payload
 
 
 class Enrolment(Payload, frozen=True, kw_only=True):
-    """The state of an enrolment command: waiting, expired, enrolled (the host exists), heard (its worker registered)."""
+    """The state of an enrolment command: waiting, expired, enrolled (host created), heard (worker registered)."""
 
     state: str
     host: str  # its name, "" while waiting

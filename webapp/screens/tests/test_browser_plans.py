@@ -117,7 +117,7 @@ def test_the_job_of_the_trial_under_the_cursor_is_shown(page: Page, target: Targ
     page.locator("tr[data-trial='7']").hover()
     expect(page.locator("#job-title")).to_contain_text("#7 ")
     expect(page.locator("#job-text")).to_contain_text("ioengine=io_uring")
-    page.get_by_text("Written first, once for each file").click()
+    page.get_by_text("Prefill, once for each file").click()
     expect(page.locator("#prefill-text")).to_contain_text("[prefill]")
     assert problems == []
 
@@ -133,7 +133,7 @@ def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -
     page.locator("[data-block='0'] [data-row='2'] .grip").drag_to(page.locator("[data-block='0'] [data-row='0']"))
     expect(names.nth(0)).to_have_value("block_size")
     page.get_by_label("as listed").check()
-    page.get_by_role("button", name="Save as the next version").click()
+    page.get_by_role("button", name="Save as next version").click()
     page.wait_for_url("**/plans/first-look/*")
     assert read(PlanVersion.objects.get(number=2).document).sequence[-3:] == ("block_size", "pattern", "iodepth")
 
@@ -193,7 +193,7 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
 def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Target, tmp_path: Path) -> None:
     job = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\n"
     page.goto("/plans/import/")
-    page.get_by_label("Paste it here").fill(job + "exec_prerun=id\n")
+    page.get_by_label("Text").fill(job + "exec_prerun=id\n")
     page.get_by_role("button", name="Read it").click()
     refused = page.locator(".job-lines .is-refused")
     expect(refused).to_have_count(1)
@@ -232,7 +232,7 @@ def test_versions_are_compared_and_restored(page: Page, problems: list[str]) -> 
     page.get_by_role("button", name="Restore version 1").click()
     expect(page.get_by_text("Version 3 says what version 1 said.")).to_be_visible()
     page.get_by_label("from", exact=True).select_option("1")
-    expect(page.get_by_text("Versions 1 and 3 say the same.")).to_be_visible()
+    expect(page.get_by_text("Versions 1 and 3 are equal.")).to_be_visible()
     assert problems == []
 
 

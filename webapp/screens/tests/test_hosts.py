@@ -128,7 +128,7 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
     array = factories.make_target(factories.make_host(), lock_keys=["wwn-1", "wwn-2"])
     factories.make_target(factories.make_host("storage2"), "member", lock_keys=["wwn-2"])
     assert (
-        "shares drives with storage2/member: never used by two trials at once"
+        "shares drives with storage2/member: two trials never use them at once"
         in operator.get("/hosts/storage1/").content.decode()
     )
     array.lock_keys = ["wwn-1"]

@@ -33,7 +33,7 @@ def test_an_uploaded_file_wins_over_what_is_pasted(operator: Client) -> None:
 
 def test_refused_options_are_shown_at_their_line(operator: Client) -> None:
     page = sent(operator, text=JOB + "exec_prerun=rm -rf /\nbs=${X}\n")
-    assert "What is refused, at its line" in page
+    assert "Problems by line" in page
     told = r'<li class="is-refused"><code>{}</code><div class="field-problem">Line {}: `{}`'
     assert re.search(told.format("exec_prerun=rm -rf /", 10, "exec_prerun"), page)
     assert re.search(told.format(r"bs=\$\{X\}", 11, "bs"), page)
