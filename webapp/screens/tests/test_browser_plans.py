@@ -194,7 +194,7 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
     job = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\n"
     page.goto("/plans/import/")
     page.get_by_label("Text").fill(job + "exec_prerun=id\n")
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Import").click()
     refused = page.locator(".job-lines .is-refused")
     expect(refused).to_have_count(1)
     expect(refused).to_contain_text("exec_prerun=id")
@@ -202,7 +202,7 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
     file = tmp_path / "old.fio"
     file.write_text(job)
     page.get_by_label("or choose a file").set_input_files(file)
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Import").click()
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_text("nothing is saved yet")).to_be_visible()
     expect(page.locator("#cost-trials")).to_have_text("3")
@@ -218,7 +218,7 @@ def test_deleting_can_be_undone(page: Page) -> None:
     expect(page.get_by_text("First look is deleted")).to_be_visible()
     expect(page.get_by_role("link", name="First look")).to_have_count(0)
     page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("First look is back.")).to_be_visible()
+    expect(page.get_by_text("First look is restored.")).to_be_visible()
     assert Plan.objects.get().deleted_at is None
 
 
@@ -248,7 +248,7 @@ def test_the_editor_works_without_script(page: Page, target: Target) -> None:
     quiet.goto("/plans/new/")
     quiet.get_by_label("Title").fill("By hand")
     quiet.get_by_role("button", name="Add factor").nth(0).click()
-    quiet.get_by_role("button", name="Take Engine out").click()
+    quiet.get_by_role("button", name="Remove Engine").click()
     expect(quiet.get_by_label("Title")).to_have_value("By hand")
     levels(quiet, "Queue depth").fill("1, 2")
     quiet.get_by_role("button", name="#3", exact=True).click()

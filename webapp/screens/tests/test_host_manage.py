@@ -78,7 +78,7 @@ def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, hos
     assert "Revoke the token of storage1 now" in page
     assert f"run {run.number}</a>. Trials on this host that wait are cancelled" in page
     said = admin.post("/hosts/storage1/revoke/", follow=True).content.decode()
-    assert "The token of storage1 opens nothing any more" in said
+    assert "The token of storage1 is revoked" in said
     assert Run.objects.get().state == "failed"
     assert "was revoked before" in admin.post("/hosts/storage1/revoke/", follow=True).content.decode()
 
@@ -96,7 +96,7 @@ def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Clien
     assert wrong.status_code == 400
     assert "type its exact name" in wrong.content.decode()
     admin.post("/hosts/storage1/remove/", {"typed": "storage1"})
-    assert "storage1 is removed and its token is dead" in text_of(admin, "/hosts/storage1/")
+    assert "storage1 is removed and its token is revoked" in text_of(admin, "/hosts/storage1/")
     assert "storage1" not in text_of(admin, "/hosts/")
     assert "/hosts/storage1/" in text_of(admin, "/hosts/?removed=1")
     assert "storage1/scratch" in text_of(admin, "/runs/1/")
@@ -155,5 +155,5 @@ def test_it_says_in_the_plan_which_hosts_rest(operator: Client, host: Host) -> N
     begin_maintenance(host=host, note="firmware", by=None)
     rename_host(host=host, slug="rack4", by=None)
     page = text_of(operator, "/plans/first-look/")
-    assert "Not offered now" in page
+    assert "Not available now" in page
     assert "rack4" in page

@@ -50,7 +50,7 @@ def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Clien
         host.save()
         for page in pages:
             assert ">Nothing heard for 40 s<" in operator.get(page).content.decode(), page
-        assert "It is not heard. Is the worker running there" in operator.get("/hosts/").content.decode()
+        assert "The host is offline. Check that its worker is running" in operator.get("/hosts/").content.decode()
         assert "nothing heard of storage1 for 40 s, lost in " in operator.get("/").content.decode()
         assert presence(host, None).words == "Ready"
         host.last_seen_at = now - timedelta(seconds=29)

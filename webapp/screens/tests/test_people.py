@@ -103,7 +103,7 @@ def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(ad
     script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
     said = admin.post(reverse("remove_person", args=[olga.pk]), follow=True).content.decode()
     assert "olga is removed" in said
-    assert "Bring olga back" in said
+    assert "Restore olga" in said
     assert not is_in(session)
     assert script.get("/api/v1/runs").status_code == 401
     assert "olga" not in admin.get(reverse("people")).content.decode()

@@ -20,7 +20,7 @@ def text_of(client: Client, address: str) -> str:
 
 
 def test_it_says_what_to_do_while_there_is_no_plan(operator: Client, viewer: Client) -> None:
-    assert 'No plans yet. <a href="/plans/new/">Make one</a>' in text_of(operator, "/plans/")
+    assert 'No plans yet. <a href="/plans/new/">Create one</a>' in text_of(operator, "/plans/")
     assert "operators make new ones" in text_of(viewer, "/plans/")
 
 
@@ -83,7 +83,7 @@ def test_it_deletes_with_a_button_to_undo_it(operator: Client) -> None:
     assert "/plans/first-look/edit/" not in page
     assert "Bring back" in text_of(operator, "/plans/?show=deleted")
     assert "was deleted before" in operator.post("/plans/first-look/delete/", follow=True).content.decode()
-    assert "First look is back" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
+    assert "First look is restored" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
     assert "is not deleted" in operator.post("/plans/first-look/undelete/", follow=True).content.decode()
     assert Plan.objects.get().deleted_at is None
 

@@ -111,7 +111,7 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     assert "Restore scheduler" not in shown(viewer)
     assert viewer.post(address, {"name": "scheduler", "operation": "read"}).status_code == 403
     operator.post(address, {"name": "scheduler", "operation": "restore"})
-    assert "put back scheduler" in shown(operator)
+    assert "restore scheduler" in shown(operator)
 
 
 def test_a_target_whose_settings_are_closed_says_so(operator: Client, drive: Target) -> None:
