@@ -65,5 +65,5 @@ def test_it_writes_each_byte_once_and_its_files_first() -> None:
 
 
 def test_a_job_file_cannot_hold_it() -> None:
-    with pytest.raises(Refusal, match="parts of fio only, not copy"):
+    with pytest.raises(Refusal, match="only parts of fio, not of copy"):
         write_job_file(document(copying()))

@@ -109,7 +109,7 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("kb_base=1000", "is not supported"),
         ("bs=${BS}", "variables are not supported"),
         ("numjobs=$ncpus", "variables are not supported"),
-        ("include other.fio", "paste the other file's text in"),
+        ("include other.fio", "paste the other file's text"),
         ("include=other.fio", "is not supported"),
         ("bs=1000", "not a multiple of 512 B"),
         ("bs=4k,8k", "block sizes of their own"),
@@ -156,7 +156,7 @@ def test_jobs_at_the_same_time_are_refused_by_name() -> None:
         ("[global]\nsize=1m", "no job in this file"),
         ("size=1m\n[a]\n", "before the first section"),
         ("[a]\nrw=read\n", "never ends"),
-        ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs are more than the 50"),
+        ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs exceed the maximum of 50"),
         ("#" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
     ],
 )

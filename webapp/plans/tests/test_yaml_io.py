@@ -46,16 +46,16 @@ def test_it_reads_json() -> None:
     [
         ("", "Expected `object`"),
         ("[]", "Expected `object`"),
-        ("title: [", "not YAML"),
+        ("title: [", "not valid YAML"),
         ("title: T", "missing required field `parts`"),
         (MINIMAL + "colour: red", "unknown field `colour`"),
         (MINIMAL + "repeats: many", "$.repeats"),
         (MINIMAL + "repeats: 0", "$.repeats"),
         ("title: T\nparts: [{name: a, factors: {Pattern: read}}]", "Expected `str` matching regex"),
         ("title: &a T\nnote: *a\n", "Line 2: aliases"),
-        ("title: !!python/object/apply:os.system [id]", "This is no plan"),
+        ("title: !!python/object/apply:os.system [id]", "This is not a valid plan"),
         ("x" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
-        ("[" * 5000, "not YAML"),
+        ("[" * 5000, "not valid YAML"),
     ],
 )
 def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:
