@@ -106,9 +106,7 @@ def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
 ) -> None:
     status, refused = viewer("get", "runs?colour=red")
     assert status == 422
-    assert refused["message"] == (
-        "query.colour: Unknown parameter. Use host, limit, offset, plan, schedule, state."
-    )
+    assert refused["message"] == ("query.colour: Unknown parameter. Use host, limit, offset, plan, schedule, state.")
     assert viewer("get", "runs?plan=plan-1&limit=1&offset=0&state=done&host=a")[0] == 200
     assert viewer("get", "hosts/a?colour=red")[0] == 422
     status, refused = operator("post", "runs/1/cancel", {"dry_run": True})

@@ -46,7 +46,7 @@ def test_it_reads_json() -> None:
     [
         ("", "Expected `object`"),
         ("[]", "Expected `object`"),
-        ("title: [", "not valid YAML"),
+        ("title: [", "not YAML"),
         ("title: T", "missing required field `parts`"),
         (MINIMAL + "colour: red", "unknown field `colour`"),
         (MINIMAL + "repeats: many", "$.repeats"),

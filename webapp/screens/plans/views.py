@@ -77,7 +77,7 @@ def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
     get_object_or_404(Plan, pk=version.plan_id, deleted_at=None)
     form = StartForm(request.POST)
     if not form.is_valid() or not form.cleaned_data["target"]:
-        messages.error(request, "Choose at least one available target.")
+        messages.error(request, "Choose at least one target that is available now.")
         return redirect("plan", slug=slug)
     targets = list(form.cleaned_data["target"])
     try:

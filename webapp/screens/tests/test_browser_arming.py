@@ -30,7 +30,7 @@ def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -
     page.reload()
     field = page.get_by_label(f"To overwrite {drive}, type its serial")
     expect(field).to_be_visible()  # the page finds out by itself
-    expect(page.get_by_text("and it had not begun by then")).to_be_visible()
+    expect(page.get_by_text("but it did not start by then")).to_be_visible()
     field.fill("S64GNE0R800124")
     page.get_by_role("button", name=re.compile("Arm run 1")).click()
     expect(page.get_by_text("To arm it, type: S64GNE0R800123")).to_be_visible()
@@ -38,6 +38,6 @@ def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -
     page.get_by_role("button", name=re.compile("Arm run 1")).click()
     expect(page.get_by_role("timer")).to_have_text(re.compile(r"^(59|1:00):\d\d"))
     page.get_by_role("button", name="Disarm").click()
-    expect(page.get_by_text("It was disarmed")).to_be_visible()
+    expect(page.get_by_text("The run was disarmed")).to_be_visible()
     assert Run.objects.get().armed_until is None
     assert problems == []

@@ -186,7 +186,7 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_label("Title")).to_have_value("Typed for an hour")
     expect(levels(page, "Queue depth")).to_have_value("1, 2, 4")
-    expect(page.get_by_text("Here is what you had typed")).to_be_visible()
+    expect(page.get_by_text("This is the plan that you had typed")).to_be_visible()
     assert problems == []
 
 
@@ -230,7 +230,7 @@ def test_versions_are_compared_and_restored(page: Page, problems: list[str]) -> 
     row = page.get_by_role("row", name=re.compile("Repeats"))
     expect(row).to_contain_text("changed")
     page.get_by_role("button", name="Restore version 1").click()
-    expect(page.get_by_text("Version 3 says what version 1 said.")).to_be_visible()
+    expect(page.get_by_text("Version 1 is restored as version 3.")).to_be_visible()
     page.get_by_label("from", exact=True).select_option("1")
     expect(page.get_by_text("Versions 1 and 3 are equal.")).to_be_visible()
     assert problems == []

@@ -29,7 +29,7 @@ def test_it_offers_each_role_what_it_may_do(viewer: Client, operator: Client, ad
 def test_it_renames_and_leads_on_from_the_old_address(operator: Client, host: Host) -> None:
     answer = operator.post("/hosts/storage1/rename/", {"slug": "rack4"}, follow=True)
     assert answer.redirect_chain[-1][0] == "/hosts/rack4/"
-    assert "storage1 is called rack4 now" in answer.content.decode()
+    assert "storage1 is now called rack4" in answer.content.decode()
     for page in ("/hosts/storage1/", "/hosts/storage1/manage/"):
         assert operator.get(page)["Location"] == page.replace("storage1", "rack4")
     api = operator.get("/api/v1/hosts/storage1").json()
@@ -76,7 +76,7 @@ def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, hos
     run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
     page = text_of(admin, "/hosts/storage1/manage/")
     assert "Revoke the token of storage1 now" in page
-    assert f"run {run.number}</a>. Trials on this host that wait are cancelled" in page
+    assert f"run {run.number}</a>. Waiting trials on this host are cancelled" in page
     said = admin.post("/hosts/storage1/revoke/", follow=True).content.decode()
     assert "The token of storage1 is revoked" in said
     assert Run.objects.get().state == "failed"
@@ -85,7 +85,7 @@ def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, hos
 
 def test_it_asks_for_a_new_token_once(admin: Client, host: Host) -> None:
     assert "fetches a new token" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
-    assert "asked for a new token already" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
+    assert "A new token was already requested" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
     assert "Asked for" in text_of(admin, "/hosts/storage1/manage/")
 
 
@@ -126,7 +126,7 @@ def test_it_lists_open_lines_and_withdraws_one(admin: Client, viewer: Client, ho
     assert "storage7" not in text_of(viewer, "/hosts/add/")
     state = f"/hosts/add/{line.reference}/state/"
     assert admin.get(state).json()["state"] == "waiting"
-    assert "is withdrawn" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
+    assert "is revoked" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get(state).json()["state"] == "expired"
     assert "used already" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get("/hosts/add/0123456789abcdef/state/").status_code == 404

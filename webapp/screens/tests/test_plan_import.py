@@ -54,14 +54,14 @@ def test_yaml_opens_in_the_editor_and_saves_as_it_was(operator: Client) -> None:
     [
         ({"text": " "}, "Paste the file&#x27;s text, or choose a file."),
         ({"kind": "yaml", "text": "title: ["}, "not YAML"),
-        ({"kind": "yaml", "text": "title: x\ncolour: red"}, "This is no plan"),
+        ({"kind": "yaml", "text": "title: x\ncolour: red"}, "This is not a valid plan"),
         ({"text": "a\x00b"}, "NUL"),
         ({"text": "[global]\nsize=1m"}, "no job in this file"),
         ({"kind": "odd", "text": "x"}, "before the first section"),
         ({"file": SimpleUploadedFile("big.fio", b"#" * (MAX_BYTES + 1))}, "big.fio is over the limit of 256 KiB"),
         (
             {"file": SimpleUploadedFile("l1.fio", b"[a]\nsize=1m\n; \xe4\n")},
-            "l1.fio is no UTF-8 text: line 3 has byte 0xe4",
+            "l1.fio is not UTF-8 text: line 3 has byte 0xe4",
         ),
     ],
 )
@@ -78,5 +78,5 @@ def test_a_viewer_imports_nothing(viewer: Client) -> None:
 def test_an_unsound_plan_opens_with_what_is_wrong(operator: Client) -> None:
     text = "title: T\nparts: [{name: a, factors: {pattern: sideways}}]"
     page = sent(operator, kind="yaml", text=text)
-    assert "`sideways` is none of" in page
+    assert "`sideways` is not one of" in page
     assert not PlanVersion.objects.exists()

@@ -119,7 +119,7 @@ def test_it_keeps_the_page_as_it_was_where_a_start_is_refused(operator: Client, 
 def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) -> None:
     Plan.objects.update(deleted_at=timezone.now())
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "A deleted plan is not started" in page
+    assert "A deleted plan cannot be started" in page
     assert operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id)}).status_code == 404
     assert not Run.objects.exists()
 
@@ -127,7 +127,7 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
 def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -> None:
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "By what 1 earlier run here took" in page
+    assert "By the turnover and prefill times of 1 earlier run here" in page
     assert "expected, from the fastest earlier results of this target for such writes" in page
     other = factories.make_target(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
@@ -152,6 +152,6 @@ def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operato
     assert "storage1/p2 + p1" in page or "storage1/p1 + p2" in page
     assert "; stream 1 of 2, on storage1/p" in page
     assert "; stream 2 of 2, on storage1/p" in page
-    assert "share a drive: at once they get what it has for both." in page
+    assert "share a drive, so they share its throughput." in page
     page = operator.get(f"/plans/together/?target={drives[0].id}").content.decode()
     assert "2 targets at once are more than the 1 block device that is chosen on storage1" in page

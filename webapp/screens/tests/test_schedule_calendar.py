@@ -310,7 +310,7 @@ def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Sch
     assert "1 scheduled run is waiting" in waiting
     assert f'<a href="/schedules/{nightly.pk}/">nightly</a>' in waiting
     assert "storage1 is away." in waiting
-    assert "Nothing runs and nothing waits." not in waiting
+    assert "No run is active or waiting." not in waiting
 
 
 def test_the_page_of_a_cancelled_run_says_why_without_a_code(operator: Client, nightly: Schedule, olga: User) -> None:
