@@ -91,7 +91,7 @@ def refuse_untyped(targets: Sequence[Target], serials: Sequence[str]) -> None:
     unarmed = [target for target in targets if target.arming_serial not in serials]
     if unarmed:
         wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)
-        raise Refusal("not_armed", f"This run destroys all data on its drives. To arm it, type: {wanted}.")
+        raise Refusal("not_armed", f"This destroys all data on the drives. To arm it, type: {wanted}.")
 
 
 def arm(

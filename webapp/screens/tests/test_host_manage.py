@@ -86,7 +86,7 @@ def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, hos
 def test_it_asks_for_a_new_token_once(admin: Client, host: Host) -> None:
     assert "fetches a new token" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
     assert "A new token was already requested" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
-    assert "Asked for" in text_of(admin, "/hosts/storage1/manage/")
+    assert "Requested" in text_of(admin, "/hosts/storage1/manage/")
 
 
 def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Client, host: Host) -> None:
@@ -128,7 +128,7 @@ def test_it_lists_open_lines_and_withdraws_one(admin: Client, viewer: Client, ho
     assert admin.get(state).json()["state"] == "waiting"
     assert "is revoked" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get(state).json()["state"] == "expired"
-    assert "used already" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
+    assert "already used" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get("/hosts/add/0123456789abcdef/state/").status_code == 404
 
 

@@ -70,7 +70,7 @@ def test_it_shows_targets_policy_and_inventory(operator: Client) -> None:
 def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
     factories.make_host(capabilities={}, last_seen_at=None, worker_version="")
     page = operator.get("/hosts/storage1/").content.decode()
-    assert "The policy file allows nothing yet" in page
+    assert "The policy file allows no target yet" in page
     assert "The worker has not reported yet" in page
 
 
@@ -144,7 +144,7 @@ def test_it_tells_the_history_of_a_host(operator: Client) -> None:
     HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
     rename_host(host=host, slug="rack4", by=None)
     page = operator.get("/hosts/rack4/").content.decode()
-    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
+    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "The former name is storage1."):
         assert words in page
 
 
@@ -196,7 +196,7 @@ def test_it_compares_two_inventories_that_the_address_names(operator: Client) ->
     for page in (address, "/hosts/storage1/differences/", "/hosts/storage1/differences/?from=x&to=999"):
         text = operator.get(page).content.decode()
         assert re.search(r"memory bytes</th>\s*<td[^>]*>270,582,939,648</td>\s*<td[^>]*>17</td>", text), page
-    assert "Nothing differs" in operator.get(f"{address}&from={second.pk}").content.decode()
+    assert "These inventories are equal" in operator.get(f"{address}&from={second.pk}").content.decode()
     rename_host(host=host, slug="rack4", by=None)
     assert operator.get(address)["Location"] == address.replace("storage1", "rack4")
 

@@ -113,8 +113,8 @@ def test_a_step_that_makes_no_sense_changes_nothing(step: str) -> None:
 def test_what_is_wrong_is_told_at_its_field() -> None:
     assert problems_of(title="") == [("title", "Give the plan a title.")]
     assert problems_of(repeats="many", retries="9") == [
-        ("repeats", "Write a whole number from 1 to 100."),
-        ("retries", "Write a whole number from 0 to 5."),
+        ("repeats", "Enter a whole number from 1 to 100."),
+        ("retries", "Enter a whole number from 0 to 5."),
     ]
     assert problems_of(parts=())[0] == ("", "A plan needs at least one part: add one.")
     assert problems_of(title="x" * 201)[0][0] == "title"

@@ -100,7 +100,7 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     assert "type its serial: <code>SER5</code>" in page
     (layout,) = operator.get("/api/v1/plans/volumes/preview?target=storage1/shelf").json()["layouts"]
     assert (layout["by_controller"], layout["width_bytes"]) == (True, 256 * 1024)
-    untried = "virtual drives were made with emulated storcli and MegaCli only"
+    untried = "virtual drives were tested only with emulated storcli and MegaCli"
     assert untried in page
     run = factories.make_run(version, [pool])
     pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/1/")

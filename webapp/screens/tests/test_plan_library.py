@@ -125,7 +125,7 @@ def test_it_restores_an_older_version_as_the_next_one(operator: Client, two_vers
     assert "Version 1 is restored as version 3" in page
     assert read(PlanVersion.objects.get(number=3).document).repeats == 3
     again = operator.post("/plans/first-look/restore/", {"version": "1"}, follow=True).content.decode()
-    assert "Nothing to restore: version 3, the newest, says the same" in again
+    assert "Nothing to restore: version 3, the newest, has the same content" in again
     assert operator.post("/plans/first-look/restore/", {"version": "9"}).status_code == 404
     assert PlanVersion.objects.count() == 3
 

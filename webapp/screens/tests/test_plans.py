@@ -131,7 +131,7 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     assert "expected, from the fastest earlier results of this target for such writes" in page
     other = factories.make_target(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
-    assert "by the fastest earlier results of drives of this model" in page
+    assert "from the fastest earlier results of drives of this model" in page
     other.model = "another"
     other.save()
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()

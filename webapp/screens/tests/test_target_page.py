@@ -42,7 +42,7 @@ def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> N
     refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)
     assert refused.status_code == 400
     assert (
-        "Not purged: This destroys what is on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
+        "Not purged: This destroys all data on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
     )
     assert 'value="for &lt;b&gt;you&lt;/b&gt;"' in refused.content.decode()
     assert not HostAction.objects.exists()
@@ -65,7 +65,7 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
     assert "can be stopped" in shown(operator)
     action = purge_drive(target=drive, method="discard", serial=drive.arming_serial, why="", by=None)
     assert "Stop this purge" in shown(operator)
-    assert "partly purged, and its state unknown" in shown(operator)
+    assert "partly purged, and its state is unknown" in shown(operator)
     operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
     action.refresh_from_db()
     assert action.stop_requested_at is not None
@@ -86,7 +86,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Targ
 
 def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Target) -> None:
     factories.make_target(drive.host)
-    assert "Only block devices are purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
+    assert "Only block devices can be purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
     Target.objects.update(destroy=False)
     assert "<code>destroy = true</code>" in shown(operator)
     assert operator.get("/hosts/storage1/targets/gone/").status_code == 404
@@ -96,7 +96,7 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     address = "/hosts/storage1/targets/nvme0/setting/"
     refused = operator.post(address, {"name": "scheduler", "operation": "set", "value": ""})
     assert refused.status_code == 400
-    assert "Not done: Give the value to set" in refused.content.decode()
+    assert "Not done: Enter the new value" in refused.content.decode()
     operator.post(address, {"name": "scheduler", "operation": "set", "value": "kyber", "why": "to <try>"})
     attempt = HostAction.objects.get().attempt
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at)
@@ -116,4 +116,4 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
 
 def test_a_target_whose_settings_are_closed_says_so(operator: Client, drive: Target) -> None:
     Target.objects.update(settings_allowed=[])
-    assert "lets no setting of this target be changed" in shown(operator)
+    assert "does not allow changes of settings of this target" in shown(operator)
