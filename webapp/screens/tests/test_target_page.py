@@ -31,8 +31,8 @@ def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, driv
     page = shown(operator)
     for words in ("S64GNE0R800123", "1.92 TB", "no recognised data", "ATA secure erase", "frozen"):
         assert words in page, words
-    assert page.count(">not tried on real hardware<") == 1
-    assert page.count(">tried on an emulated drive, not on real hardware<") == 1
+    assert page.count(">not tested on real hardware<") == 1
+    assert page.count(">tested on an emulated drive, not on real hardware<") == 1
     assert 'value="ata_secure_erase" required disabled' in page
     assert "It was not purged from here yet" in page
 
