@@ -88,7 +88,7 @@ def _verified(attempt: Attempt) -> str:
     told = attempt.purged[-1]
     other, count = told["samples_not_zero"], told["samples"]
     read = f"{count} samples read as zeros" if not other else f"{other} of {count} samples are not zeros"
-    promise = {True: "as it promises", False: "which the method does not promise"}.get(told["zeros_promised"])
+    promise = {True: "as the method promises", False: "which the method does not promise"}.get(told["zeros_promised"])
     return f"{read}, {promise}" if promise else f"{read}; the method promises nothing about zeros"
 
 

@@ -140,7 +140,7 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "by what 2 earlier runs here took" in page
+    assert "by the turnover and prefill times of 2 earlier runs here" in page
 
 
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:

@@ -34,7 +34,7 @@ def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, driv
     assert page.count(">not tested on real hardware<") == 1
     assert page.count(">tested on an emulated drive, not on real hardware<") == 1
     assert 'value="ata_secure_erase" required disabled' in page
-    assert "It was not purged from here yet" in page
+    assert "No purges from here yet" in page
 
 
 def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> None:
@@ -55,7 +55,7 @@ def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> N
     purged = [msgspec.to_builtins(PURGED)]
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at, purged=purged)
     page = shown(operator)
-    assert "256 samples read as zeros; it promises nothing about that" in page
+    assert "256 samples read as zeros; the method promises nothing about zeros" in page
     assert "BLKDISCARD /dev/nvme0n1 0 960197124096" in page
 
 
@@ -69,7 +69,7 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
     operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
     action.refresh_from_db()
     assert action.stop_requested_at is not None
-    assert "Stops after the piece under way" in shown(operator)
+    assert "Stops after the current piece" in shown(operator)
     HostAction.objects.update(purge="nvme_format", stop_requested_at=None)
     assert "Cannot be stopped: the drive purges itself" in shown(operator)
     refused = operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
