@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("trial", "Trial"),
-                            ("close_run", "Put settings back"),
+                            ("close_run", "Restore settings"),
                             ("inventory", "Inventory"),
                             ("purge", "Purge"),
                             ("setting", "Setting"),
@@ -127,7 +127,7 @@ class Migration(migrations.Migration):
                             ("queued", "Queued"),
                             ("running", "Running"),
                             ("paused", "Paused"),
-                            ("closing", "Putting settings back"),
+                            ("closing", "Restoring settings"),
                             ("done", "Done"),
                             ("failed", "Failed"),
                             ("cancelled", "Cancelled"),
