@@ -73,7 +73,10 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
     HostAction.objects.update(purge="nvme_format", stop_requested_at=None)
     assert "Cannot be stopped: the drive purges itself" in shown(operator)
     refused = operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
-    assert (refused.status_code, "Not stopped: The drive of storage1/nvme0 purges itself" in refused.content.decode()) == (400, True)
+    assert (
+        refused.status_code,
+        "Not stopped: The drive of storage1/nvme0 purges itself" in refused.content.decode(),
+    ) == (400, True)
     assert operator.post("/hosts/storage1/targets/nvme0/purge/99/stop/").status_code == 404
 
 
