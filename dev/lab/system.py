@@ -16,7 +16,7 @@ from dev.stack.network import await_condition
 from webapp.hosts.installer import install_line
 from webapp.hosts.inventory.wording import table
 from webapp.hosts.keys import signing_key
-from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.hosts.models import Host, HostInventory, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.plans.document import PlanDocument
 from webapp.plans.services import create_plan
@@ -118,8 +118,8 @@ class System:
         self.wait_until(answered, "the inventory arrives")
         if asked.outcome:
             raise ToolError(f"The inventory was not taken: {asked.outcome}")
-        taken = HostSnapshot.objects.filter(host=self.host).select_related("snapshot").latest("taken_at")
-        return msgspec.convert(taken.snapshot.facts, Inventory)
+        taken = HostInventory.objects.filter(host=self.host).select_related("content").latest("taken_at")
+        return msgspec.convert(taken.content.facts, Inventory)
 
     def purge(self, slug: str, method: str) -> HostAction:
         target = self.target(slug)

@@ -45,7 +45,7 @@ describe.each([
     const broken = changed(example, path, (holder, key) => {
       delete holder[key];
     });
-    expect(() => check(broken)).toThrow(/not understood/);
+    expect(() => check(broken)).toThrow(/response is invalid/);
   });
 
   test("is refused with a field that is not known", () => {
@@ -53,6 +53,6 @@ describe.each([
   });
 
   test("is refused with a number that is none", () => {
-    expect(() => check(JSON.parse('"NaN"'))).toThrow(/not understood/);
+    expect(() => check(JSON.parse('"NaN"'))).toThrow(/response is invalid/);
   });
 });

@@ -36,7 +36,7 @@ describe.each([
   });
 
   test.each(Object.keys(example))("is refused without %s", (key) => {
-    expect(() => check({ ...example, [key]: undefined })).toThrow(/not understood/);
+    expect(() => check({ ...example, [key]: undefined })).toThrow(/response is invalid/);
   });
 
   test("is refused with a field that is not known", () => {

@@ -21,13 +21,13 @@ _PARAMETERS: list[dict[str, object]] = [
         ("series", "up to three of the same, comma-separated: each combination is a series"),
         ("panel", "one of the same: a chart for each of its levels"),
         ("metric", "iops, bytes_per_s, latency_mean, latency_p50, latency_p95, latency_p99, latency_p999, …"),
-        ("ratios", "how ratios are written: ratio or percent; what suits them where it is left out"),
-        ("baseline", "key of the series that the others are held against; the first where it is left out"),
+        ("ratios", "format of ratios: ratio or percent; default: chosen by their size"),
+        ("baseline", "key of the series that the others are compared with; default: the first"),
     )
 ]
 
 
 @router.get("/compare", response=schema_of(Comparison), openapi_extra={"parameters": [*_PARAMETERS, *FILTERS]})
 def comparison(request: HttpRequest) -> HttpResponse:
-    """Repeats summarised, series held against a baseline, and what else differs."""
+    """A comparison: repeats summarised, series compared with a baseline, and other differences."""
     return json_of(compare(read_query(asked_pairs(request))))

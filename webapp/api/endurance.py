@@ -1,4 +1,4 @@
-"""What drives are rated to be written to: entered, read, taken away."""
+"""The rated write endurance of drives: read, enter, delete."""
 
 from datetime import datetime
 
@@ -14,7 +14,7 @@ router = Router(tags=["hosts"])
 
 
 class RatingIn(Input):
-    """Either `tbw_tb`, terabytes written, or `dwpd`, drive writes a day for `years`. `source`: where it stands."""
+    """Either `tbw_tb`, terabytes written, or `dwpd`, drive writes per day for `years`. `source`: e.g. a datasheet."""
 
     tbw_tb: float | None = None
     dwpd: float | None = None
@@ -23,7 +23,7 @@ class RatingIn(Input):
 
 
 class EnduranceOut(Schema):
-    """`implied_low_bytes` is what host bytes and percentage used imply at least: no rating of the drive's maker."""
+    """`implied_low_bytes`: the minimum implied by host bytes and percentage used; not the manufacturer's rating."""
 
     rated_bytes: int | None
     basis: str
@@ -59,7 +59,7 @@ def endurance(request: HttpRequest, slug: str, target: str) -> dict[str, object]
 
 @router.post("/hosts/{slug}/targets/{target}/endurance", response=EnduranceOut)
 def rate(request: HttpRequest, slug: str, target: str, body: RatingIn) -> dict[str, object]:
-    """Enter the rated endurance of the drive under a target; a former entry is replaced."""
+    """Enter the rated endurance of the drive under a target; this replaces an earlier entry."""
     by, found = operator(request), known_target(slug, target)
     rate_endurance(target=found, by=by, source=body.source, tbw_tb=body.tbw_tb, dwpd=body.dwpd, years=body.years)
     return _out(endurance_of([found])[found.pk])

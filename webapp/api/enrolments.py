@@ -19,14 +19,14 @@ router = Router(tags=["hosts"])
 
 
 class NewEnrolment(Input):
-    """`slug`: the new host's name, "" for its own; `again`: a known host that is enrolled anew."""
+    """`slug`: the new host's name, "" for its hostname; `again`: a known host to enrol again."""
 
     slug: str = ""
     again: str = ""
 
 
 class EnrolmentMade(Schema):
-    token: str  # shown this once
+    token: str  # shown once
 
 
 class EnrolmentOut(Schema):
@@ -44,7 +44,7 @@ class EnrolmentOut(Schema):
 @router.get("/enrolments", response=list[EnrolmentOut])
 @paginate(Paged)
 def enrolments(request: HttpRequest) -> QuerySet[EnrolmentToken]:
-    """One-time tokens that are still good."""
+    """Valid one-time tokens."""
     administrator(request)
     return open_enrolments()
 
@@ -59,7 +59,7 @@ def make_enrolment(request: HttpRequest, body: NewEnrolment) -> EnrolmentMade:
 
 @router.delete("/enrolments/{reference}", response={204: None})
 def withdraw_enrolment(request: HttpRequest, reference: str) -> Status[None]:
-    """The token opens nothing from now on."""
+    """Revoke the token."""
     by, found = administrator(request), enrolment_called(reference)
     if found is None:
         raise Refusal("enrolment_unknown", f"There is no one-time token {reference}.")

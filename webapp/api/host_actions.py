@@ -1,4 +1,4 @@
-"""What a host does outside any run: purging a drive, settings by hand, an inventory."""
+"""Host actions outside any run: purge a drive, change settings by hand, take an inventory."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -12,8 +12,8 @@ from webapp.api.common.schemas import Input
 from webapp.core.errors import Refusal
 from webapp.hosts.selectors import known_host, known_target
 from webapp.runs.actions.host_actions import (
-    LONGEST_REASON,
-    LONGEST_VALUE,
+    MAX_REASON_LENGTH,
+    MAX_VALUE_LENGTH,
     inventory_now,
     purge_drive,
     setting_by_hand,
@@ -30,11 +30,11 @@ class PurgeIn(Input):
 
     method: str
     serial: str
-    why: str = Field("", max_length=LONGEST_REASON)
+    why: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ActionOut(Schema):
-    """Who asked for it, when and why, and how far the host is with it."""
+    """Person, time and reason of a host action, and its progress."""
 
     id: int
     by: str | None
@@ -62,7 +62,7 @@ class ActionOut(Schema):
 
 
 class PurgeOut(ActionOut):
-    """`purged`: what the worker reported, empty until it did."""
+    """`purged`: the worker's report, empty before it."""
 
     method: str
     phase: str
@@ -83,12 +83,12 @@ class PurgeOut(ActionOut):
 
 
 class SettingIn(Input):
-    """`value` only to set. What is set stays until it is put back."""
+    """`value` only for set. A changed setting stays until it is restored."""
 
     name: str
-    deed: Literal["read", "set", "put_back"]
-    value: str = Field("", max_length=LONGEST_VALUE)
-    why: str = Field("", max_length=LONGEST_REASON)
+    operation: Literal["read", "set", "restore"]
+    value: str = Field("", max_length=MAX_VALUE_LENGTH)
+    why: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ChangeOut(Schema):
@@ -102,10 +102,10 @@ class ChangeOut(Schema):
 
 
 class SettingOut(ActionOut):
-    """`changes`: what the worker found and did, empty until it did."""
+    """`changes`: the worker's report, empty before it."""
 
     setting: str
-    deed: str
+    operation: str
     value: str
     changes: list[ChangeOut]
 
@@ -124,7 +124,7 @@ def purges(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]
 
 @router.post("/hosts/{slug}/targets/{target}/purges", response={201: PurgeOut})
 def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Status[HostAction]:
-    """Destroys everything on the drive. Sent at once; refused while the host is at work."""
+    """Purge a drive: destroys all its data. Sent at once; refused while the host is busy."""
     person = operator(request)
     action = purge_drive(
         target=known_target(slug, target), method=payload.method, serial=payload.serial, why=payload.why, by=person
@@ -134,7 +134,7 @@ def purge(request: HttpRequest, slug: str, target: str, payload: PurgeIn) -> Sta
 
 @router.post("/hosts/{slug}/targets/{target}/purges/{action}/stop", response={202: None})
 def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Status[None]:
-    """Only of a discard; the drive is partly purged then, and what it holds unknown."""
+    """Stop a purge, possible only for a discard. The drive is then partly purged, and its content is unknown."""
     person = operator(request)
     asked = HostAction.objects.filter(target=known_target(slug, target), pk=action).exclude(purge="").first()
     if asked is None:
@@ -145,24 +145,28 @@ def purge_stop(request: HttpRequest, slug: str, target: str, action: int) -> Sta
 
 @router.get("/hosts/{slug}/targets/{target}/settings", response=list[SettingOut])
 def settings_by_hand(request: HttpRequest, slug: str, target: str) -> QuerySet[HostAction]:
-    """What was read, set and put back by hand, latest first."""
+    """Settings read, set and restored by hand, latest first."""
     actions = HostAction.objects.filter(target=known_target(slug, target)).exclude(setting="")
     return actions.select_related("attempt", "by").prefetch_related("attempt__setting_changes")
 
 
 @router.post("/hosts/{slug}/targets/{target}/settings", response={201: SettingOut})
 def setting(request: HttpRequest, slug: str, target: str, payload: SettingIn) -> Status[HostAction]:
-    """Sent at once; refused while the host is at work."""
+    """Sent at once; refused while the host is busy."""
     person = operator(request)
     action = setting_by_hand(
-        target=known_target(slug, target), name=payload.name, deed=payload.deed, value=payload.value, why=payload.why,
+        target=known_target(slug, target),
+        name=payload.name,
+        operation=payload.operation,
+        value=payload.value,
+        why=payload.why,
         by=person,
-    )  # fmt: skip
+    )
     return Status(201, action)
 
 
 @router.post("/hosts/{slug}/inventory", response={202: None})
 def inventory(request: HttpRequest, slug: str) -> Status[None]:
-    """Sent at once; refused while the host is at work. What has changed stands in the host's history then."""
+    """Sent at once; refused while the host is busy. The host's history then shows the changes."""
     inventory_now(by=operator(request), host=known_host(slug))
     return Status(202, None)

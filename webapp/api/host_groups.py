@@ -1,4 +1,4 @@
-"""Host groups: read and written."""
+"""Host groups: list, read, create, change, delete."""
 
 from datetime import datetime
 
@@ -17,7 +17,7 @@ router = Router(tags=["hosts"])
 
 
 class MemberIn(Input):
-    """`targets`: names of targets of the host. Without `label` the host's name is the label."""
+    """`targets`: names of the host's targets. Without `label`, the host's name is the label."""
 
     host: str
     targets: list[str]
@@ -33,7 +33,7 @@ class GroupIn(Input):
 
 
 class NewGroupIn(GroupIn):
-    """Without `slug` one is made from the title."""
+    """Without `slug`, it is derived from the title."""
 
     slug: str | None = None
 
@@ -73,7 +73,7 @@ class GroupOut(Schema):
 @router.get("/groups", response=list[GroupOut])
 @paginate(Paged)
 def groups(request: HttpRequest) -> QuerySet[HostGroup]:
-    """With their hosts in order."""
+    """Host groups with their hosts in order."""
     return host_groups()
 
 

@@ -1,4 +1,4 @@
-"""Hosts and their targets, and what may be done with a host."""
+"""Hosts, their targets, and actions on hosts."""
 
 from datetime import datetime
 from typing import Any
@@ -36,7 +36,7 @@ class HostOut(Schema):
 
 
 class TargetOut(Schema):
-    """`name` is host/target: how it is called everywhere. `settings_allowed`: names, `*` for all."""
+    """`name` is host/target, as on all pages. `settings_allowed`: names, `*` for all."""
 
     id: UUID
     name: str
@@ -70,19 +70,19 @@ def _targets() -> QuerySet[Target]:
 @router.get("/hosts", response=list[HostOut])
 @paginate(Paged)
 def hosts(request: HttpRequest, removed: bool = False) -> QuerySet[Host]:
-    """Those in sight, or those that were removed."""
+    """Hosts, or with `removed` the removed ones."""
     return Host.objects.filter(archived_at__isnull=not removed)
 
 
 @router.get("/hosts/{slug}", response=HostDetail)
 def host(request: HttpRequest, slug: str) -> dict[str, object]:
-    """With its targets and its newest inventory. A name that it had before leads to it as well."""
+    """A host with its targets and its newest inventory. Former names work too."""
     found = known_host(slug)
-    newest = found.snapshots.select_related("snapshot").order_by("-taken_at").first()
+    newest = found.inventories.select_related("content").order_by("-taken_at").first()
     plain = {name: getattr(found, name) for name in HostOut.model_fields}
     return plain | {
         "targets": list(_targets().filter(host=found)),
-        "inventory": newest.snapshot.facts if newest else None,
+        "inventory": newest.content.facts if newest else None,
     }
 
 
@@ -109,7 +109,7 @@ class Confirmation(Input):
 
 
 class Removed(Schema):
-    """Deleted where nothing was ever measured there, else hidden with its results."""
+    """Remove a host: it is deleted if it has no results, else hidden."""
 
     deleted: bool
 
@@ -120,7 +120,7 @@ def _fresh(host: Host) -> Host:
 
 @router.post("/hosts/{slug}/rename", response=HostOut)
 def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
-    """The old name leads to the host from now on."""
+    """Rename a host. The old name still leads to it."""
     by, found = operator(request), known_host(slug)
     rename_host(host=found, slug=body.slug, by=by)
     return _fresh(found)
@@ -128,7 +128,7 @@ def rename(request: HttpRequest, slug: str, body: NewName) -> Host:
 
 @router.post("/hosts/{slug}/maintenance", response=HostOut)
 def maintenance(request: HttpRequest, slug: str, body: Note) -> Host:
-    """No new trials; what runs there ends."""
+    """Start maintenance: no new trials; the current trial continues to its end."""
     by, found = operator(request), known_host(slug)
     begin_maintenance(host=found, note=body.note, by=by)
     return _fresh(found)
@@ -143,7 +143,7 @@ def maintenance_end(request: HttpRequest, slug: str) -> Host:
 
 @router.post("/hosts/{slug}/rotate-token", response=HostOut)
 def rotate_token(request: HttpRequest, slug: str) -> Host:
-    """The host fetches a new token when it is next heard; the old one is good until the new one was used."""
+    """Request a new token. The host fetches it after its next message; the old one stays valid until then."""
     by, found = administrator(request), known_host(slug)
     request_rotation(host=found, by=by)
     return _fresh(found)
@@ -151,7 +151,7 @@ def rotate_token(request: HttpRequest, slug: str) -> Host:
 
 @router.post("/hosts/{slug}/revoke", response=HostOut)
 def revoke(request: HttpRequest, slug: str, body: Confirmation) -> Host:
-    """Its token opens nothing any more. Cannot be undone."""
+    """Revoke the host's token. Cannot be undone."""
     by, found = administrator(request), known_host(slug)
     if body.confirm != found.slug:
         raise Refusal("confirmation_wrong", f"To revoke {found}, confirm must be its name. Nothing was changed.")
@@ -167,7 +167,7 @@ def remove(request: HttpRequest, slug: str, body: Confirmation) -> Removed:
 
 @router.post("/hosts/{slug}/bring-back", response=HostOut)
 def bring_back_host(request: HttpRequest, slug: str) -> Host:
-    """A removed host is in sight again; it has to be enrolled again."""
+    """Restore a removed host, which must then be enrolled again."""
     by, found = administrator(request), known_host(slug)
     bring_back(host=found, by=by)
     return _fresh(found)

@@ -1,4 +1,4 @@
-"""Maintenance windows of a host: read, added, deleted."""
+"""Maintenance windows of a host: list, add, delete."""
 
 from datetime import datetime, time
 
@@ -45,7 +45,7 @@ class SpanOut(Schema):
 
 
 class WindowOut(Schema):
-    """`open_now`: the span that is open now, null where it is closed; `next`: the first that opens later."""
+    """`open_now`: the span that is open now, null if closed; `next`: the first span that opens later."""
 
     id: int
     days: list[int]
@@ -82,7 +82,7 @@ class WindowOut(Schema):
 
 @router.get("/hosts/{slug}/windows", response=list[WindowOut])
 def windows(request: HttpRequest, slug: str) -> list[MaintenanceWindow]:
-    """All windows of the host, in the order in which they were added."""
+    """All windows of the host, oldest first."""
     return list(known_host(slug).maintenance_windows.all())
 
 

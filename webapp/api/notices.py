@@ -1,4 +1,4 @@
-"""Notices: one's own subscriptions and their deliveries. Everybody manages their own; others' are not found."""
+"""Notices: the person's own subscriptions and their deliveries. Other people's are not found."""
 
 from datetime import datetime
 from uuid import UUID
@@ -38,15 +38,15 @@ class SubscriptionOut(Schema):
 
 
 class SecretOut(Schema):
-    secret: str  # shown this once
+    secret: str  # shown once
 
 
 class Created(SubscriptionOut):
-    secret: str | None  # of a webhook; shown this once
+    secret: str | None  # of a webhook; shown once
 
 
 class SubscriptionIn(Input):
-    """`url` for webhooks alone. Without `plan`: every plan."""
+    """`url` only for webhooks. Without `plan`: every plan."""
 
     channel: Channel
     url: str = Field("", max_length=MAX_URL)
@@ -55,7 +55,7 @@ class SubscriptionIn(Input):
 
 
 class SubscriptionChange(Input):
-    """What is left out stays as it is. `plan` null: every plan."""
+    """Fields that are left out do not change. `plan` null: every plan."""
 
     url: str = Field("", max_length=MAX_URL)
     plan: str | None = Field(None, max_length=80)
@@ -115,11 +115,11 @@ def subscriptions(request: HttpRequest) -> QuerySet[Subscription]:
 
 @router.post("/notices/subscriptions", response={201: Created})
 def subscribe(request: HttpRequest, body: SubscriptionIn) -> Status[Subscription]:
-    """A webhook's secret is in the answer, this once."""
+    """Add a subscription. The response contains a webhook's secret, once."""
     made, secret = subscribing.create_subscription(
         user=_me(request), channel=body.channel, url=body.url, plan=_plan(body.plan), events=body.events
     )
-    made.secret = secret or None  # what the answer shows
+    made.secret = secret or None  # the response shows it
     return Status(201, made)
 
 
@@ -130,7 +130,7 @@ def subscription(request: HttpRequest, pk: int) -> Subscription:
 
 @router.patch("/notices/subscriptions/{pk}", response=SubscriptionOut)
 def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscription:
-    """Also pauses and resumes. The channel stays: make another subscription for another channel."""
+    """Change, pause or resume a subscription. For another channel, add another subscription."""
     found, given = _own(request, pk), body.dict(exclude_unset=True)
     if given.keys() & {"url", "plan", "events"}:
         subscribing.change_subscription(
@@ -147,35 +147,35 @@ def change(request: HttpRequest, pk: int, body: SubscriptionChange) -> Subscript
 
 @router.delete("/notices/subscriptions/{pk}", response={204: None})
 def delete(request: HttpRequest, pk: int) -> Status[None]:
-    """With its deliveries."""
+    """Delete a subscription with its deliveries."""
     subscribing.delete_subscription(subscription=_own(request, pk))
     return Status(204, None)
 
 
 @router.post("/notices/subscriptions/{pk}/test", response={202: None})
 def test(request: HttpRequest, pk: int) -> Status[None]:
-    """Queue a test notice; the list of deliveries shows what becomes of it."""
+    """Queue a test notice; the list of deliveries shows its state."""
     send_test(subscription=_own(request, pk))
     return Status(202, None)
 
 
 @router.post("/notices/subscriptions/{pk}/secret", response=SecretOut)
 def renew_secret(request: HttpRequest, pk: int) -> SecretOut:
-    """A new secret for a webhook; the old one signs nothing more."""
+    """Create a new secret for a webhook, which replaces the old one."""
     return SecretOut(secret=subscribing.renew_secret(subscription=_own(request, pk)))
 
 
 @router.get("/notices/deliveries", response=list[DeliveryOut])
 @paginate(Paged)
 def deliveries(request: HttpRequest, subscription: int | None = None) -> QuerySet[Notice]:
-    """Newest first, of the last 30 days."""
+    """Deliveries of the last 30 days, newest first."""
     found = deliveries_of(_me(request))
     return found if subscription is None else found.filter(subscription_id=subscription)
 
 
 @router.post("/notices/deliveries/{delivery}/again", response=DeliveryOut)
 def again(request: HttpRequest, delivery: UUID) -> Notice:
-    """Send one again that failed, or one that waits at once. Does nothing where it was sent."""
+    """Send a failed or pending notice again, at once. No effect if it was sent."""
     found = deliveries_of(_me(request)).filter(pk=delivery).first()
     if found is None:
         raise Refusal("delivery_unknown", "You have no such delivery.")

@@ -1,4 +1,4 @@
-"""The due times of a schedule that have come."""
+"""Occurrences of a schedule: its past due times."""
 
 from datetime import datetime
 from typing import Literal
@@ -23,7 +23,7 @@ StateName = Literal["waiting", "started", "ended", "missed"]
 
 
 class OccurrenceOut(Schema):
-    """One due time, on one host where the schedule has a group. `reason`: why missed, or what it waits for."""
+    """One due time, for one host if the schedule has a group. `reason`: why it was missed, or why it waits."""
 
     id: UUID
     schedule: int
@@ -55,7 +55,7 @@ def occurrences(
     request: HttpRequest, key: int, state: StateName | None = None,
     since: datetime | None = None, before: datetime | None = None,
 ) -> QuerySet[Occurrence]:  # fmt: skip
-    """Due times that have come, latest first."""
+    """Past due times, latest first."""
     found = schedule_with(key).occurrences.select_related("host", "run")
     found = found.filter(state=state) if state else found
     found = found.filter(due_at__gte=since) if since else found
@@ -64,7 +64,7 @@ def occurrences(
 
 @router.post("/schedules/{key}/occurrences/{occurrence}/skip", response=OccurrenceOut)
 def skip(request: HttpRequest, key: int, occurrence: UUID) -> Occurrence:
-    """Do not start one that waits."""
+    """Skip a waiting occurrence."""
     person = operator(request)
     found = schedule_with(key).occurrences.filter(pk=occurrence).first()
     if found is None:

@@ -1,4 +1,4 @@
-"""People, for admins: who there is, what they may do, and how they come and go."""
+"""People, for admins: list, add, roles, disable, remove."""
 
 from datetime import datetime
 
@@ -18,7 +18,7 @@ router = Router(tags=["people"])
 
 
 class PersonOut(Schema):
-    """`token_count` counts API tokens that work; `has_password` is false until the link was used."""
+    """`token_count` counts valid API tokens; `has_password` is false until the link is used."""
 
     id: int
     username: str
@@ -41,28 +41,28 @@ class PersonIn(Input):
 
 
 class Invited(PersonOut):
-    password_link: str  # shown this once
+    password_link: str  # shown once
 
 
 class LinkOut(Schema):
-    password_link: str  # shown this once
+    password_link: str  # shown once
 
 
 class RoleIn(Input):
-    """`knowing` is asked of those who lower their own role."""
+    """`acknowledged` is required when you lower your own role."""
 
     role: Role
-    knowing: bool = False
+    acknowledged: bool = False
 
 
 class KnowingIn(Input):
-    """`knowing` is asked of those who do it to themselves."""
+    """`acknowledged` is required for your own account."""
 
-    knowing: bool = False
+    acknowledged: bool = False
 
 
 class ConfirmIn(Input):
-    """`confirm`: the person's name, since it cannot be undone."""
+    """`confirm`: the person's name, because this cannot be undone."""
 
     confirm: str
 
@@ -81,14 +81,14 @@ def _link(request: HttpRequest, user: User, by: User) -> str:
 @router.get("/people", response=list[PersonOut])
 @paginate(Paged)
 def all_people(request: HttpRequest, left: bool = False) -> QuerySet[User]:
-    """Who is here, or with `left` who left."""
+    """People, or with `left` the removed ones."""
     administrator(request)
     return people_list(left=left)
 
 
 @router.post("/people", response={201: Invited})
 def invite(request: HttpRequest, body: PersonIn) -> Status[User]:
-    """They set their password under the link, once and within a day."""
+    """Add a person, who sets a password with the link, once and within a day."""
     by = administrator(request)
     made = people.invite_user(username=body.username, role=body.role, by=by)
     link = _link(request, made, by)
@@ -106,7 +106,7 @@ def one_person(request: HttpRequest, pk: int) -> User:
 @router.post("/people/{pk}/role", response=PersonOut)
 def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
     by = administrator(request)
-    people.change_role(user=_somebody(pk), role=body.role, by=by, knowing=body.knowing)
+    people.change_role(user=_somebody(pk), role=body.role, by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 
@@ -114,13 +114,13 @@ def change_role(request: HttpRequest, pk: int, body: RoleIn) -> User:
 def deactivate(request: HttpRequest, pk: int, body: KnowingIn) -> User:
     """Sessions and tokens stop working with the next request. Safe to repeat."""
     by = administrator(request)
-    people.deactivate_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    people.deactivate_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 
 @router.post("/people/{pk}/reactivate", response=PersonOut)
 def reactivate(request: HttpRequest, pk: int) -> User:
-    """Safe to repeat. Who had left needs a new password link."""
+    """Enable the account. A removed person then needs a new password link. Safe to repeat."""
     by = administrator(request)
     people.reactivate_user(user=_somebody(pk), by=by)
     return _somebody(pk)
@@ -128,22 +128,22 @@ def reactivate(request: HttpRequest, pk: int) -> User:
 
 @router.post("/people/{pk}/password-link", response=LinkOut)
 def new_password_link(request: HttpRequest, pk: int) -> LinkOut:
-    """The password of now is forgotten and their sessions end."""
+    """Create a password link. The current password and all sessions stop working."""
     by = administrator(request)
     return LinkOut(password_link=_link(request, _somebody(pk), by))
 
 
 @router.delete("/people/{pk}", response=PersonOut)
 def remove(request: HttpRequest, pk: int, body: KnowingIn) -> User:
-    """They leave: let in nowhere from the next request on, off the list; what they did keeps their name."""
+    """Remove a person: log-in stops with the next request; the audit log keeps the name."""
     by = administrator(request)
-    people.remove_user(user=_somebody(pk), by=by, knowing=body.knowing)
+    people.remove_user(user=_somebody(pk), by=by, acknowledged=body.acknowledged)
     return _somebody(pk)
 
 
 @router.post("/people/{pk}/anonymise", response=PersonOut)
 def anonymise(request: HttpRequest, pk: int, body: ConfirmIn) -> User:
-    """A number in place of the name of somebody who left, wherever the server wrote it. Cannot be undone."""
+    """Replace the name of a removed person by a number everywhere. Cannot be undone."""
     by, found = administrator(request), _somebody(pk)
     if body.confirm != found.username:
         raise Refusal("confirmation_wrong", f"confirm must be {found.username}. Nothing was changed.")

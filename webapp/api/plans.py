@@ -1,4 +1,4 @@
-"""Plans: read and written."""
+"""Plans: list, read, save, copy, restore, delete."""
 
 from datetime import datetime
 from typing import Any
@@ -58,7 +58,7 @@ class VersionOut(Schema):
 
 
 class PlanIn(Input):
-    """One of `document` (the JSON of a plan) and `yaml` (its file)."""
+    """Either `document` (a plan as JSON) or `yaml` (a plan file)."""
 
     document: dict[str, Any] | None = None
     yaml: str | None = None
@@ -78,7 +78,7 @@ class NextVersionIn(PlanIn):
 
 
 class DifferenceOut(Schema):
-    """`where` is a part's name, "" for the whole plan; "" in `before` or `after` is: not there."""
+    """`where` is a part's name, "" for the whole plan; "" in `before` or `after` means absent."""
 
     where: str
     what: str
@@ -100,7 +100,7 @@ def plans(request: HttpRequest) -> QuerySet[Plan]:
 
 @router.get("/plans/{slug}", response=VersionOut)
 def plan(request: HttpRequest, slug: str, version: int | None = None) -> PlanVersion:
-    """A version of a plan, the newest where none is named."""
+    """A version of a plan; by default the newest."""
     return version_of(slug, version)
 
 
@@ -120,7 +120,7 @@ def plan_yaml(request: HttpRequest, slug: str, version: int | None = None) -> Ht
 
 @router.get("/plans/{slug}/job-file")
 def plan_job_file(request: HttpRequest, slug: str, version: int | None = None) -> HttpResponse:
-    """One section a point; what fio's options cannot say is in comments that `POST /job-files` reads back."""
+    """One section per point; values without an fio option are in comments that `POST /job-files` reads back."""
     found = version_of(slug, version)
     response = HttpResponse(write_job_file(read(found.document)), content_type="text/plain; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{slug}-v{found.number}.fio"'
@@ -129,7 +129,7 @@ def plan_job_file(request: HttpRequest, slug: str, version: int | None = None) -
 
 @router.get("/plans/{slug}/differences", response=list[DifferenceOut])
 def plan_differences(request: HttpRequest, slug: str, before: int, after: int | None = None) -> tuple[Difference, ...]:
-    """What changed from version `before` to `after`, the newest where none is named."""
+    """The changes from version `before` to `after`; by default the newest."""
     old, new = version_of(slug, before), version_of(slug, after)
     return differences(read(old.document), read(new.document))
 
@@ -142,7 +142,7 @@ def new_plan(request: HttpRequest, payload: NewPlanIn) -> Status[PlanVersion]:
 
 @router.post("/job-files", response={201: VersionOut})
 def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanVersion]:
-    """A plan from a fio job file; every option that is refused is named with its line."""
+    """Convert a fio job file into a plan; refused options are listed with their lines."""
     person = operator(request)
     document = read_job_file(payload.text, title=payload.title)
     return Status(201, version_of(create_plan(document=document, by=person, slug=payload.slug).slug))
@@ -150,7 +150,7 @@ def plan_from_job_file(request: HttpRequest, payload: JobFileIn) -> Status[PlanV
 
 @router.post("/plans/{slug}/versions", response=VersionOut)
 def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> PlanVersion:
-    """The next version; the newest as it is where nothing has changed. With `base`, only if that is the newest."""
+    """Save the next version; without changes, return the newest. With `base`, only if that is the newest."""
     person = operator(request)
     saved = save_version(plan=version_of(slug).plan, document=payload.read(), by=person, base=payload.base)
     return version_of(slug, saved.number)
@@ -158,14 +158,14 @@ def new_version(request: HttpRequest, slug: str, payload: NextVersionIn) -> Plan
 
 @router.post("/plans/{slug}/copy", response={201: VersionOut})
 def copy(request: HttpRequest, slug: str, version: int | None = None) -> Status[PlanVersion]:
-    """A new plan that says what this version says."""
+    """Copy this version into a new plan."""
     person = operator(request)
     return Status(201, version_of(copy_plan(version=version_of(slug, version), by=person).slug))
 
 
 @router.post("/plans/{slug}/versions/{number}/restore", response=VersionOut)
 def restore(request: HttpRequest, slug: str, number: int) -> PlanVersion:
-    """What that version said, as the next version."""
+    """Restore that version as the next version."""
     person = operator(request)
     saved = restore_version(plan=version_of(slug, number).plan, number=number, by=person)
     return version_of(slug, saved.number)
@@ -173,7 +173,7 @@ def restore(request: HttpRequest, slug: str, number: int) -> PlanVersion:
 
 @router.delete("/plans/{slug}", response={204: None})
 def remove_plan(request: HttpRequest, slug: str) -> Status[None]:
-    """Out of the lists; its versions and runs stay, and it can be brought back."""
+    """Delete a plan. Its versions and runs stay, and it can be restored."""
     delete_plan(plan=version_of(slug).plan, by=operator(request))
     return Status(204, None)
 

@@ -1,4 +1,4 @@
-"""What a run of a plan would do, before it is started: trials, time as learned from earlier runs, job texts."""
+"""Previews a run of a plan: trials, time estimated from earlier runs, job texts."""
 
 from typing import Annotated, Any
 
@@ -16,11 +16,11 @@ from webapp.results.speeds import expected_writes
 from webapp.runs.forecast.experience import experience_of
 
 router = Router(tags=["plans"])
-MOST_PREVIEWED = 100
+MAX_PREVIEWED = 100
 
 
 class EstimateOut(Schema):
-    """`seconds` leaves out `unknown_trials`, which an amount ends. `learned_runs` 0: a range was not learned here."""
+    """`seconds` excludes `unknown_trials`, which end by an amount. `learned_runs` 0: no earlier runs on these hosts."""
 
     trials: int
     seconds: float
@@ -31,7 +31,7 @@ class EstimateOut(Schema):
     bytes_written_max: int
     space_bytes: int
     layouts_built: int
-    unknown_builds: int  # of layouts that the host never built; their time is not in `seconds`
+    unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
     settings_changed: list[str]
 
 
@@ -42,7 +42,7 @@ class PreviewStream(Schema):
 
 
 class PreviewTrial(Schema):
-    """`streams` start together, one a target; `target` and the job texts beside it are of the first."""
+    """`streams` start together, one per target; `target` and the job texts beside it are of the first."""
 
     number: int  # in the order of execution, from 1
     repeat: int
@@ -57,7 +57,7 @@ class PreviewTrial(Schema):
 
 
 class AlignmentOut(Schema):
-    """One layer held against the data stripe width of what lies below it."""
+    """The alignment of one layer with the data stripe width below it."""
 
     layer: str
     verdict: str
@@ -68,7 +68,7 @@ class AlignmentOut(Schema):
 
 
 class LayoutOut(Schema):
-    """A layout on a pool; KEY in a command stands for what each run has of its own."""
+    """A layout on a pool; KEY in a command is different for each run."""
 
     layout: str
     pool: str
@@ -78,14 +78,14 @@ class LayoutOut(Schema):
     alignment: list[AlignmentOut]
     build: list[list[str]]
     take_down: list[list[str]]
-    purge: str  # of its drives before each trial, which takes it down and builds it anew; "" for none
-    by_controller: bool  # made by a controller's tool, none of which was tried on real hardware
+    purge: str  # purge method of its drives before each trial, which rebuilds the layout; "" for none
+    by_controller: bool  # built by a RAID controller's tool; no such tool was tested on real hardware
 
 
 class EnduranceUseOut(Schema):
-    """Bytes written to a drive at most, in percent of its rated endurance too where that was entered.
+    """Maximum bytes written to a drive, also in percent of its rated endurance if that is known.
 
-    `limit_bytes`: what the policy of its host lets one run write to it.
+    `limit_bytes`: the maximum per run that the policy of its host allows.
     """
 
     target: str
@@ -116,9 +116,9 @@ class EnduranceUseOut(Schema):
 
 
 class ExpectedOut(Schema):
-    """What a target is expected to be written, by the fastest earlier results of such writes; `estimate` has the bound.
+    """Expected bytes written to a target, from the fastest earlier results of such writes; `estimate` has the bound.
 
-    `by_model`: in part by those of other targets with a drive of its model. Only of targets where it can be told.
+    `by_model`: partly from other targets with the same drive model. Only targets with earlier results are listed.
     """
 
     target: str
@@ -127,10 +127,10 @@ class ExpectedOut(Schema):
 
 
 class PreviewOut(Schema):
-    """A plan with `problems` cannot be started. `arm`: serials to be sent with the start.
+    """A plan with `problems` cannot be started. `arm`: serial numbers to send with the start.
 
-    A host whose last `stop_after` trials failed gets no more of the run; 0: it goes on.
-    `shared`: which targets that are used at once lie on the same drive.
+    A host whose last `stop_after` trials failed gets no more trials of the run; 0: no limit.
+    `shared`: targets that are used at once and share a drive.
     """
 
     plan: str
@@ -153,12 +153,12 @@ def plan_preview(
     slug: str,
     target: Query[list[str]],
     version: int | None = None,
-    limit: Annotated[int, Field(ge=0, le=MOST_PREVIEWED)] = 25,
+    limit: Annotated[int, Field(ge=0, le=MAX_PREVIEWED)] = 25,
     offset: Annotated[int, Field(ge=0)] = 0,
 ) -> dict[str, object]:
-    """What a run on `target=host/target&target=…` would do, with the very text fio would get. Touches nothing.
+    """Preview a run on `target=host/target&target=…`, with fio's exact job text. Changes nothing.
 
-    Its time is a range where earlier runs on these hosts have taught one.
+    The time is a range if there are earlier runs on these hosts.
     """
     found = version_of(slug, version)
     targets = known_targets(target)

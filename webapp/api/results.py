@@ -17,13 +17,13 @@ router = Router(tags=["results"])
 
 
 class ResultOut(Schema):
-    """One direction of a finished trial. A percentile is null where there are too few I/Os for it."""
+    """One direction of a finished trial. A percentile is null if there are too few I/Os for it."""
 
     trial: UUID
     run: int
     plan: str
     target: str
-    label: str  # of the host in its group; "" where it was not run for a group
+    label: str  # label of the host in its group; "" without a group
     repeat: int
     direction: str
     point: dict[str, Any]
@@ -49,7 +49,7 @@ class ResultOut(Schema):
     metrics: dict[str, float]  # the engine's own, by name; in the last direction of a trial only
     invalid: bool
     why_invalid: str
-    kernel_lines: int  # of the kernel's log about trouble with storage, meanwhile
+    kernel_lines: int  # storage errors in the kernel log during the trial
 
     @staticmethod
     def resolve_trial(result: ResultRow) -> str:

@@ -13,10 +13,10 @@ from webapp.api.runs import RunDetail, RunOut, run_with
 from webapp.core.errors import Refusal
 from webapp.runs.actions.arm import arm_run, disarm_run
 from webapp.runs.actions.move_in_queue import move_in_queue
-from webapp.runs.actions.notes import LONGEST_NOTE, add_note, delete_note
+from webapp.runs.actions.notes import MAX_NOTE_LENGTH, add_note, delete_note
 from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.actions.run_again import run_again
-from webapp.runs.actions.skip import LONGEST_REASON, skip_trials
+from webapp.runs.actions.skip import MAX_REASON_LENGTH, skip_trials
 from webapp.runs.models import Note, Run, Trial
 from webapp.runs.selectors import runs_list
 
@@ -27,7 +27,7 @@ class SkipIn(Input):
     """`trials` are numbers of trials."""
 
     trials: list[int] = Field(min_length=1, max_length=10_000)
-    reason: str = Field("", max_length=LONGEST_REASON)
+    reason: str = Field("", max_length=MAX_REASON_LENGTH)
 
 
 class ArmIn(Input):
@@ -35,14 +35,14 @@ class ArmIn(Input):
 
 
 class QueueMoveIn(Input):
-    """The number of the run to go before or after; one of them."""
+    """The number of the run before or after which to move; exactly one of them."""
 
     before: int | None = None
     after: int | None = None
 
 
 class AgainIn(Input):
-    """Send the same `request_id` again where you do not know whether it was started: it starts once."""
+    """If you do not know whether a run was started, send the same `request_id` again: it starts only once."""
 
     same_seed: bool = False
     only_failed: bool = False
@@ -54,7 +54,7 @@ class AgainIn(Input):
 class NoteIn(Input):
     """`trial` is the number of a trial; null: about the run."""
 
-    text: str = Field(max_length=LONGEST_NOTE)
+    text: str = Field(max_length=MAX_NOTE_LENGTH)
     trial: int | None = None
 
 
@@ -76,42 +76,42 @@ class NoteOut(Schema):
 
 @router.post("/runs/{number}/pause", response=RunDetail)
 def pause(request: HttpRequest, number: int) -> Run:
-    """Nothing more is sent, what is under way ends by itself. Safe to repeat."""
+    """Pause a run: no new trial is sent, the current one continues to its end. Safe to repeat."""
     pause_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
 @router.post("/runs/{number}/resume", response=RunDetail)
 def resume(request: HttpRequest, number: int) -> Run:
-    """Go on after a pause. Safe to repeat."""
+    """Resume a paused run. Safe to repeat."""
     resume_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
 @router.post("/runs/{number}/skip", response=RunDetail)
 def skip(request: HttpRequest, number: int, payload: SkipIn) -> Run:
-    """Planned ones of these trials are not started, those under way are stopped. Safe to repeat."""
+    """Skip trials: planned ones do not start, running ones are stopped. Safe to repeat."""
     skip_trials(run=run_with(number), numbers=payload.trials, reason=payload.reason, by=operator(request))
     return run_with(number)
 
 
 @router.post("/runs/{number}/arm", response=RunDetail)
 def arm(request: HttpRequest, number: int, payload: ArmIn) -> Run:
-    """Arm again what waits for it."""
+    """Arm a waiting run again."""
     arm_run(run=run_with(number), serials=payload.serials, by=operator(request))
     return run_with(number)
 
 
 @router.post("/runs/{number}/disarm", response=RunDetail)
 def disarm(request: HttpRequest, number: int) -> Run:
-    """It destroys nothing more until somebody arms it again; what is under way ends by itself. Safe to repeat."""
+    """Disarm a run: it overwrites nothing until it is armed again; the current trial continues. Safe to repeat."""
     disarm_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
 
 @router.post("/runs/{number}/again", response={201: RunDetail})
 def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
-    """The same version of the plan on the same targets, whole or only what failed."""
+    """Start the same plan version on the same targets again, all trials or only failed ones."""
     run = run_again(
         run=run_with(number), by=operator(request), same_seed=payload.same_seed, only_failed=payload.only_failed,
         armed=payload.armed_serials, note=payload.note, request_id=payload.request_id,
@@ -121,13 +121,13 @@ def again(request: HttpRequest, number: int, payload: AgainIn) -> Status[Run]:
 
 @router.get("/queue", response=list[RunOut])
 def queue(request: HttpRequest) -> QuerySet[Run]:
-    """Open runs in the order in which hosts take them up."""
+    """Open runs in queue order."""
     return runs_list().filter(queue_position__isnull=False).order_by("queue_position")
 
 
 @router.post("/queue/{number}", response=RunOut)
 def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
-    """Move a run right before or right after another one. Safe to repeat."""
+    """Move a run directly before or after another one. Safe to repeat."""
     person = operator(request)
     before = None if payload.before is None else run_with(payload.before)
     after = None if payload.after is None else run_with(payload.after)
@@ -137,13 +137,13 @@ def move(request: HttpRequest, number: int, payload: QueueMoveIn) -> Run:
 
 @router.get("/runs/{number}/notes", response=list[NoteOut])
 def notes(request: HttpRequest, number: int) -> QuerySet[Note]:
-    """Of the run and its trials, oldest first."""
+    """Notes of the run and its trials, oldest first."""
     return run_with(number).notes.select_related("trial", "by")
 
 
 @router.post("/runs/{number}/notes", response={201: NoteOut})
 def new_note(request: HttpRequest, number: int, payload: NoteIn) -> Status[Note]:
-    """The same text again by the same person, with nothing in between, is one note."""
+    """Add a note. If the same person repeats the last note, no second note is added."""
     person, run = operator(request), run_with(number)
     trial = None if payload.trial is None else _trial(run, payload.trial)
     return Status(201, add_note(run=run, trial=trial, text=payload.text, by=person))

@@ -1,4 +1,4 @@
-"""Runs: started, watched, cancelled."""
+"""Runs: list, read, start, cancel."""
 
 from datetime import datetime
 from typing import Any, Literal
@@ -63,7 +63,7 @@ class RunOut(Schema):
 
 
 class ProgressOut(Schema):
-    """`running` is the number of a trial under way; `seconds_left` is unknown until a trial is done."""
+    """`running` is the number of the current trial; `seconds_left` is null until a trial is done."""
 
     total: int
     done: int
@@ -77,7 +77,7 @@ class ProgressOut(Schema):
 
 
 class ArmingOut(Schema):
-    """Of a run that has something left to destroy. `until` null: disarmed. Not `holds`: it waits to be armed."""
+    """The arming of a run with destructive trials left. `until` null: disarmed. Not `holds`: it waits to be armed."""
 
     by: str
     until: datetime | None
@@ -120,7 +120,7 @@ class RunDetail(RunOut):
 
 
 class TrialOut(Schema):
-    """`target` is host/target; of several at once host/first + second."""
+    """`target` is host/target; for several at once host/first + second."""
 
     id: UUID
     run: int
@@ -146,7 +146,7 @@ class TrialOut(Schema):
 
 
 class StartIn(Input):
-    """`targets` are host/target; `armed_serials` those of every device or file that the plan overwrites."""
+    """`targets` are host/target; `armed_serials`: serial numbers of all devices and files that the plan overwrites."""
 
     plan: str
     version: int | None = None
@@ -161,7 +161,7 @@ TrialStateName = Literal["planned", "dispatched", "accepted", "running", "done",
 
 
 def run_with(number: int) -> Run:
-    """With the counts of a listed run. Raises Refusal run_unknown."""
+    """The run with the counts of a list. Raises Refusal run_unknown."""
     found = runs_list().filter(number=number).first()
     if found is None:
         raise Refusal("run_unknown", f"There is no run {number}.")
@@ -173,7 +173,7 @@ def run_with(number: int) -> Run:
 def runs(
     request: HttpRequest, plan: str = "", host: str = "", state: RunStateName | None = None, schedule: int | None = None
 ) -> QuerySet[Run]:
-    """Latest first. `schedule`: only runs that it started."""
+    """Runs, latest first. `schedule`: only runs started by that schedule."""
     found = runs_list()
     if schedule is not None:
         found = found.filter(occurrence__schedule=schedule)
@@ -205,7 +205,7 @@ def run(request: HttpRequest, number: int) -> Run:
 
 @router.post("/runs/{number}/cancel", response=RunDetail)
 def cancel(request: HttpRequest, number: int) -> Run:
-    """What has not begun is cancelled, what is under way is stopped, settings are put back. Safe to repeat."""
+    """Cancel a run: planned trials are cancelled, running ones stopped, settings restored. Safe to repeat."""
     cancel_run(run=run_with(number), by=operator(request))
     return run_with(number)
 
@@ -213,7 +213,7 @@ def cancel(request: HttpRequest, number: int) -> Run:
 @router.get("/runs/{number}/trials", response=list[TrialOut])
 @paginate(Paged)
 def trials(request: HttpRequest, number: int, state: TrialStateName | None = None) -> QuerySet[Trial]:
-    """In the order of execution."""
+    """Trials in the order of execution."""
     found = Trial.objects.filter(run=run_with(number)).select_related("run", "target__host").order_by("index")
     found = found.prefetch_related("further")
     return found.filter(state=state) if state else found

@@ -1,4 +1,4 @@
-"""Schedules: what runs when, and what became of each due time."""
+"""Schedules: list, read, save, arm, switch on and off, delete."""
 
 from datetime import datetime, time
 from typing import Literal
@@ -45,7 +45,7 @@ class ScheduleWindowIn(Input):
 class ScheduleIn(Input):
     """`targets` are host/target, or `group` is the slug of a host group. Limits are in seconds from the due time.
 
-    What belongs to another trigger is ignored: `once_at` for once, `cron` for cron, `after_schedule` (id) and
+    Fields of other triggers are ignored: `once_at` for once, `cron` for cron, `after_schedule` (id) and
     `after_run` (number) for the others.
     """
 
@@ -84,9 +84,9 @@ class ArmedOut(Schema):
 
 
 class ScheduleOut(Schema):
-    """`when` is the trigger in words. `off_reason` says why it is off where no person switched it off.
+    """`when` is the trigger in words. `off_reason`: why it was switched off automatically.
 
-    `state`: `finished` is switched on, was due once, and its run is over.
+    `state`: `finished` means switched on, due once, and its run has ended.
     """
 
     id: int
@@ -194,7 +194,7 @@ def schedule_with(key: int) -> Schedule:
 
 
 def _spec(payload: ScheduleIn) -> ScheduleSpec:
-    """Raises Refusal for what the names do not lead to."""
+    """Look up the named objects. Raises Refusal for unknown names."""
     window = payload.window
     return ScheduleSpec(
         name=payload.name,
@@ -221,7 +221,7 @@ def _spec(payload: ScheduleIn) -> ScheduleSpec:
 
 def _aware(at: datetime) -> datetime:
     if at.tzinfo is None:
-        raise Refusal("time_refused", "Times need an offset, as in 2026-03-10T22:00:00+01:00.")
+        raise Refusal("time_refused", "The time has no UTC offset. Write it like 2026-03-10T22:00:00+01:00.")
     return at
 
 
@@ -241,7 +241,7 @@ def schedules(
 
 @router.post("/schedules", response={201: ScheduleOut})
 def new_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[Schedule]:
-    """Switched on at once, unless it overwrites drives: then arm it and switch it on."""
+    """Save a schedule. It is switched on at once unless it overwrites drives: then arm it and switch it on."""
     person = operator(request)
     schedule = services.create_schedule(spec=_spec(payload), by=person)
     return Status(201, schedule_with(schedule.pk))
@@ -249,7 +249,7 @@ def new_schedule(request: HttpRequest, payload: ScheduleIn) -> Status[Schedule]:
 
 @router.post("/schedules/preview", response=OutlookOut)
 def preview(request: HttpRequest, payload: ScheduleIn) -> dict[str, object]:
-    """What a schedule would do; nothing is saved. Refused as saving it would be."""
+    """Preview a schedule; nothing is saved. Raises the same refusals as saving."""
     person, spec, now = operator(request), _spec(payload), timezone.now()
     draft = drafted(spec, Schedule(owner=person), now=now)
     found = outlook(draft, now)
@@ -264,7 +264,7 @@ def schedule(request: HttpRequest, key: int) -> Schedule:
 
 @router.put("/schedules/{key}", response=ScheduleOut)
 def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
-    """Replaces all of it. Another plan version or other targets end its arming."""
+    """Replace all fields. Another plan version or other targets end its arming."""
     person, found = operator(request), schedule_with(key)
     services.change_schedule(schedule=found, spec=_spec(payload), by=person)
     return schedule_with(key)
@@ -272,14 +272,14 @@ def change(request: HttpRequest, key: int, payload: ScheduleIn) -> Schedule:
 
 @router.delete("/schedules/{key}", response={204: None})
 def delete(request: HttpRequest, key: int) -> Status[None]:
-    """Safe to repeat; it can be restored."""
+    """Delete a schedule, which can be restored. Safe to repeat."""
     services.delete_schedule(schedule=schedule_with(key), by=operator(request))
     return Status(204, None)
 
 
 @router.post("/schedules/{key}/restore", response=ScheduleOut)
 def restore(request: HttpRequest, key: int) -> Schedule:
-    """It stays switched off. Safe to repeat."""
+    """Restore a deleted schedule, which stays switched off. Safe to repeat."""
     services.restore_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
@@ -293,21 +293,21 @@ def on(request: HttpRequest, key: int) -> Schedule:
 
 @router.post("/schedules/{key}/off", response=ScheduleOut)
 def off(request: HttpRequest, key: int) -> Schedule:
-    """What waits is missed, what has started goes on. Safe to repeat."""
+    """Switch off: waiting occurrences are missed, started runs continue. Safe to repeat."""
     services.switch_off(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
 @router.post("/schedules/{key}/take-over", response=ScheduleOut)
 def take_over(request: HttpRequest, key: int) -> Schedule:
-    """You become its owner; its arming ends. Safe to repeat."""
+    """Become the owner; this ends its arming. Safe to repeat."""
     owners.take_over(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
 @router.post("/schedules/{key}/arm", response=ScheduleOut)
 def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
-    """Permit its runs to overwrite these drives until then. Switch it on afterwards."""
+    """Arm a schedule: its runs may overwrite these drives until the given time. Switch it on afterwards."""
     person, found = operator(request), schedule_with(key)
     arming.arm_schedule(schedule=found, serials=payload.serials, until=_aware(payload.until), by=person)
     return schedule_with(key)
@@ -315,13 +315,13 @@ def arm(request: HttpRequest, key: int, payload: ArmScheduleIn) -> Schedule:
 
 @router.post("/schedules/{key}/disarm", response=ScheduleOut)
 def disarm(request: HttpRequest, key: int) -> Schedule:
-    """Its later runs overwrite nothing. Safe to repeat."""
+    """Disarm a schedule: its later runs overwrite nothing. Safe to repeat."""
     arming.disarm_schedule(schedule=schedule_with(key), by=operator(request))
     return schedule_with(key)
 
 
 @router.post("/schedules/{key}/run-now", response={202: ScheduleOut})
 def run_now(request: HttpRequest, key: int) -> Status[Schedule]:
-    """Due now, besides its own times. Its start follows within seconds."""
+    """Add a due time now. The run starts within seconds."""
     services.make_due(schedule=schedule_with(key), by=operator(request))
     return Status(202, schedule_with(key))

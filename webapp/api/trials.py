@@ -1,4 +1,4 @@
-"""Trials in detail: attempts, settings, samples and the job that fio got."""
+"""Trials in detail: attempts, settings, samples and fio's job."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -56,9 +56,9 @@ class SettingOut(Schema):
 
 
 class KernelLineOut(Schema):
-    """Trouble with storage, as the kernel's log has it; `level` as syslog's, 3 an error, 4 a warning.
+    """A storage error in the kernel log; `level` as in syslog: 3 error, 4 warning.
 
-    What is `elsewhere` names other devices of the host and none of the trial's, and is not counted as its trouble.
+    Lines with `elsewhere` name only devices outside the trial and do not count for it.
     """
 
     sequence: int
@@ -85,9 +85,9 @@ class StreamOut(Schema):
 
 
 class TrialDetail(TrialOut):
-    """`settings` and `configuration` are of the newest try: as asked and observed, and what was really there.
+    """`settings` (requested and observed) and `configuration` (observed) are of the newest attempt.
 
-    `streams`: what each measured that `results` are the sums of, where targets were used at once; else nothing.
+    `streams`: the results of each stream if several targets were used at once; `results` are their sums.
     """
 
     workload: dict[str, Any]
@@ -154,7 +154,7 @@ class SensorOut(Schema):
 
 
 class SeriesOut(Schema):
-    """`attempt` is the newest try, null before the first. Ask again with `after_ms` set to the last offset for more."""
+    """`attempt` is the newest attempt, null before the first. For more samples, set `after_ms` to the last offset."""
 
     attempt: UUID | None
     state: str
@@ -164,7 +164,7 @@ class SeriesOut(Schema):
 
 
 class AttachmentOut(Schema):
-    """A file that the engine made, such as fio's own result."""
+    """A file from the engine, such as fio's JSON output."""
 
     name: str
     media_type: str
@@ -176,7 +176,7 @@ class AttachmentOut(Schema):
 
 
 class JobOut(Schema):
-    """What the engine of a stream was started with, and what it said."""
+    """The job text of a stream's engine, and its output."""
 
     stream: int
     job_text: str
@@ -208,7 +208,7 @@ def samples(
     after_ms: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0,
     limit: Annotated[int, Field(ge=1, le=MAX_SAMPLES)] = 3600,
 ) -> dict[str, object]:
-    """The samples of the newest try, in order of their offset; the directions of a sample are never torn apart."""
+    """Samples of the newest attempt, by offset. A response never splits the directions of a sample."""
     attempt = current_attempt(trial_with(str(trial_id)))
     if attempt is None:
         return {"attempt": None, "state": "planned", "sensors": [], "samples": [], "more": False}
@@ -224,7 +224,7 @@ def samples(
 
 
 def _whole(found: list[Sample]) -> list[Sample]:
-    """Without the last offset, which may go on; with it where it is the only one."""
+    """The samples without the last, possibly incomplete offset, unless it is the only one."""
     kept = [sample for sample in found if sample.offset_ms < found[-1].offset_ms]
     return kept or found
 

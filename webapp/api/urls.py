@@ -1,7 +1,7 @@
-"""The public API: one router a subject, mounted under /api/v1/.
+"""The public API: one router per subject, mounted under /api/v1/.
 
 Anyone may read `/api/v1/openapi.json`; everything else needs the browser's session or an API token.
-There is no documentation page: Swagger's would load scripts from another site.
+There is no documentation page, because Swagger's would load scripts from another site.
 """
 
 from typing import Any
@@ -73,7 +73,7 @@ ERRORS = {
 
 
 class Api(NinjaAPI):
-    """Describes the error responses too: django-ninja describes only those of success."""
+    """Adds the error responses to openapi.json: django-ninja describes only successful ones."""
 
     def get_openapi_schema(self, **options: Any) -> OpenAPISchema:
         schema = super().get_openapi_schema(**options)

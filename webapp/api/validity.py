@@ -11,19 +11,19 @@ from webapp.api.runs import RunOut, TrialOut, run_with
 from webapp.results.selectors import (
     trial_with,
 )
-from webapp.results.validity import LONGEST_REASON, mark_run, mark_trial, trust_run, trust_trial
+from webapp.results.validity import MAX_REASON_LENGTH, mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.models import Run, Trial
 
 router = Router(tags=["results"])
 
 
 class ReasonIn(Input):
-    reason: str = Field(max_length=LONGEST_REASON)
+    reason: str = Field(max_length=MAX_REASON_LENGTH)
 
 
 @router.post("/trials/{trial_id}/invalid", response=TrialOut)
 def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Trial:
-    """Leave the trial's results out of comparisons, saying why. Safe to repeat; another reason replaces the first."""
+    """Mark a trial's results as invalid, with a reason. Safe to repeat; another reason replaces the first."""
     found = trial_with(str(trial_id))
     mark_trial(trial=found, reason=payload.reason, by=operator(request))
     return found
@@ -31,7 +31,7 @@ def invalid_trial(request: HttpRequest, trial_id: UUID, payload: ReasonIn) -> Tr
 
 @router.delete("/trials/{trial_id}/invalid", response=TrialOut)
 def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
-    """Take the mark back. Safe to repeat."""
+    """Remove the mark. Safe to repeat."""
     found = trial_with(str(trial_id))
     trust_trial(trial=found, by=operator(request))
     return found
@@ -39,7 +39,7 @@ def valid_trial(request: HttpRequest, trial_id: UUID) -> Trial:
 
 @router.post("/runs/{number}/invalid", response=RunOut)
 def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
-    """Leave all results of an ended run out of comparisons, saying why."""
+    """Mark all results of an ended run as invalid, with a reason."""
     found = run_with(number)
     mark_run(run=found, reason=payload.reason, by=operator(request))
     return found
@@ -47,7 +47,7 @@ def invalid_run(request: HttpRequest, number: int, payload: ReasonIn) -> Run:
 
 @router.delete("/runs/{number}/invalid", response=RunOut)
 def valid_run(request: HttpRequest, number: int) -> Run:
-    """Take the run's mark back; trials that were marked on their own stay so."""
+    """Remove the run's mark; trials that were marked separately stay invalid."""
     found = run_with(number)
     trust_run(run=found, by=operator(request))
     return found

@@ -1,4 +1,4 @@
-"""What a run wrote to its drives, and what that cost them."""
+"""Bytes that a run wrote to its drives, and the wear they caused."""
 
 from django.http import HttpRequest
 from ninja import Router, Schema
@@ -10,7 +10,7 @@ router = Router(tags=["results"])
 
 
 class CountedOut(Schema):
-    """`count` is within `step` of the truth; null where it is not known, and `why` says why."""
+    """`count` is accurate to `step`; null if unknown, with the reason in `why`."""
 
     count: int | None
     step: int
@@ -18,7 +18,7 @@ class CountedOut(Schema):
 
 
 class AmplificationOut(Schema):
-    """`ratio` lies between `low` and `high`; null where the counters are too coarse for it, or the drive is silent."""
+    """`ratio` lies between `low` and `high`; null if the counters are missing or too coarse."""
 
     ratio: float | None
     low: float
@@ -27,7 +27,7 @@ class AmplificationOut(Schema):
 
 
 class DriveWearOut(Schema):
-    """Bytes by four counts. `fio_bytes` are of all `together` drives that the trials wrote to at once."""
+    """Bytes by four counters. `fio_bytes` is the sum for all `together` drives that the trials wrote to at once."""
 
     host: str
     device: str
@@ -54,5 +54,5 @@ class DriveWearOut(Schema):
 
 @router.get("/runs/{number}/wear", response=list[DriveWearOut])
 def run_wear(request: HttpRequest, number: int) -> list[DriveWear]:
-    """Of every drive that the run wrote to, so far or in all."""
+    """Wear of every drive that the run wrote to, so far or in total."""
     return wear_of(run_with(number))

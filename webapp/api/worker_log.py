@@ -16,7 +16,7 @@ router = Router(tags=["hosts"])
 
 
 class LogLineOut(Schema):
-    """`attempt` is the order that the line is about."""
+    """`attempt` is the attempt of the line."""
 
     id: int
     at: datetime
@@ -30,5 +30,5 @@ class LogLineOut(Schema):
 def worker_log(
     request: HttpRequest, slug: str, level: str = "", attempt: UUID | None = None
 ) -> QuerySet[WorkerLogLine]:
-    """What the worker wrote to its log, newest first; `level` means this one and worse."""
+    """Lines of the worker's log, newest first; `level` is the minimum level."""
     return log_lines(known_host(slug), level=level, attempt=attempt)

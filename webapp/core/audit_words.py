@@ -120,7 +120,7 @@ OBJECT_TYPES: dict[str, frozenset[str]] = {
 
 
 def sentence_parts(action: str) -> tuple[str, str]:
-    """What stands before and after the object. An action of another version of the server is shown by its code."""
+    """The text before and after the object. An action that this version does not know is shown by its code."""
     before, _, after = SENTENCES.get(action, f"{action} {{object}}").partition("{object}")
     return before, after
 

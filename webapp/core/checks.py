@@ -1,20 +1,20 @@
-"""System checks: what would make an installation unsafe or not work at all, said before it starts."""
+"""System checks, before the server starts: settings that would make an installation unsafe or unusable."""
 
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 
-LEAST_SECRET_CHARACTERS = 50
-LEAST_DISTINCT_CHARACTERS = 5
+MIN_SECRET_LENGTH = 50
+MIN_DISTINCT_CHARACTERS = 5
 KNOWN_BAD = ("changeme", "change-me", "django-insecure", "insecure", "secret", "password")
 
 
 @register(Tags.security)
 def secret_key(**_: Any) -> list[CheckMessage]:
-    """The secret key protects sessions and the server's signing key; a guessable one gives hosts away."""
+    """The secret key protects sessions and the server's signing key; anyone who guesses it controls the hosts."""
     key = settings.SECRET_KEY
-    weak = len(key) < LEAST_SECRET_CHARACTERS or len(set(key)) < LEAST_DISTINCT_CHARACTERS
+    weak = len(key) < MIN_SECRET_LENGTH or len(set(key)) < MIN_DISTINCT_CHARACTERS
     if not weak and not key.lower().startswith(KNOWN_BAD):
         return []
     return [
@@ -29,7 +29,7 @@ def secret_key(**_: Any) -> list[CheckMessage]:
 
 @register(Tags.database)
 def database_is_postgresql(**_: Any) -> list[CheckMessage]:
-    """Constraints, row locks and JSON indexes of PostgreSQL keep the rules; nothing else will do."""
+    """The rules rely on PostgreSQL's constraints, row locks and JSON indexes, so no other database works."""
     if settings.DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql":
         return []
     return [

@@ -1,4 +1,4 @@
-"""What people did wrong, or cannot have: shown to them as it is. Everything else is our bug."""
+"""Errors caused by the user, which are shown as they are. Any other exception is our bug."""
 
 
 class Refusal(Exception):

@@ -1,4 +1,4 @@
-"""Numbers for people. `frontend/src/lib/format.ts` says the same in TypeScript; one file of examples holds both."""
+"""Formats numbers for people. `frontend/src/lib/format.ts` does the same; one file of examples tests both."""
 
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Context, Decimal
@@ -12,7 +12,7 @@ _NANOSECONDS = ((1, "ns"), (10**3, "µs"), (10**6, "ms"), (10**9, "s"))
 
 
 def _rounded(magnitude: float) -> Decimal:
-    """To three significant digits, halves up, of the exact value of the double: what JavaScript's toPrecision does."""
+    """Round the double's exact value to three significant digits, halves up, as JavaScript's toPrecision does."""
     return _THREE_DIGITS.create_decimal_from_float(magnitude)
 
 
@@ -26,7 +26,7 @@ def significant(value: float) -> str:
 
 
 def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
-    """In the largest unit that leaves at least 1 after rounding."""
+    """The number in the largest unit in which it is at least 1 after rounding."""
     if value is None:
         return NOTHING
     magnitude = abs(value)
@@ -35,12 +35,12 @@ def _with_unit(value: float | None, steps: Sequence[tuple[int, str]]) -> str:
 
 
 def _reaches(magnitude: float, factor: int) -> bool:
-    """At least 1 after rounding, which makes 1 of 0.9995: what is further below need not be tried."""
+    """Whether the value is at least 1 after rounding. 0.9995 is the smallest number that rounds to 1."""
     return magnitude >= factor or (magnitude >= 0.99 * factor and _rounded(magnitude / factor) >= 1)
 
 
 def iops(value: float | None) -> str:
-    """As fio writes them: 812, 45.6k, 1.23M."""
+    """IOPS as fio writes them: 812, 45.6k, 1.23M."""
     return _with_unit(value, _COUNTS).replace(" ", "")
 
 
@@ -87,7 +87,7 @@ def duration(value_s: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """To a baseline: ×2.60. Always two decimals below 10."""
+    """The ratio to a baseline: ×2.60. Two decimals below 10."""
     if value is None:
         return NOTHING
     if value < 9.995:

@@ -1,7 +1,7 @@
-"""Numbers about a running installation, as Prometheus reads them.
+"""Metrics of a running installation for Prometheus.
 
-An app that has some puts them into a module `gauges.py` and registers a function there; they are read when
-somebody asks. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
+An app with metrics has a module `gauges.py` that registers a function. The function runs on each request to
+/metrics. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
 """
 
 import logging
@@ -27,7 +27,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Reading:
-    """One number; `labels` tell it from others of its family."""
+    """One number; `labels` distinguish it within its family."""
 
     value: float
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Family:
-    """All readings of one thing. The unit is in the name, as Prometheus wants it."""
+    """All readings of one metric. The name contains the unit, as Prometheus recommends."""
 
     name: str
     help: str
@@ -54,7 +54,7 @@ def collector(function: Collector) -> Collector:
 
 
 def exposition() -> str:
-    """All families as text. A part that cannot be read is left out and counted in sweetspot_collectors_failed."""
+    """All families as text. A collector that fails is left out and counted in sweetspot_collectors_failed."""
     families: list[Family] = []
     failed = 0
     for collect in _collectors:
@@ -63,7 +63,9 @@ def exposition() -> str:
         except (DatabaseError, redis.RedisError, OSError) as error:
             failed += 1
             log.warning("some metrics cannot be read: %s", error)
-    families.append(Family("sweetspot_collectors_failed", "Parts that could not be read now", (Reading(failed),)))
+    families.append(
+        Family("sweetspot_collectors_failed", "Collectors that failed during this request", (Reading(failed),))
+    )
     return "\n".join(line for family in families for line in _lines(family)) + "\n"
 
 
@@ -87,9 +89,9 @@ def periodic_tasks() -> list[Family]:
 
 @collector
 def counted() -> list[Family]:
-    """What was counted in the database, because no one process of a server sees all of it."""
+    """Counters in the database, which all processes of the server share."""
     tally.write(at_once=True)
     rows = Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value")
     readings = tuple(Reading(value, {"reason": label}) for label, value in rows)
-    words = "Reports refused, whole or one attempt of them, by reason"
+    words = "Refused reports, or refused attempts in a report, by reason"
     return [Family("sweetspot_refused_reports_total", words, readings, Kind.COUNTER)]

@@ -1,10 +1,10 @@
-"""Headers of every answer that say to the browser what a page may do. The rest comes from Django's own middleware."""
+"""Security headers of every response. Django's own middleware adds the others."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse
 
-# Everything comes from this server, nothing is inline. `data:` is for the pictures inside Tabler's style sheet.
+# All resources come from this server, none are inline. Tabler's style sheet contains pictures as `data:` URLs.
 CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",

@@ -1,4 +1,4 @@
-"""What must be there for this server to do its work: asked by load balancers and service managers."""
+"""Health checks for load balancers and service managers: the parts that this server needs."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -14,8 +14,8 @@ log = logging.getLogger(__name__)
 
 
 def readiness(without: Collection[str] = ()) -> dict[str, bool]:
-    """Name of a part -> is it there; parts in `without` are not looked at. Why not goes to the log, not to whoever
-    asks."""
+    """Name of a part -> whether it works; parts in `without` are not checked. The log says why a part fails, the
+    response does not."""
     return {name: _holds(name, check) for name, check in _CHECKS.items() if name not in without}
 
 
@@ -34,7 +34,7 @@ def _database() -> bool:
 
 
 def _migrations() -> bool:
-    """No migration of this version is missing in the database."""
+    """Whether the database has all migrations of this version."""
     executor = MigrationExecutor(connection)
     return not executor.migration_plan(executor.loader.graph.leaf_nodes())
 
@@ -45,7 +45,7 @@ def _broker() -> bool:
 
 
 def _tasks() -> bool:
-    """Beat sends the tick and the Celery worker runs it: both are running."""
+    """Whether beat and the Celery worker run: beat sends the tick, and the worker executes it."""
     age_s = heartbeats.ages_s().get(heartbeats.TICK)
     if age_s is not None and abs(age_s) <= heartbeats.LATEST_S:
         return True

@@ -1,4 +1,4 @@
-"""Log lines that say what they are about: host, run and attempt, plain or as JSON (SWEETSPOT_LOG_FORMAT)."""
+"""Log lines with their context (host, run, attempt), as plain text or JSON (SWEETSPOT_LOG_FORMAT)."""
 
 import json
 import logging
@@ -12,7 +12,7 @@ _about: ContextVar[tuple[tuple[str, str], ...]] = ContextVar("about", default=()
 
 @contextmanager
 def about(**subjects: object) -> Iterator[None]:
-    """Lines written inside carry these, e.g. attempt="…", host="storage1"; None and "" are left out."""
+    """Add fields to the log lines written inside, e.g. attempt="…", host="storage1"; None and "" are left out."""
     named = {name: str(value) for name, value in subjects.items() if value is not None and value != ""}
     token = _about.set(tuple({**dict(_about.get()), **named}.items()))
     try:
@@ -22,12 +22,12 @@ def about(**subjects: object) -> Iterator[None]:
 
 
 def bind(**subjects: object) -> None:
-    """The same for the rest of the innermost `about`, for what becomes known inside it."""
+    """Add fields to the rest of the innermost `about`, for values that become known inside it."""
     _about.set(tuple({**dict(_about.get()), **{name: str(value) for name, value in subjects.items()}}.items()))
 
 
 class AboutFilter(logging.Filter):
-    """Puts what a line is about into the record, as a dict for JSON and as text for people."""
+    """Adds the context to the record, as a dict for JSON and as text for people."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         record.subjects = dict(_about.get())
@@ -36,7 +36,7 @@ class AboutFilter(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One JSON object a line: at (RFC 3339, UTC), level, logger, message, what it is about, and a trace if any."""
+    """One JSON object a line: at (RFC 3339, UTC), level, logger, message, context, and the traceback if any."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {

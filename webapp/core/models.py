@@ -1,17 +1,17 @@
-"""People, their tokens and what they did. Everything else builds on this app."""
+"""People, their API tokens and the audit log. All other apps build on this one."""
 
 import uuid
 
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
-SYSTEM = "system"  # shown as the actor where no person acted
+SYSTEM = "system"  # shown as the actor of the server's own actions
 PERSON = "person"  # key of a reference to a person in the details of an audit entry: {"person": 7}
-FORMER = "former-person-"  # how names of those begin who left and wanted theirs forgotten
+FORMER = "former-person-"  # prefix of the names that replace those of anonymised people
 
 
 class Role(models.TextChoices):
-    """In order: each may do what those before it may."""
+    """In ascending order: each role may do everything that the roles before it may do."""
 
     VIEWER = "viewer", "Viewer"
     OPERATOR = "operator", "Operator"
@@ -22,7 +22,7 @@ class User(AbstractUser):
     """A person. Roles are ordered: an operator may do what a viewer may, an admin what an operator may."""
 
     role = models.CharField(max_length=10, choices=Role.choices, default=Role.VIEWER)
-    left_at = models.DateTimeField(null=True)  # taken off the list of people; then the account is off too
+    left_at = models.DateTimeField(null=True)  # removed from the list of people; the account is then disabled too
 
     class Meta:
         constraints = [
@@ -33,12 +33,12 @@ class User(AbstractUser):
         ]
 
     def has_role(self, needed: Role) -> bool:
-        """Whether the person's role is this one or reaches further."""
+        """Whether the person has this role or a higher one."""
         return Role.values.index(self.role) >= Role.values.index(needed)
 
     @property
     def is_nameless(self) -> bool:
-        """Left, and without their name since."""
+        """Whether the person was removed and anonymised."""
         return self.left_at is not None and self.username.startswith(FORMER)
 
     @property
@@ -51,7 +51,7 @@ class User(AbstractUser):
 
 
 class ApiToken(models.Model):
-    """A person's key to the API. Only the SHA-256 of the token is kept; a token is 256 random bits."""
+    """A person's token for the API. Only its SHA-256 is stored; a token has 256 random bits."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
@@ -66,10 +66,10 @@ class ApiToken(models.Model):
 
 
 class Counter(models.Model):
-    """A number that only grows, counted here because a server has several processes. See core.services.count."""
+    """A counter that only grows, shared by all processes of the server. See core.services.count."""
 
     REFUSED = "refused_report"
-    MARKS = "validity_marks"  # set and taken back; label: the run's number, "" for all runs
+    MARKS = "validity_marks"  # invalid marks set and removed; label: the run's number, "" for all runs
 
     name = models.CharField(max_length=60)
     label = models.CharField(max_length=60)
@@ -83,7 +83,7 @@ class Counter(models.Model):
 
 
 class Heartbeat(models.Model):
-    """When a periodic task last ran, by the database's clock. See core.heartbeats."""
+    """The time at which a periodic task last ran, by the database's clock. See core.heartbeats."""
 
     name = models.CharField(max_length=60, primary_key=True)
     at = models.DateTimeField()
@@ -95,16 +95,16 @@ class Heartbeat(models.Model):
 class AuditEntry(models.Model):
     """Who did what to which object, when. Written by `core.services.audit`, never changed.
 
-    The sentence is made when it is shown: see `core.audit_words` and `screens.people.audit_links`.
+    The sentence is built when it is shown: see `core.audit_words` and `screens.people.audit_links`.
     """
 
     at = models.DateTimeField(auto_now_add=True)
-    # Null: the system. Protected: a person who acted stays a row, if need be without a name.
+    # Null: the system. Protected: the row of a person with entries is never deleted, only anonymised.
     actor = models.ForeignKey(User, on_delete=models.PROTECT, null=True, related_name="+")
     action = models.CharField(max_length=60)  # a key of core.audit_words.SENTENCES, e.g. run.start
     object_type = models.CharField(max_length=40)  # name of a model, e.g. run
     object_id = models.CharField(max_length=64)  # its primary key as text
-    label = models.CharField(max_length=200)  # what the object was called then; "" of a person
+    label = models.CharField(max_length=200)  # the object's name at that time; "" for a person
     detail = models.JSONField(default=dict)
 
     class Meta:
@@ -123,7 +123,7 @@ class AuditEntry(models.Model):
 
 
 class LoginTries(models.Model):
-    """How often a password was tried lately; see core.throttle. Rows older than its window mean nothing."""
+    """The number of recent log-in tries; see core.throttle. A row older than the window has expired."""
 
     key = models.CharField(max_length=64, primary_key=True)  # keyed hash of address, or of account and address
     tries = models.PositiveIntegerField()

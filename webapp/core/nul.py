@@ -1,14 +1,14 @@
-"""PostgreSQL's text holds no NUL, so an address with one names nothing that is kept here."""
+"""Refuses addresses with a NUL character: PostgreSQL cannot store NUL in text, so no object has such an address."""
 
 from collections.abc import Callable
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 
-WORDS = "The address holds a NUL character (%00), which nothing here can be called. Take it out."
+WORDS = "The address contains a NUL character (%00), which no name can contain. Remove it."
 
 
 def refuse_nul(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: such a request is answered with 400 before anything is looked up."""
+    """Middleware: answer such a request with 400 before any query."""
 
     def answer(request: HttpRequest) -> HttpResponse:
         if "\0" not in request.path_info and "%00" not in request.META.get("QUERY_STRING", ""):

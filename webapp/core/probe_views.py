@@ -1,4 +1,4 @@
-"""/healthz and /metrics: for machines that look after this one, without a log-in."""
+"""/healthz and /metrics for monitoring systems, without a log-in."""
 
 import secrets
 
@@ -17,14 +17,14 @@ _FORWARDED = ("HTTP_X_FORWARDED_FOR", "HTTP_X_REAL_IP", "HTTP_FORWARDED", "HTTP_
 @never_cache
 @require_safe
 def live(_request: HttpRequest) -> HttpResponse:
-    """The process answers. Says nothing of anything else, so nobody restarts it because the database is away."""
+    """Liveness: the process answers. It checks no other part, so a missing database causes no restart."""
     return JsonResponse({"status": "ok"})
 
 
 @never_cache
 @require_safe
 def ready(request: HttpRequest) -> HttpResponse:
-    """200 if everything works, 503 with the names of what is missing. `?without=tasks`: requests can be served."""
+    """Readiness: 200, or 503 with the names of the failed parts. `?without=tasks` checks only what requests need."""
     parts = readiness(without=request.GET.getlist("without"))
     good = all(parts.values())
     return JsonResponse({"status": "ok" if good else "unavailable", "parts": parts}, status=200 if good else 503)
@@ -35,12 +35,12 @@ def ready(request: HttpRequest) -> HttpResponse:
 def metrics(request: HttpRequest) -> HttpResponse:
     if not _may_read_metrics(request):
         words = "Set SWEETSPOT_METRICS_TOKEN at the server and send it as Authorization: Bearer. "
-        return HttpResponse(words + "Without it, metrics are for loopback alone.\n", "text/plain", 403)
+        return HttpResponse(words + "Without it, only loopback may read metrics.\n", "text/plain", 403)
     return HttpResponse(exposition(), CONTENT_TYPE)
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:
-    """With the token if there is one, else from loopback and not through a proxy, which is on loopback itself."""
+    """If a token is set, the token decides. Otherwise only loopback without a proxy, which may be on loopback too."""
     if settings.METRICS_TOKEN:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
         return scheme.lower() == "bearer" and secrets.compare_digest(token.encode(), settings.METRICS_TOKEN.encode())

@@ -1,4 +1,4 @@
-"""A direct connection to the broker, for what Celery has no words for: users, queue lengths, is it there."""
+"""A direct connection to the broker for tasks outside Celery: users, queue lengths, health."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

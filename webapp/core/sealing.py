@@ -11,6 +11,6 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 
 def fernet(secret_key: str, *, purpose: bytes) -> Fernet:
-    """The box for one purpose. What was sealed for another purpose, or with another secret key, raises InvalidToken."""
+    """The cipher for one purpose. Data of another purpose or another secret key raise InvalidToken."""
     derived = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose).derive(secret_key.encode())
     return Fernet(base64.urlsafe_b64encode(derived))

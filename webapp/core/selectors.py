@@ -1,4 +1,4 @@
-"""Reads about people and what they did."""
+"""Selectors of people and audit entries."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,20 +11,20 @@ from webapp.core.models import SYSTEM, ApiToken, AuditEntry, User
 
 
 def people_list(*, left: bool = False) -> QuerySet[User]:
-    """Who is here, those who may log in first, or who left; with `token_count`, the tokens that work."""
+    """People on the list, enabled accounts first, or removed people; with `token_count`, the number of valid tokens."""
     working = Count("api_tokens", filter=Q(api_tokens__revoked_at=None))
     found = User.objects.filter(left_at__isnull=not left).annotate(token_count=working)
     return found.order_by("-is_active", "username")
 
 
 def tokens_of(user: User) -> QuerySet[ApiToken]:
-    """Those that work, newest first."""
+    """Valid tokens, newest first."""
     return ApiToken.objects.filter(user=user, revoked_at=None).order_by("-created_at")
 
 
 @dataclass(frozen=True)
 class AuditFilter:
-    """What is looked for; "" and None: everything. `since` and `until` are whole days in UTC, both included."""
+    """A filter of audit entries; "" and None match all. `since` and `until` are whole days in UTC, both included."""
 
     person: str = ""
     action: str = ""
@@ -60,7 +60,7 @@ def _midnight(day: date) -> datetime:
 
 
 def actors() -> list[str]:
-    """Everybody with an entry in the record, by name, and the system."""
+    """Everyone with an entry in the audit log, by name, and the system."""
     acted = AuditEntry.objects.exclude(actor=None).values("actor")
     return [*User.objects.filter(pk__in=acted).order_by("username").values_list("username", flat=True), SYSTEM]
 

@@ -1,4 +1,4 @@
-"""Writes about people: tokens, accounts, and the record of who did what."""
+"""Services for accounts, tokens and the audit log."""
 
 import secrets
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from webapp.core.errors import Refusal
 from webapp.core.models import PERSON, SYSTEM, ApiToken, AuditEntry, Counter, Role, User
 from webapp.core.tokens import new_token
 
-MOST_EMAIL = 254
+MAX_EMAIL_LENGTH = 254
 
 
 def audit(
@@ -22,9 +22,8 @@ def audit(
 ) -> AuditEntry:
     """Record an action on an object. `by` None means the system itself.
 
-    `label` is what people call the object now, by default its text; of a person nothing is kept but the id. `detail`
-    is plain JSON; a person in it is `person(user)`, never a name. Raises TypeError for an object that the action
-    cannot be about.
+    `label` is the object's current name, by default its text; for a person only the id is stored. `detail` is plain
+    JSON in which a person is `person(user)`, never a name. Raises TypeError if the action does not fit the object.
     """
     object_type = on._meta.model_name or ""
     if object_type not in OBJECT_TYPES[action.partition(".")[0]]:
@@ -50,7 +49,7 @@ def person(user: User) -> dict[str, int]:
 
 
 def count(name: str, label: str, *, by: int = 1) -> None:
-    """One more, or several, of something rare; one statement, exact also when several processes count at once."""
+    """Increase a counter of rare events. One statement, so it is exact when several processes count at once."""
     with connection.cursor() as cursor:
         cursor.execute(
             "INSERT INTO core_counter (name, label, value) VALUES (%s, %s, %s) "
@@ -60,13 +59,13 @@ def count(name: str, label: str, *, by: int = 1) -> None:
 
 
 def counted(name: str, label: str) -> int:
-    """How often that was counted so far."""
+    """The counter's current value."""
     return Counter.objects.filter(name=name, label=label).values_list("value", flat=True).first() or 0
 
 
 @transaction.atomic
 def create_api_token(*, user: User, name: str) -> str:
-    """A new API token for a person; the plain text is returned here and never again."""
+    """Create an API token; return its plain text, which cannot be read again."""
     plain, token_hash = new_token()
     ApiToken.objects.create(user=user, name=name[:100], token_hash=token_hash)
     audit(by=user, action="token.create", on=user, detail={"name": name[:100]})
@@ -75,10 +74,10 @@ def create_api_token(*, user: User, name: str) -> str:
 
 @transaction.atomic
 def create_user(*, username: str, password: str, role: Role, by: User | None = None) -> User:
-    """A person who may log in. Raises Refusal for a name that is taken or a password that is too weak."""
+    """Create a person who may log in. Raises Refusal for a name that is taken or a password that is too weak."""
     user = User(username=username, role=role)
     if User.objects.filter(username=username).exists():
-        raise Refusal("username_taken", f"There is a user {username!r} already. Choose another name.")
+        raise Refusal("username_taken", f"There is already a user {username!r}. Choose another name.")
     try:
         validate_password(password, user)
     except ValidationError as error:
@@ -91,7 +90,7 @@ def create_user(*, username: str, password: str, role: Role, by: User | None = N
 
 @transaction.atomic
 def set_password(*, user: User, password: str, by: User | None = None) -> None:
-    """Give a person a new password; their sessions end with the old one."""
+    """Set a person's password; this ends their sessions."""
     user.set_password(password)
     user.save(update_fields=["password"])
     audit(by=by, action="user.password", on=user)
@@ -101,7 +100,7 @@ def set_password(*, user: User, password: str, by: User | None = None) -> None:
 def set_email(*, user: User, email: str) -> bool:
     """Set or, with "", remove a person's e-mail address; whether it changed. Raises Refusal email_refused.
 
-    The audit log does not repeat the address: it could not be forgotten there.
+    The audit log does not contain the address: it could not be deleted there.
     """
     address = email.strip()
     try:
@@ -109,8 +108,10 @@ def set_email(*, user: User, email: str) -> bool:
             validate_email(address)
     except ValidationError as error:
         raise Refusal("email_refused", "This is not an e-mail address. Write it as name@example.com.") from error
-    if len(address) > MOST_EMAIL:
-        raise Refusal("email_refused", f"The address has {len(address)} characters; at most {MOST_EMAIL} are allowed.")
+    if len(address) > MAX_EMAIL_LENGTH:
+        raise Refusal(
+            "email_refused", f"The address has {len(address)} characters; at most {MAX_EMAIL_LENGTH} are allowed."
+        )
     if not User.objects.filter(pk=user.pk).exclude(email=address).update(email=address):
         return False
     user.email = address

@@ -1,14 +1,14 @@
-"""The built front end, as WhiteNoise serves it."""
+"""Serves the built front end with WhiteNoise."""
 
 from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
 from whitenoise.middleware import WhiteNoiseMiddleware
 from whitenoise.responders import StaticFile
 
-GONE = "This file is not there any more: the front end was built anew. The server must be started again."
+GONE = "This file no longer exists because the front end was rebuilt. Restart the server."
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # it has no types
-    """The files that there were when the server began. One that was taken away since then is not found."""
+    """The files that existed when the server started. A file that was deleted since then gives 404."""
 
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:

@@ -1,7 +1,7 @@
-"""Counts of what strangers bring about as often as they like: added up in the process, written once a second at most.
+"""Counts of events caused by unauthenticated clients: summed in the process, written at most once a second.
 
-What a process has not written yet goes with its next report or when it is asked for metrics; at its end up to a
-second of it is lost.
+A process writes pending counts with its next report or on a request for metrics. If it ends, the counts of up to
+one second are lost.
 """
 
 import threading
@@ -20,13 +20,13 @@ _written_at = NEVER
 
 
 def add(name: str, label: str) -> None:
-    """One more; nothing is written here."""
+    """Count one event in memory."""
     with _lock:
         _waiting[name, label] += 1
 
 
 def write(*, at_once: bool = False) -> None:
-    """Write what waits, if the last time was a while ago. Raises DatabaseError, and then it still waits."""
+    """Write pending counts if the last write was at least a second ago. On a DatabaseError they stay pending."""
     taken = _take(at_once=at_once) if _waiting else Counter()
     try:
         while taken:
@@ -49,7 +49,7 @@ def _take(*, at_once: bool) -> Counter[tuple[str, str]]:
 
 
 def forget() -> None:
-    """As if nothing had been counted or written: for tests."""
+    """Forget all counts and the time of the last write; for tests."""
     global _written_at
     with _lock:
         _waiting.clear()

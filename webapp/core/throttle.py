@@ -1,9 +1,9 @@
-"""How often somebody may try a password: counted in PostgreSQL before the password is looked at.
+"""Limits log-in tries, counted in PostgreSQL before the password is checked.
 
-Two counts, each over its own window of WINDOW from its first try: one for an account from one address, one for an
-address whatever the account. A try is counted first and forgiven when it was right, so a hundred guesses at once are
-a hundred guesses. An account alone is not counted: anybody could then lock anybody out.
-Names and addresses are kept only as keyed hashes: people type their password into the wrong field.
+Two counts, each over a window of WINDOW from its first try: one per account and address, one per address. A try is
+counted first and subtracted after a correct password, so simultaneous guesses all count. There is no count per
+account alone: anyone could then lock out anyone. Names and addresses are stored only as keyed hashes, because people
+sometimes type their password into the wrong field.
 """
 
 import ipaddress
@@ -19,8 +19,8 @@ from django.utils.crypto import salted_hmac
 from webapp.core.models import LoginTries
 
 WINDOW = timedelta(minutes=5)
-MOST_FOR_ACCOUNT = 5
-MOST_FOR_ADDRESS = 50  # a whole office may sit behind one
+MAX_FOR_ACCOUNT = 5
+MAX_FOR_ADDRESS = 50  # an office may share one address
 
 _COUNT = """
 INSERT INTO core_logintries (key, tries, since) VALUES (%s, 1, %s)
@@ -32,9 +32,9 @@ RETURNING tries, since
 
 
 def count_try(*, name: str, address: str) -> timedelta | None:
-    """Count a try; how long to wait where it was one too many, None where it may go on."""
+    """Count a try. Return how long to wait if there were too many, else None."""
     LoginTries.objects.filter(since__lte=timezone.now() - WINDOW).delete()
-    limits = ((_account_key(name, address), MOST_FOR_ACCOUNT), (_address_key(address), MOST_FOR_ADDRESS))
+    limits = ((_account_key(name, address), MAX_FOR_ACCOUNT), (_address_key(address), MAX_FOR_ADDRESS))
     waits = [_counted(key, most) for key, most in limits]
     return max((wait for wait in waits if wait), default=None)
 
@@ -49,7 +49,7 @@ def _counted(key: str, most: int) -> timedelta | None:
 
 
 def forgive_try(*, name: str, address: str) -> None:
-    """It was right: the account's count is forgotten, and this try is taken off the address's."""
+    """The password was correct: reset the account's count and subtract this try from the address's count."""
     LoginTries.objects.filter(key=_account_key(name, address)).delete()
     LoginTries.objects.filter(key=_address_key(address), tries__gt=0).update(tries=F("tries") - 1)
 
@@ -67,10 +67,10 @@ def _hashed(text: str) -> str:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Where a request comes from: the network of 2^64 addresses that one IPv6 customer has, an IPv4 address as it is.
+    """The client's address: for IPv6 the /64 network, which belongs to one customer; an IPv4 address as it is.
 
-    Behind a proxy that is the last entry of X-Forwarded-For, which our proxy has written itself; all before it is
-    what the client says. Without SWEETSPOT_BEHIND_PROXY the header is not looked at.
+    Behind a proxy it is the last entry of X-Forwarded-For, which our proxy wrote; earlier entries come from the
+    client. Without SWEETSPOT_BEHIND_PROXY the header is ignored.
     """
     given = str(request.META.get("REMOTE_ADDR", ""))
     if settings.BEHIND_PROXY:

@@ -1,6 +1,6 @@
-"""Secrets that people and machines carry: 256 random bits, of which the server keeps only the SHA-256.
+"""Tokens of people and machines: 256 random bits, of which the server stores only the SHA-256.
 
-A fast hash is right here: there is nothing to guess in 256 random bits, unlike in a password.
+A fast hash is enough: 256 random bits cannot be guessed, unlike a password.
 """
 
 import hashlib
@@ -19,5 +19,5 @@ def new_token() -> tuple[str, str]:
 
 
 def hash_token(plain: str) -> str:
-    """The 64 hex digits under which a token is stored and looked up."""
+    """The SHA-256 of a token as 64 hex digits, by which it is stored and looked up."""
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,4 +1,4 @@
-"""Addresses for machines that look after this one."""
+"""Addresses for monitoring systems."""
 
 from django.urls import path
 

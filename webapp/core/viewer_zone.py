@@ -13,7 +13,7 @@ COOKIE = "timezone"
 
 
 def viewers_time_zone(get_response: Callable[[HttpRequest], HttpResponse]) -> Callable[[HttpRequest], HttpResponse]:
-    """Middleware: the cookie's time zone is the current one during the request; UTC where it names none."""
+    """Middleware: activates the cookie's time zone during the request, or UTC without a valid one."""
 
     def middleware(request: HttpRequest) -> HttpResponse:
         name = request.COOKIES.get(COOKIE, "")
@@ -24,5 +24,5 @@ def viewers_time_zone(get_response: Callable[[HttpRequest], HttpResponse]) -> Ca
 
 
 def viewers_time(at: datetime) -> str:
-    """“2026-11-23 22:00 Europe/Berlin”: in the current time zone, which a page sets to the viewer's."""
+    """“2026-11-23 22:00 Europe/Berlin”: a time in the current time zone, which is the viewer's during a request."""
     return f"{timezone.localtime(at):%Y-%m-%d %H:%M} {timezone.get_current_timezone_name()}"

@@ -1,7 +1,7 @@
 """Time windows that repeat every week, in the local time of one time zone.
 
-Where clocks are set forward, a local time that does not exist counts as the first moment after the gap. Where clocks
-are set back, a local time exists twice: a window opens at the first one and closes at the second one.
+When clocks are set forward, a local time that does not exist means the end of the gap. When clocks are set back, a
+local time exists twice: a window opens at the first one and closes at the second one.
 """
 
 from collections.abc import Collection, Iterator
@@ -19,7 +19,7 @@ _NAMED = {EVERY_DAY: "every day", (0, 1, 2, 3, 4): "Mon to Fri", (5, 6): "Sat an
 
 @dataclass(frozen=True)
 class Span:
-    """From `opens` up to, not including, `closes`; both aware."""
+    """A span of time from `opens` to `closes` (exclusive); both are aware datetimes."""
 
     opens: datetime
     closes: datetime
@@ -29,7 +29,7 @@ class Span:
 class WeeklyWindow:
     """Open from `opens` to `closes` on each of `days` (0 is Monday).
 
-    Where `closes` is not after `opens`, the window closes on the following day; equal times mean 24 hours.
+    If `closes` is not after `opens`, the window closes on the following day; equal times mean 24 hours.
     """
 
     days: tuple[int, ...]
@@ -47,7 +47,7 @@ class WeeklyWindow:
         return next((span for span in self._spans(yesterday, days=2) if span.opens <= at < span.closes), None)
 
     def next_span(self, at: datetime) -> Span | None:
-        """The first span that opens after this moment. None where there is none: no days."""
+        """The first span that opens after this moment. None for a window without days."""
         today = at.astimezone(self.zone).date()
         return next((span for span in self._spans(today - timedelta(days=1), days=16) if span.opens > at), None)
 
@@ -78,19 +78,19 @@ def _moment(day: date, at: time, zone: ZoneInfo, *, fold: int) -> datetime:
 
 @cache
 def zone_names() -> frozenset[str]:
-    """IANA names of all time zones. Kept: reading them from disk takes 50 ms."""
+    """IANA names of all time zones, cached: reading them from disk takes 50 ms."""
     return frozenset(available_timezones() - {"localtime", "Factory"})
 
 
 def time_zone(name: str) -> ZoneInfo:
-    """The time zone of this IANA name. Raises Refusal time_zone_refused."""
+    """The time zone with this IANA name. Raises Refusal time_zone_refused."""
     if name not in zone_names():
         raise Refusal("time_zone_refused", f"“{name}” is not a time zone. Use a name such as Europe/Berlin or UTC.")
     return ZoneInfo(name)
 
 
 def weekly_window(days: Collection[int], opens: time, closes: time, zone: ZoneInfo) -> WeeklyWindow:
-    """A window with its days in order. Raises Refusal window_refused where it never opens."""
+    """A window with its days in order. Raises Refusal window_refused if it never opens."""
     if not set(days) <= set(EVERY_DAY):
         raise Refusal("window_refused", "A day of the window is a number from 0 (Monday) to 6 (Sunday).")
     if opens.tzinfo or closes.tzinfo:

@@ -1,10 +1,10 @@
-"""Each host's own user in the broker, confined to the host's queue and what kombu keeps beside it.
+"""The broker user of each host, confined to the host's queue and the keys that kombu stores for the queue.
 
-    admit            the host gets a password, once; its SHA-256 goes to the database and, after the commit, to Redis
-    begin_rotation   a second password is valid as well
+    admit            create the password; its SHA-256 goes to the database and, after the commit, to Redis
+    begin_rotation   a second password becomes valid too
     finish_rotation  only the second password is valid; connections with the first one are closed
     forget           the user is deleted and its connections are closed
-    reconcile        Redis gets the users of the database, e.g. after a restart without its ACL file
+    reconcile        copy the users of the database to Redis, e.g. after a restart without its ACL file
 
 Users are made with ACL SETUSER and written to Redis's ACL file with ACL SAVE, so the server needs no access to
 that file and Redis can be on another machine. The database decides; the next `reconcile` repairs a failed call.
@@ -41,7 +41,7 @@ _COMMANDS = (
 
 @dataclass(frozen=True)
 class Changes:
-    """Names of users that `reconcile` made or corrected, and of those it removed."""
+    """Names of users that `reconcile` created or corrected, and that it removed."""
 
     made: tuple[str, ...]
     removed: tuple[str, ...]
@@ -80,8 +80,8 @@ def forget(*, host: Host) -> None:
 
 
 def reconcile(*, rewrite: bool = False) -> Changes:
-    """Make the users in Redis those of the database; `rewrite` all of them, e.g. after an update. Raises RedisError."""
-    present = _present()  # before the database: who enrols in between is then made twice and never removed
+    """Make Redis's users match the database; `rewrite` replaces all, e.g. after an update. Raises RedisError."""
+    present = _present()  # read before the database: a host that enrols in between is created twice but never removed
     wanted = dict(_wanted())
     rules = {user_name(pk): _rules(pk, digests) for pk, digests in wanted.items()}
     hashes = {user_name(pk): digests for pk, digests in wanted.items()}
@@ -89,27 +89,27 @@ def reconcile(*, rewrite: bool = False) -> Changes:
     stale = tuple(sorted(present.keys() - rules.keys()))
     if made or stale:
         _apply(made, stale)
-        log.warning("The broker's users were corrected: %d made, %d removed.", len(made), len(stale))
+        log.warning("The broker's users were corrected: %d created, %d removed.", len(made), len(stale))
     return Changes(tuple(sorted(made)), stale)
 
 
 def problems() -> list[str]:
-    """What is open or missing in the broker's own set-up, in words; [] where all is well. Raises RedisError."""
+    """Problems of the broker's configuration, as sentences; [] if there are none. Raises RedisError."""
     with redis_client() as client:
         users = _lines(client)
         saved = _save(client)
     found = []
     if users.get("default", "off").split()[0] != "off":
-        found.append("The broker's default user is on: whoever has its password reads every host's orders. "
+        found.append("The broker's default user is enabled: anyone with its password can read every host's orders. "
                      "Put “user default off” into Redis's ACL file.")  # fmt: skip
     if not saved:
-        found.append("Redis has no ACL file it may write to, so hosts' users are gone when it restarts, "
-                     "until they are put back. Set aclfile in redis.conf.")  # fmt: skip
+        found.append("Redis has no writable ACL file, so a restart deletes the hosts' users "
+                     "until the server creates them again. Set aclfile in redis.conf.")  # fmt: skip
     return found
 
 
 def hosts_without_user() -> list[str]:
-    """Hosts enrolled before every host had a user of its own: they cannot take orders until they enrol again."""
+    """Hosts without a broker user, enrolled by an old version: they get no orders until they enrol again."""
     hosts = Host.objects.filter(broker_hash="").exclude(state=HostState.REVOKED)
     return list(hosts.values_list("slug", flat=True))
 
@@ -131,7 +131,7 @@ def _rules(host_id: UUID, digests: Set[str]) -> tuple[str, ...]:
 
 
 def _hashes(rule: str) -> set[str]:
-    """SHA-256 of each password that a user's line opens to."""
+    """SHA-256 of each password in a user's ACL line."""
     return {word.removeprefix("#") for word in rule.split() if word.startswith("#")}
 
 
@@ -152,14 +152,14 @@ def _present() -> dict[str, str]:
 
 
 def _lines(client: redis.Redis) -> dict[str, str]:
-    """Name -> the rest of its line, of every user that Redis knows."""
+    """Name -> rest of the ACL line, for every user in Redis."""
     lines: list[str | bytes] = client.execute_command("ACL LIST")  # type: ignore[no-untyped-call]
     texts = (line.decode() if isinstance(line, bytes) else line for line in lines)
     return {name: rule for _, name, rule in (text.split(" ", 2) for text in texts)}
 
 
 def _apply(made: dict[str, tuple[str, ...]], removed: tuple[str, ...]) -> None:
-    """Remove, then make: a user in both is new, and its old connections are cut off. At one moment for Redis."""
+    """Remove users, then create users, in one transaction. A user in both is replaced and loses its connections."""
     with redis_client() as client:
         with client.pipeline(transaction=True) as steps:
             if removed:
@@ -168,7 +168,9 @@ def _apply(made: dict[str, tuple[str, ...]], removed: tuple[str, ...]) -> None:
                 steps.execute_command("ACL SETUSER", name, *rules)  # type: ignore[no-untyped-call]
             steps.execute()
         if not _save(client):
-            log.warning("Redis did not keep its users on disk (ACL SAVE); after its restart they are put back.")
+            log.warning(
+                "Redis did not save its users to disk (ACL SAVE); the server creates them again after a restart."
+            )
 
 
 def _save(client: redis.Redis) -> bool:
@@ -184,8 +186,8 @@ def _after_commit(made: dict[str, tuple[str, ...]], removed: tuple[str, ...] = (
 
 
 def _now_or_later(change: Callable[[], None]) -> None:
-    """After the commit nothing may be raised: the database has it, and `reconcile` comes every few seconds."""
+    """Errors after the commit are only logged: the database is up to date, and `reconcile` runs every few seconds."""
     try:
         change()
     except (redis.RedisError, OSError) as error:
-        log.warning("The broker's users could not be changed now; it is done later: %s", error)
+        log.warning("The broker's users could not be changed; the next reconciliation changes them: %s", error)

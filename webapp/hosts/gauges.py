@@ -1,4 +1,4 @@
-"""Hosts: when they were heard, what waits for them in the broker and on their own disks."""
+"""Metrics of hosts: last report, orders in the broker, unconfirmed batches on their disks."""
 
 from django.utils import timezone
 
@@ -19,14 +19,14 @@ def heard() -> list[Family]:
     )
     spools = tuple(Reading(host.spool_bytes, {"host": host.slug}) for host in hosts)
     return [
-        Family("sweetspot_host_silent_seconds", "Since a host was heard last (exact to 10 s)", silent),
-        Family("sweetspot_host_spool_bytes", "Unconfirmed batches on a host's disk, as it said last", spools),
+        Family("sweetspot_host_silent_seconds", "Seconds since a host's last message (accurate to 10 s)", silent),
+        Family("sweetspot_host_spool_bytes", "Unconfirmed batches on a host's disk, as last reported", spools),
     ]
 
 
 @collector
 def queues() -> list[Family]:
-    """One exchange with the broker, whatever the number of hosts."""
+    """One round trip to the broker for any number of hosts."""
     hosts = list(Host.objects.exclude(state=HostState.REVOKED).values_list("pk", "slug"))
     with redis_client() as client, client.pipeline(transaction=False) as pipeline:
         for queue in [SERVER_QUEUE, *(queue_name(str(pk)) for pk, _ in hosts)]:
@@ -35,5 +35,5 @@ def queues() -> list[Family]:
     orders = tuple(Reading(length, {"host": slug}) for (_, slug), length in zip(hosts, lengths, strict=True))
     return [
         Family("sweetspot_queue_orders", "Orders in a host's queue", orders),
-        Family("sweetspot_server_queue_tasks", "Periodic tasks that nobody has taken yet", (Reading(server),)),
+        Family("sweetspot_server_queue_tasks", "Periodic tasks that no worker has taken yet", (Reading(server),)),
     ]

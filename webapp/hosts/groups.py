@@ -19,12 +19,12 @@ MAX_TITLE = 120
 MAX_LABEL = 63
 MAX_SLUG = 63
 MAX_MEMBERS = 100
-RESERVED = frozenset({"new"})  # pages of their own under /groups/
+RESERVED = frozenset({"new"})  # addresses of other pages under /groups/
 
 
 @dataclass(frozen=True)
 class MemberSpec:
-    """A host of a group as a person chose it: names of the host and of its targets."""
+    """A host of a group as a person entered it: names of the host and of its targets."""
 
     host: str
     targets: Sequence[str]
@@ -40,14 +40,14 @@ class _Member:
 
 @transaction.atomic
 def create_group(*, title: str, members: Sequence[MemberSpec], by: User | None, slug: str | None = None) -> HostGroup:
-    """A new group with its members in this order. Without `slug` one is made from the title.
+    """Create a group with its members in this order. Without `slug`, it is derived from the title.
 
     Raises Refusal title_refused, slug_refused, group_exists, members_refused, host_unknown or target_unknown.
     """
     title, checked = _checked_title(title), _checked_members(members)
     chosen = _free_slug(title) if slug is None else _checked_slug(slug)
     if HostGroup.objects.filter(slug=chosen).exists():
-        raise Refusal("group_exists", f"There is already a host group `{chosen}`. Choose another name.")
+        raise Refusal("group_exists", f"A host group `{chosen}` already exists. Choose another name.")
     group = HostGroup.objects.create(slug=chosen, title=title)
     _add_members(group, checked)
     audit(by=by, action="group.create", on=group, label=group.slug, detail=_detail(group, checked))
@@ -69,7 +69,7 @@ def change_group(*, group: HostGroup, title: str, members: Sequence[MemberSpec],
 @transaction.atomic
 def delete_group(*, group: HostGroup, by: User | None) -> None:
     """Delete the group; its hosts and results stay. Raises Refusal group_in_use while a schedule uses it."""
-    # A deleted schedule must not keep its group. Restored, it is switched off and has no targets.
+    # A deleted schedule does not keep its group. When it is restored, it is disabled and has no targets.
     group.schedules.exclude(deleted_at=None).update(group=None)
     try:
         deleted, _ = HostGroup.objects.filter(pk=group.pk).delete()
@@ -86,7 +86,7 @@ def _checked_title(title: str) -> str:
     if not 1 <= len(title) <= MAX_TITLE:
         raise Refusal("title_refused", f"A host group needs a title of 1 to {MAX_TITLE} characters.")
     if not title.isprintable():
-        raise Refusal("title_refused", "The title has characters that cannot be shown. Remove them.")
+        raise Refusal("title_refused", "The title contains characters that cannot be shown. Remove them.")
     return title
 
 
@@ -102,13 +102,13 @@ def _checked_members(specs: Sequence[MemberSpec]) -> list[_Member]:
     members = [_checked_member(spec, hosts[spec.host], targets) for spec in specs]
     _refuse_twice([member.host.slug for member in members], "The host {} is in the group twice. Remove one of them.")
     _refuse_twice(
-        [member.label for member in members], "The label “{}” is used twice. Give each host a label of its own."
+        [member.label for member in members], "The label “{}” is used twice. Give each host a different label."
     )
     return members
 
 
 def _targets(hosts: Iterable[Host]) -> dict[tuple[UUID, str], Target]:
-    """By host and name; of targets that shared a name the one in the policy."""
+    """Targets by host and name; if several had the same name, the one in the policy."""
     found = Target.objects.select_related("host").filter(host__in=hosts).order_by("in_policy")
     return {(target.host_id, target.slug): target for target in found}
 
@@ -123,7 +123,7 @@ def _checked_member(spec: MemberSpec, host: Host, targets: Mapping[tuple[UUID, s
 def _checked_target(host: Host, name: str, targets: Mapping[tuple[UUID, str], Target]) -> Target:
     target = targets.get((host.pk, name))
     if target is None:
-        raise Refusal("target_unknown", f"{host} has no target `{name}`. Name targets of this host only.")
+        raise Refusal("target_unknown", f"{host} has no target `{name}`. Choose only targets of this host.")
     if not target.in_policy:
         words = f"{target} is no longer in the policy file of its host. Choose another target, or remove the host."
         raise Refusal("members_refused", words)
@@ -137,7 +137,7 @@ def _checked_label(label: str, host: Host) -> str:
     if label == NO_LABEL:
         raise Refusal("members_refused", f"“{NO_LABEL}” is reserved. Choose another label.")
     if not label.isprintable():
-        raise Refusal("members_refused", f"The label of {host} has characters that cannot be shown. Remove them.")
+        raise Refusal("members_refused", f"The label of {host} contains characters that cannot be shown. Remove them.")
     return label
 
 
@@ -157,7 +157,7 @@ def _checked_slug(slug: str) -> str:
 
 
 def _free_slug(title: str) -> str:
-    """From the title, with a number where that is taken."""
+    """A slug from the title, with a number if it is taken."""
     wanted = slugify(title)[: MAX_SLUG - 5].strip("-") or "group"
     taken = {*HostGroup.objects.filter(slug__startswith=wanted).values_list("slug", flat=True), *RESERVED}
     numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))

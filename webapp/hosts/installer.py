@@ -1,6 +1,6 @@
-"""How the worker comes to a storage server: its wheel, the script that installs it, and the line that fetches both.
+"""Installs the worker on a storage server: the wheel, the installation script, and the shell command that fetches both.
 
-The line holds the script's checksum and the script the wheel's: what runs as root is what the page promised.
+The command contains the script's checksum, and the script the wheel's, so root runs only files from this server.
 """
 
 import hashlib
@@ -35,17 +35,17 @@ def install_script(wheel: Wheel | None = None) -> Script:
 
 
 def install_line(*, token: str, key: str, again: bool) -> str:
-    """One line for a root shell. The token goes by the environment, where `ps` does not show it to others."""
+    """The command for a root shell. The token is in the environment, where `ps` does not show it to other users."""
     return f'{_fetched()} && SWEETSPOT_TOKEN={token} sh "$f" --key {key}{" --again" if again else ""}'
 
 
 def upgrade_line() -> str:
-    """One line that brings an enrolled host's worker to this server's version."""
+    """The command that updates an enrolled host's worker to this server's version."""
     return f'{_fetched()} && sh "$f"'
 
 
 def _fetched() -> str:
-    """The script as $f, if it is the one that was meant."""
+    """Fetches the script as $f and checks its checksum."""
     url = shlex.quote(f"{settings.PUBLIC_URL.rstrip('/')}/worker/{worker_wheel().version}/{SCRIPT}")
     fetch = f'f=$(mktemp) && {{ curl -fsSo "$f" {url} || wget -qO "$f" {url}; }}'
     return f'{fetch} && echo "{install_script().sha256}  $f" | sha256sum -c --status'

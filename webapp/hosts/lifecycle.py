@@ -1,14 +1,14 @@
-"""What people do with a host: rename it, give it a rest, shut it out, remove it, bring it back.
+"""The lifecycle of a host: rename, maintenance, revoke, remove, restore.
 
     active  <->  maintenance
       |  ^           |
       |  enrolled again (a new token, the same host)
       v  |           v
-       revoked  <->  removed from sight (archived)
+       revoked  <->  archived (hidden)
           |
-          deleted, where nothing refers to it
+          deleted, if nothing refers to it
 
-Orders, reports and results name a host by its id, so none of this touches what was measured.
+Orders, reports and results refer to a host by its id, so no change affects the results.
 """
 
 import secrets
@@ -25,12 +25,12 @@ from webapp.hosts import broker
 from webapp.hosts.models import FormerName, Host, HostState
 from webapp.hosts.names import checked_name
 
-LONGEST_NOTE = 500
+MAX_NOTE_LENGTH = 500
 
 
 @transaction.atomic
 def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
-    """Give the host another name; the old one leads to it from now on. False where it has that name already.
+    """Rename the host; addresses with the old name lead to it. False if it already has that name.
 
     Raises Refusal host_name_bad or host_name_taken.
     """
@@ -45,7 +45,7 @@ def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
         with transaction.atomic():
             Host.objects.filter(pk=host.pk).update(slug=slug)
     except IntegrityError as error:
-        raise Refusal("host_name_taken", f"There is already a host called {slug}. Choose another name.") from error
+        raise Refusal("host_name_taken", f"A host called {slug} already exists. Choose another name.") from error
     host.slug = slug
     audit(by=by, action="host.rename", on=host, detail={"before": before})
     return True
@@ -53,22 +53,22 @@ def rename_host(*, host: Host, slug: str, by: User | None) -> bool:
 
 @transaction.atomic
 def begin_maintenance(*, host: Host, note: str, by: User | None) -> None:
-    """From now on the host gets no new trials; what runs there ends, and settings are put back.
+    """Start maintenance: the host gets no new trials; the current trial ends, and settings are restored.
 
-    Done again it changes the note. Raises Refusal host_revoked, note_too_long.
+    A second call changes the note. Raises Refusal host_revoked, note_too_long.
     """
     note = note.strip()
-    if len(note) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {LONGEST_NOTE}.")
+    if len(note) > MAX_NOTE_LENGTH:
+        raise Refusal("note_too_long", f"The note has {len(note)} characters; the maximum is {MAX_NOTE_LENGTH}.")
     usable = Host.objects.filter(pk=host.pk, state__in=(HostState.ACTIVE, HostState.MAINTENANCE))
     if usable.update(state=HostState.MAINTENANCE, maintenance_note=note) != 1:
-        raise Refusal("host_revoked", f"{host} was revoked: it gets no orders anyway. Enrol it again first.")
+        raise Refusal("host_revoked", f"{host} is revoked and gets no orders. Enrol it again first.")
     audit(by=by, action="host.maintenance_start", on=host, detail={"note": note})
 
 
 @transaction.atomic
 def end_maintenance(*, host: Host, by: User | None) -> bool:
-    """The host gets orders again; False where it was not in maintenance."""
+    """End maintenance: the host gets orders again. False if it was not in maintenance."""
     ended = Host.objects.filter(pk=host.pk, state=HostState.MAINTENANCE)
     if ended.update(state=HostState.ACTIVE, maintenance_note="") != 1:
         return False
@@ -78,9 +78,9 @@ def end_maintenance(*, host: Host, by: User | None) -> bool:
 
 @transaction.atomic
 def revoke_host(*, host: Host, by: User | None) -> bool:
-    """From now on its token and its user in the broker open nothing. What it did is given up by the next tick.
+    """Revoke the host's token and its broker user. The next tick ends its attempts.
 
-    False where it was revoked before.
+    False if it was revoked before.
     """
     if not _shut_out(host):
         return False
@@ -89,7 +89,7 @@ def revoke_host(*, host: Host, by: User | None) -> bool:
 
 
 def _shut_out(host: Host) -> bool:
-    """The token is forgotten, not only refused: no later change of state can bring it back."""
+    """Delete the token's hash, so no later change of state can make the token valid again."""
     standing = Host.objects.filter(pk=host.pk).exclude(state=HostState.REVOKED)
     changed = standing.update(
         state=HostState.REVOKED,
@@ -105,12 +105,12 @@ def _shut_out(host: Host) -> bool:
 
 @transaction.atomic
 def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
-    """Delete a host that nothing refers to (True), or revoke it and take it out of sight (False).
+    """Delete a host that nothing refers to (True), or revoke and hide it (False).
 
-    `typed` is the host's name as a person typed it. Raises Refusal confirmation_wrong.
+    `typed` is the host's name, typed as a confirmation. Raises Refusal confirmation_wrong.
     """
     if typed.strip() != host.slug:
-        raise Refusal("confirmation_wrong", f"To remove {host.slug}, type exactly its name. Nothing was changed.")
+        raise Refusal("confirmation_wrong", f"To remove {host.slug}, type its exact name. Nothing was changed.")
     if _deleted(host):
         audit(by=by, action="host.delete", on=host, detail={"hostname": host.hostname})
         return True
@@ -122,7 +122,7 @@ def remove_host(*, host: Host, typed: str, by: User | None) -> bool:
 
 
 def _deleted(host: Host) -> bool:
-    """Whether it could be deleted: the database refuses while a trial or an order refers to it."""
+    """Delete the host if possible: the database refuses while a trial or an order refers to it."""
     try:
         with transaction.atomic():
             broker.forget(host=host)
@@ -134,7 +134,7 @@ def _deleted(host: Host) -> bool:
 
 @transaction.atomic
 def bring_back(*, host: Host, by: User | None) -> bool:
-    """Show a removed host again. Its token stays dead: it has to be enrolled again. False where it is in sight."""
+    """Show a removed host again. Its token stays revoked, so it must be enrolled again. False if it was not removed."""
     if Host.objects.filter(pk=host.pk).exclude(archived_at=None).update(archived_at=None) != 1:
         return False
     audit(by=by, action="host.restore", on=host)

@@ -1,7 +1,7 @@
-"""When a host is in a maintenance window, and writing those windows down.
+"""Maintenance windows of hosts: selectors and services.
 
-While a maintenance window is open, the host gets no trials, as in manual maintenance; runs that worked there put
-their settings back, and go on when the window closes.
+While a maintenance window is open, the host gets no trials, as in manual maintenance. Runs on the host restore their
+settings, and continue when the window closes.
 """
 
 from collections.abc import Collection, Sequence
@@ -43,12 +43,12 @@ class OpenWindow:
 
 
 def open_window(host_id: UUID, at: datetime | None = None) -> OpenWindow | None:
-    """The window of a host that is open at this moment (default: now), the one that closes last."""
+    """The host's open window at this moment (default: now); if several are open, the one that closes last."""
     return open_windows([host_id], at).get(host_id)
 
 
 def open_windows(host_ids: Collection[UUID] | None = None, at: datetime | None = None) -> dict[UUID, OpenWindow]:
-    """Of each host (default: all) that is in a window, the one that closes last. One query."""
+    """Open windows by host (default: all hosts); for each host the one that closes last. One query."""
     moment = at or timezone.now()
     windows = MaintenanceWindow.objects.exclude(ends_at__lte=moment)
     found: dict[UUID, OpenWindow] = {}
@@ -74,7 +74,7 @@ def next_span(window: MaintenanceWindow, at: datetime) -> Span | None:
 
 
 def weekly(window: MaintenanceWindow) -> WeeklyWindow:
-    """Of a row that repeats every week."""
+    """The weekly window of a repeating row."""
     assert window.opens is not None
     assert window.closes is not None
     return WeeklyWindow(tuple(window.days), window.opens, window.closes, ZoneInfo(window.time_zone))
@@ -89,7 +89,7 @@ def known_window(host: Host, window_id: int) -> MaintenanceWindow:
 
 
 def in_words(window: MaintenanceWindow) -> str:
-    """“22:00 to 06:00, every day (Europe/Berlin)”, or its two moments."""
+    """“22:00 to 06:00, every day (Europe/Berlin)”, or start and end of a one-time window."""
     if window.starts_at and window.ends_at:
         return f"{timezone.localtime(window.starts_at):%Y-%m-%d %H:%M} to {viewers_time(window.ends_at)}"
     return str(weekly(window))
@@ -102,7 +102,7 @@ def add_weekly_window(
     """Raises Refusal window_refused, time_zone_refused or note_too_long."""
     weekly_rule = weekly_window(days, opens, closes, time_zone(zone))
     if len(weekly_rule.days) == 7 and opens == closes:
-        words = "This window never closes. Begin maintenance of the host instead."
+        words = "This window never closes. Start maintenance of the host instead."
         raise Refusal("window_refused", words)
     return _add(
         host, MaintenanceWindow(days=list(weekly_rule.days), opens=opens, closes=closes, time_zone=zone), note, by
@@ -129,7 +129,7 @@ def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> M
     if len(window.note) > MAX_NOTE:
         raise Refusal("note_too_long", f"The note has {len(window.note)} characters; the maximum is {MAX_NOTE}.")
     if "\0" in window.note:
-        raise Refusal("text_refused", "The note holds a NUL character. Remove it.")
+        raise Refusal("text_refused", "The note contains a NUL character. Remove it.")
     Host.objects.select_for_update().get(pk=host.pk)
     if host.maintenance_windows.count() >= MAX_WINDOWS:
         words = f"{host} already has {MAX_WINDOWS} windows; the maximum is {MAX_WINDOWS}. Delete one first."
@@ -143,7 +143,7 @@ def _add(host: Host, window: MaintenanceWindow, note: str, by: User | None) -> M
 
 @transaction.atomic
 def delete_window(*, window: MaintenanceWindow, by: User | None) -> bool:
-    """False where it was deleted before."""
+    """Delete the window. False if it was deleted before."""
     words = in_words(window)
     deleted, _ = MaintenanceWindow.objects.filter(pk=window.pk).delete()
     if deleted:

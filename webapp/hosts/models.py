@@ -1,4 +1,4 @@
-"""Storage servers, what they allow and what is in them."""
+"""Storage servers, their targets, policies and inventories."""
 
 import uuid
 
@@ -9,7 +9,7 @@ from worker.contract.base import CONTRACT_VERSION
 
 
 class ServerKey(models.Model):
-    """An Ed25519 key that signs orders: for each host the newest that the host trusts and that is not retired."""
+    """An Ed25519 key that signs orders. A host's orders use its newest trusted key that is not retired."""
 
     key_id = models.CharField(max_length=16, primary_key=True)
     public_key = models.BinaryField(max_length=32)
@@ -21,7 +21,7 @@ class ServerKey(models.Model):
 class HostState(models.TextChoices):
     ACTIVE = "active", "Active"
     MAINTENANCE = "maintenance", "Maintenance"  # gets no new orders
-    REVOKED = "revoked", "Revoked"  # its token no longer opens anything
+    REVOKED = "revoked", "Revoked"  # its token is invalid
 
 
 def newest_contract() -> int:
@@ -43,18 +43,20 @@ class Host(models.Model):
     contract = models.PositiveSmallIntegerField(default=newest_contract)  # the version agreed on
     capabilities = models.JSONField(default=dict)  # contract.inventory.Capabilities as last reported
     health = models.JSONField(default=list)  # contract.inventory.DriveHealth of each drive, as last reported
-    settings_allowed = models.JSONField(default=list)  # names of kernel-wide settings that its policy lets change
-    spool_bytes = models.BigIntegerField(default=0)  # that waited on its disk when it reported last
-    broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its password in the broker; "" has no user
-    next_broker_hash = models.CharField(max_length=64, blank=True)  # of the password that came with the next token
-    trusted_keys = models.JSONField(default=list)  # ids of the server keys that it said it trusts
-    policy_problem = models.CharField(max_length=2000, blank=True)  # why its policy file allows nothing, in words
-    clock_ahead_s = models.FloatField(null=True)  # its clock minus ours at the last registration, transfer included
+    settings_allowed = models.JSONField(default=list)  # names of kernel-wide settings that its policy allows to change
+    spool_bytes = models.BigIntegerField(default=0)  # unconfirmed bytes on its disk at the last report
+    broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of its password in the broker; "": no user
+    next_broker_hash = models.CharField(max_length=64, blank=True)  # SHA-256 of the password sent with the next token
+    trusted_keys = models.JSONField(default=list)  # ids of the server keys that it trusts, as last reported
+    policy_problem = models.CharField(max_length=2000, blank=True)  # why its policy file is invalid, in words
+    clock_ahead_s = models.FloatField(
+        null=True
+    )  # its clock minus the server's at the last registration, including the transfer time
     maintenance_note = models.CharField(max_length=500, blank=True)
-    archived_at = models.DateTimeField(null=True)  # removed from sight; its results stay
-    # A new token is wanted since; the old one opens until the new one was used once.
+    archived_at = models.DateTimeField(null=True)  # hidden; its results stay
+    # When a new token was requested. The old one stays valid until the first use of the new one.
     rotation_requested_at = models.DateTimeField(null=True)
-    next_token_hash = models.CharField(max_length=64, null=True, unique=True)  # handed out, not used yet
+    next_token_hash = models.CharField(max_length=64, null=True, unique=True)  # sent to the host, not used yet
 
     class Meta:
         ordering = ["slug"]
@@ -83,7 +85,7 @@ class Host(models.Model):
 
 
 class FormerName(models.Model):
-    """A name that a host had: addresses with it still lead to the host, and no other host may take it."""
+    """A former name of a host: addresses with it still lead to the host, and no other host may take it."""
 
     slug = models.SlugField(primary_key=True, max_length=63)
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="former_names")
@@ -91,12 +93,12 @@ class FormerName(models.Model):
 
 
 class EnrolmentToken(models.Model):
-    """The one-time token in the line that is pasted on a new host; dead after use or after its hour."""
+    """The one-time token in the enrolment command; invalid after use or after one hour."""
 
     token_hash = models.CharField(max_length=64, primary_key=True)
-    # Before use: the known host that it enrols again. After use: the host that came.
+    # Before use: the known host that it enrols again. After use: the enrolled host.
     host = models.ForeignKey(Host, on_delete=models.CASCADE, null=True, related_name="enrolments")
-    host_slug = models.SlugField(max_length=63, blank=True)  # "" lets the host's own name decide
+    host_slug = models.SlugField(max_length=63, blank=True)  # "": the hostname decides
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
@@ -104,14 +106,14 @@ class EnrolmentToken(models.Model):
 
     @property
     def reference(self) -> str:
-        """How it is called in addresses: 64 bits of its hash, which open nothing."""
+        """Its name in addresses: 64 bits of its hash, which give no access."""
         return self.token_hash[:16]
 
 
 class Target(models.Model):
-    """A line of a host's policy file: what a workload may use there. The host says so, never the server.
+    """A target in a host's policy file. Only the host's policy defines targets, never the server.
 
-    Another drive under the same id is another target, so that results stay with the drive they were measured on.
+    Another drive under the same id becomes another target, so results stay with the drive they were measured on.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
@@ -121,18 +123,20 @@ class Target(models.Model):
     path = models.CharField(max_length=1024)
     stable_id = models.CharField(max_length=200)
     serial = models.CharField(max_length=100, blank=True)
-    # Of every drive that it lies on. Only one trial at a time uses targets with a key in common: see `lock_groups`.
+    # Keys of every drive under it. Only one trial at a time uses targets with a common key: see `lock_groups`.
     lock_keys = models.JSONField(default=list)
     model = models.CharField(max_length=200, blank=True)
     firmware = models.CharField(max_length=200, blank=True)
     device = models.CharField(max_length=200, blank=True)  # kernel name under it
     drives = models.JSONField(default=list)  # pool: slugs of its drives, targets of the same host, in order
-    # Block: the node that `path` led to when the host last spoke, which the engine opens; may change at a reboot.
-    # Slot: how its controller's tool calls it.
+    # Block: the device node of `path` at the last registration, which the engine opens; may change at a reboot.
+    # Slot: its name in the controller's tool.
     opens = models.CharField(max_length=1024, blank=True)
     size_bytes = models.BigIntegerField(default=0)
     destroy = models.BooleanField(default=False)
-    max_write_bytes = models.BigIntegerField(null=True)  # what the policy lets one run write to each drive under it
+    max_write_bytes = models.BigIntegerField(
+        null=True
+    )  # bytes that the policy allows one run to write to each drive under it
     purges = models.JSONField(default=list)  # contract.purge.PurgeOffer of each method for drives of its kind
     settings_allowed = models.JSONField(default=list)  # names, "*" for all
     present = models.BooleanField(default=False)
@@ -157,12 +161,12 @@ class Target(models.Model):
 
     @property
     def place(self) -> str:
-        """Where it is, for people: its path, or a pool's drives."""
+        """Its location in words: its path, or a pool's drives."""
         return ", ".join(self.drives) or self.path
 
     @property
     def arming_serial(self) -> str:
-        """What a person types before a destructive run: the drive's serial, or its stable id where it has none."""
+        """What a person types before a destructive run: the drive's serial number, or else its stable id."""
         return self.serial or self.stable_id
 
 
@@ -204,10 +208,10 @@ class GroupMember(models.Model):
 
 
 class MaintenanceWindow(models.Model):
-    """When a host gets no trials: every week, or once. A trial that is under way when it opens goes on to its end."""
+    """A time without trials on a host, weekly or once. A trial that runs when the window opens continues to its end."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="maintenance_windows")
-    days = models.JSONField(default=list)  # 0 is Monday; none: it is open once, from `starts_at` to `ends_at`
+    days = models.JSONField(default=list)  # 0 is Monday; empty: open once, from `starts_at` to `ends_at`
     opens = models.TimeField(null=True)
     closes = models.TimeField(null=True)
     time_zone = models.CharField(max_length=64, default="UTC")
@@ -230,12 +234,12 @@ class MaintenanceWindow(models.Model):
 
 
 class EnduranceRating(models.Model):
-    """What the drive under a target is rated to be written to, as a person entered it."""
+    """The rated write endurance of the drive under a target, as entered by a person."""
 
     target = models.OneToOneField(Target, on_delete=models.CASCADE, primary_key=True, related_name="endurance_rating")
     rated_bytes = models.BigIntegerField()
-    basis = models.CharField(max_length=200)  # how it was entered, in words
-    source = models.CharField(max_length=500)  # where it stands
+    basis = models.CharField(max_length=200)  # its basis in words, e.g. DWPD × capacity × years
+    source = models.CharField(max_length=500)  # its source, e.g. a datasheet
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     at = models.DateTimeField(auto_now=True)
 
@@ -243,23 +247,23 @@ class EnduranceRating(models.Model):
         constraints = [models.CheckConstraint(condition=models.Q(rated_bytes__gt=0), name="endurance_above_nothing")]
 
 
-class Snapshot(models.Model):
-    """An inventory, content-addressed: the same facts are stored once."""
+class InventoryContent(models.Model):
+    """The facts of an inventory, content-addressed: equal inventories are stored once."""
 
     digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the canonical JSON
     facts = models.JSONField()  # contract.inventory.Inventory
 
 
-class HostSnapshot(models.Model):
-    """When a host looked like a snapshot: one row for each change."""
+class HostInventory(models.Model):
+    """An inventory of a host. A new row is added when its content changes."""
 
-    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="snapshots")
-    snapshot = models.ForeignKey(Snapshot, on_delete=models.PROTECT, related_name="+")
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="inventories")
+    content = models.ForeignKey(InventoryContent, on_delete=models.PROTECT, related_name="+")
     taken_at = models.DateTimeField()
 
     class Meta:
         ordering = ["-taken_at"]
-        indexes = [models.Index(fields=["host", "-taken_at"], name="hostsnapshot_latest_first")]
+        indexes = [models.Index(fields=["host", "-taken_at"], name="hostinventory_latest_first")]
 
 
 class WorkerLogLine(models.Model):
@@ -267,7 +271,7 @@ class WorkerLogLine(models.Model):
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="log_lines")
     session = models.CharField(max_length=64)  # one process of the worker
-    number = models.BigIntegerField()  # within the session: a line that comes twice is kept once
+    number = models.BigIntegerField()  # within the session: a line that arrives twice is stored once
     at = models.DateTimeField()  # by the host's clock
     level = models.CharField(max_length=8)  # contract.reports.LogLevel
     attempt = models.UUIDField(null=True)  # the order it is about

@@ -1,4 +1,4 @@
-"""Reads about hosts."""
+"""Selectors of hosts and targets."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -19,11 +19,11 @@ from webapp.hosts.models import (
 )
 from worker.contract.reports import LogLevel
 
-LEVELS = [level.value for level in LogLevel]  # from harmless to grave
+LEVELS = [level.value for level in LogLevel]  # in ascending order of severity
 
 
 def host_named(slug: str) -> Host | None:
-    """The host of this name, or the one that had it before: its `slug` then is another."""
+    """The host with this name or former name; in the latter case its `slug` differs."""
     host = Host.objects.filter(slug=slug).first()
     if host is not None:
         return host
@@ -32,7 +32,7 @@ def host_named(slug: str) -> Host | None:
 
 
 def known_host(slug: str) -> Host:
-    """The same; raises Refusal host_unknown."""
+    """The host with this name or former name. Raises Refusal host_unknown."""
     found = host_named(slug)
     if found is None:
         raise Refusal("host_unknown", f"There is no host {slug}.")
@@ -40,28 +40,28 @@ def known_host(slug: str) -> Host:
 
 
 def hosts_called(names: Iterable[str]) -> QuerySet[Host]:
-    """Hosts of these names, and those that had one of them before, as in an address that is older than a rename."""
+    """Hosts with these names or former names."""
     wanted = list(names)
     former = FormerName.objects.filter(slug__in=wanted).values("host")
     return Host.objects.filter(Q(slug__in=wanted) | Q(pk__in=former)).order_by()
 
 
 def hosts_by_name(names: Iterable[str]) -> dict[str, Host]:
-    """The host of each name, also of a name that it had before. Names without a host are left out."""
-    wanted = {name for name in names if "\0" not in name}  # which PostgreSQL cannot look up
+    """Hosts by name or former name. Names without a host are left out."""
+    wanted = {name for name in names if "\0" not in name}  # PostgreSQL cannot look up NUL
     former = {old.slug: old.host for old in FormerName.objects.select_related("host").filter(slug__in=wanted)}
     return former | {host.slug: host for host in Host.objects.filter(slug__in=wanted)}
 
 
 def host_groups() -> QuerySet[HostGroup]:
-    """With their members, the hosts of these and their targets. Three queries more, however many there are."""
+    """Groups with their members, hosts and targets. Three more queries for any number of groups."""
     targets = Prefetch("targets", Target.objects.select_related("host").order_by("slug"))
     members = GroupMember.objects.select_related("host").prefetch_related(targets).order_by("place")
     return HostGroup.objects.prefetch_related(Prefetch("members", members))
 
 
 def known_group(slug: str) -> HostGroup:
-    """The group of this name with its members. Raises Refusal group_unknown."""
+    """The group with this name and its members. Raises Refusal group_unknown."""
     found = host_groups().filter(slug=slug).first()
     if found is None:
         raise Refusal("group_unknown", f"There is no host group {slug}.")
@@ -69,7 +69,7 @@ def known_group(slug: str) -> HostGroup:
 
 
 def trouble_of(member: GroupMember) -> list[str]:
-    """Why a host of a group, or one of its targets, can no longer be used, in words; nothing about what passes."""
+    """Why a host of a group or one of its targets can no longer be used, in words. Ignores temporary reasons."""
     if member.host.archived_at is not None:
         return ["The host was removed."]
     revoked = ["The host is revoked."] if member.host.state == HostState.REVOKED else []
@@ -81,7 +81,7 @@ def trouble_of(member: GroupMember) -> list[str]:
 
 
 def known_targets(names: Sequence[str]) -> list[Target]:
-    """Targets in a policy by `host/target`, each once, as asked for; a host also by a name that it had before.
+    """Targets by `host/target`, each once, in the given order; former names of hosts are allowed.
 
     Raises Refusal target_unknown naming the missing ones.
     """
@@ -93,17 +93,17 @@ def known_targets(names: Sequence[str]) -> list[Target]:
     found = [known.get((host, slug)) or known.get((former.get(host, host), slug)) for host, slug in asked]
     missing = [name for name, target in zip(names, found, strict=True) if target is None]
     if missing:
-        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Targets are named host/target.")
+        raise Refusal("target_unknown", f"There is no target {', '.join(missing)}. Write targets as host/target.")
     return list(dict.fromkeys(target for target in found if target is not None))
 
 
 def known_target(host: str, slug: str) -> Target:
-    """The same of one."""
+    """The target `host/target`. Raises Refusal target_unknown."""
     return known_targets([f"{host}/{slug}"])[0]
 
 
 def drives_of(pool: Target) -> list[Target]:
-    """The targets that a pool is made of, in its order; [] of any other target. One query."""
+    """The drives of a pool as targets, in its order; [] for any other target. One query."""
     if not pool.drives:
         return []
     found = Target.objects.filter(host=pool.host_id, in_policy=True, slug__in=pool.drives).select_related("host")
@@ -112,20 +112,20 @@ def drives_of(pool: Target) -> list[Target]:
 
 
 def open_enrolments() -> QuerySet[EnrolmentToken]:
-    """One-time tokens that still open, the one that lapses first at the top."""
+    """Valid one-time tokens, the next to expire first."""
     found = EnrolmentToken.objects.filter(used_at=None, expires_at__gt=timezone.now())
     return found.select_related("created_by", "host").order_by("expires_at")
 
 
 def enrolment_called(reference: str) -> EnrolmentToken | None:
-    """The one-time token of this reference, used or not."""
+    """The one-time token with this reference, used or not."""
     if len(reference) < 16:
         return None
     return EnrolmentToken.objects.select_related("host").filter(token_hash__startswith=reference).first()
 
 
 def log_lines(host: Host, *, level: str = "", attempt: UUID | None = None) -> QuerySet[WorkerLogLine]:
-    """Lines of the worker's log, newest first: of this level and worse, about this order."""
+    """Lines of the worker's log with at least this level, about this order; newest first."""
     lines = WorkerLogLine.objects.filter(host=host).order_by("-id")
     if level in LEVELS:
         lines = lines.filter(level__in=LEVELS[LEVELS.index(level) :])

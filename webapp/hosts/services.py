@@ -1,4 +1,4 @@
-"""Writes about hosts: enrolment, registration, and when they were heard."""
+"""Services for hosts: enrolment, registration, and the time of the last message."""
 
 import hashlib
 from datetime import datetime, timedelta
@@ -15,13 +15,13 @@ from webapp.core.tokens import hash_token, new_token
 from webapp.hosts import broker
 from webapp.hosts.inventory.lock_groups import lock_keys
 from webapp.hosts.keys import public_keys
-from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
+from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.names import free_slug, plain_slug
 from worker.contract.base import common_version, encode
 from worker.contract.greetings import Enrol, EnrolReply, Hello, HelloReply
 from worker.contract.inventory import Inventory, PolicyTarget
 
-# Being seen is written down at most this often, so that a report a second is not a write a second.
+# The time of the last message is written at most this often, so not every report causes a write.
 SEEN_EVERY_SECONDS = 10
 _UPSERTED = [
     "kind", "path", "lock_keys", "model", "firmware", "device", "opens", "size_bytes",
@@ -30,7 +30,7 @@ _UPSERTED = [
 
 
 class EnrolRefused(Refusal):
-    """The one-time token opens nothing."""
+    """The one-time token is invalid."""
 
 
 @transaction.atomic
@@ -93,7 +93,7 @@ def _claim_token(token: str) -> EnrolmentToken:
     if tokens.filter(used_at=None, expires_at__gt=now).update(used_at=now) != 1:
         raise EnrolRefused(
             "enrolment_token_invalid",
-            "This enrolment token is unknown, expired or already used. Make a new one: it is good once, for an hour.",
+            "This enrolment token is unknown, expired or already used. Create a new one; it is valid for one hour.",
         )
     return tokens.select_related("created_by", "host").get()
 
@@ -101,14 +101,14 @@ def _claim_token(token: str) -> EnrolmentToken:
 def _create_host(invitation: EnrolmentToken, message: Enrol) -> Host:
     return Host.objects.create(
         slug=free_slug(invitation.host_slug or message.hostname),
-        token_hash=hash_token(message.token),  # replaced at once; no host is without one
+        token_hash=hash_token(message.token),  # replaced below; the column is not null
         hostname=message.hostname,
         worker_version=message.worker_version[:40],
     )
 
 
 def _enrol_again(host: Host, message: Enrol) -> Host:
-    """A known host, reinstalled or revoked before: its results stay."""
+    """Enrol a known host again, e.g. after reinstallation or revocation; its results stay."""
     Host.objects.filter(pk=host.pk).update(
         state=HostState.ACTIVE,
         maintenance_note="",
@@ -122,7 +122,7 @@ def _enrol_again(host: Host, message: Enrol) -> Host:
 
 
 def note_heard(*, host: Host, spool_bytes: int) -> None:
-    """Note that the host was heard just now, and how many bytes wait on its disk."""
+    """Record the time of this message and the number of unconfirmed bytes on the host's disk."""
     now = timezone.now()
     stale = now - timedelta(seconds=SEEN_EVERY_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < stale or host.spool_bytes != spool_bytes:
@@ -131,7 +131,7 @@ def note_heard(*, host: Host, spool_bytes: int) -> None:
 
 @transaction.atomic
 def register_host(*, host: Host, message: Hello) -> HelloReply:
-    """Store what the host says about itself. Raises VersionMismatch, or Refusal if its policy lists an id twice."""
+    """Store a registration. Raises VersionMismatch, or Refusal if the policy lists an id twice."""
     contract = common_version(oldest=message.oldest_contract, newest=message.newest_contract)
     now = timezone.now()
     Host.objects.filter(pk=host.pk).update(
@@ -147,7 +147,7 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
         policy_problem=message.policy_problem,
         clock_ahead_s=message.at - now.timestamp(),
     )
-    _record_snapshot(host, message.inventory, at=now)
+    _record_inventory(host, message.inventory, at=now)
     _record_targets(host, message)
     return HelloReply(
         contract=contract,
@@ -157,20 +157,22 @@ def register_host(*, host: Host, message: Hello) -> HelloReply:
     )
 
 
-def _record_snapshot(host: Host, inventory: Inventory, *, at: datetime) -> None:
-    """One row for each change; equal facts are stored once."""
+def _record_inventory(host: Host, inventory: Inventory, *, at: datetime) -> None:
+    """Store the inventory if it has changed; equal contents are stored once."""
     digest = hashlib.sha256(encode(inventory)).hexdigest()
-    latest = HostSnapshot.objects.filter(host=host).order_by("-taken_at").first()
-    if latest is not None and latest.snapshot_id == digest:
+    latest = HostInventory.objects.filter(host=host).order_by("-taken_at").first()
+    if latest is not None and latest.content_id == digest:
         return
-    Snapshot.objects.bulk_create([Snapshot(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True)
-    HostSnapshot.objects.create(host=host, snapshot_id=digest, taken_at=at)
+    InventoryContent.objects.bulk_create(
+        [InventoryContent(digest=digest, facts=msgspec.to_builtins(inventory))], ignore_conflicts=True
+    )
+    HostInventory.objects.create(host=host, content_id=digest, taken_at=at)
 
 
 def _record_targets(host: Host, message: Hello) -> None:
     slugs = [target.id for target in message.targets]
     if len(set(slugs)) != len(slugs):
-        raise Refusal("policy_id_twice", "The policy lists the same target id twice. Give each target its own id.")
+        raise Refusal("policy_id_twice", "The policy lists a target id twice. Give each target a different id.")
     targets = [_target(host, target, message.inventory) for target in message.targets]
     keys = {target.slug: target.lock_keys for target in targets}
     for pool in targets:
@@ -187,7 +189,7 @@ def _identity(target: Target) -> tuple[str, str, str]:
 
 
 def _retire_targets(host: Host, listed: set[tuple[str, str, str]]) -> None:
-    """Keep targets that the policy no longer lists, or lists with another drive: results point to them."""
+    """Targets that the policy no longer lists, or lists with another drive, stay: results refer to them."""
     gone = [target.pk for target in host.targets.filter(in_policy=True) if _identity(target) not in listed]
     Target.objects.filter(pk__in=gone).update(in_policy=False, present=False)
 

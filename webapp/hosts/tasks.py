@@ -1,4 +1,4 @@
-"""Periodic tasks about hosts. Everything in them may be done twice, or at the same time by two."""
+"""Periodic tasks for hosts. They are safe to run twice, also at the same time."""
 
 import logging
 
@@ -15,9 +15,9 @@ KEEP_BROKER_SECONDS = 10
 
 @app.task(name="webapp.hosts.tasks.keep_broker")
 def keep_broker() -> None:
-    """Put back hosts' users that Redis has lost, remove those it should not have; retire keys nobody needs."""
+    """Correct the hosts' users in Redis; retire signing keys that are no longer needed."""
     retire_superseded()
     try:
         reconcile()
     except (redis.RedisError, OSError) as error:
-        log.warning("The broker's users could not be looked at: %s", error)
+        log.warning("The broker's users could not be checked: %s", error)

@@ -1,10 +1,10 @@
-"""A host's own token and its password in the broker, and how both are changed while the host works.
+"""A host's token and broker password, and their rotation while the host works.
 
-    asked for ──► a reply says `token_due` ──► the host fetches the next one ──► it uses it: the old one is dead
-                                                   │  lost on the way, or the worker died:
-                                                   └─ the old one still opens, it fetches another
+    requested ──► a reply says `token_due` ──► the host fetches the next token ──► it uses it: the old one is invalid
+                                                   │  reply lost, or worker died:
+                                                   └─ the old token is still valid, the host fetches another
 
-At every moment at least one token and one password that the host has on its disk open.
+At any time at least one token and one password on the host's disk are valid.
 """
 
 from django.db import connection, transaction
@@ -18,8 +18,8 @@ from webapp.hosts import broker
 from webapp.hosts.models import Host, HostState
 from worker.contract.greetings import TokenReply
 
-# Every report begins with this query: written by Django it took five times as long. Other columns are loaded where
-# they are needed.
+# Every report starts with this query; through Django's ORM it took five times as long. Other columns are loaded
+# on first use.
 _NEEDED = {
     "id", "slug", "state", "token_hash", "next_token_hash", "rotation_requested_at", "last_seen_at", "spool_bytes"
 }  # fmt: skip
@@ -33,7 +33,7 @@ WHERE (token_hash = %(token_hash)s OR next_token_hash = %(token_hash)s) AND stat
 
 
 def authenticate_host(token: str) -> Host | None:
-    """The host whose token this is; None for an unknown or revoked one. One query, but for a token's first use."""
+    """The host with this token; None if the token is unknown or revoked. One query, except at a token's first use."""
     token_hash = hash_token(token)
     with connection.cursor() as cursor:
         cursor.execute(_KNOWN, {"token_hash": token_hash})
@@ -48,7 +48,7 @@ def authenticate_host(token: str) -> Host | None:
 
 @transaction.atomic
 def _promote(host: Host) -> None:
-    """The next token was used: it is the token now. Of two requests at once one does it."""
+    """Make the next token the current one, at its first use. Only one of two simultaneous requests does it."""
     waiting = Host.objects.filter(pk=host.pk, next_token_hash=host.next_token_hash)
     changes = {"token_hash": host.next_token_hash, "next_token_hash": None, "rotation_requested_at": None}
     if waiting.update(**changes) == 1:
@@ -59,12 +59,12 @@ def _promote(host: Host) -> None:
 
 @transaction.atomic
 def request_rotation(*, host: Host, by: User | None) -> bool:
-    """Have the host fetch a new token when it is next heard. False where it is asked to already.
+    """Request a new token: the host fetches it after its next message. False if it was requested before.
 
     Raises Refusal host_revoked.
     """
     if Host.objects.filter(pk=host.pk, state=HostState.REVOKED).exists():
-        raise Refusal("host_revoked", f"{host} was revoked and has no token to change. Enrol it again instead.")
+        raise Refusal("host_revoked", f"{host} is revoked and has no token. Enrol it again instead.")
     quiet = Host.objects.filter(pk=host.pk, rotation_requested_at=None).exclude(state=HostState.REVOKED)
     if quiet.update(rotation_requested_at=timezone.now()) != 1:
         return False
@@ -74,7 +74,7 @@ def request_rotation(*, host: Host, by: User | None) -> bool:
 
 @transaction.atomic
 def next_token(*, host: Host) -> TokenReply:
-    """The next token of a host that is asked to change it, and its next password. Raises Refusal token_not_due."""
+    """Create the next token and password of a host with a requested rotation. Raises Refusal token_not_due."""
     plain, token_hash = new_token()
     due = Host.objects.filter(pk=host.pk, rotation_requested_at__isnull=False)
     if due.update(next_token_hash=token_hash) != 1:

@@ -1,7 +1,7 @@
-"""The worker's wheel, made from the sources beside this server: a storage server gets the worker that fits it.
+"""Builds the worker's wheel from the server's own sources, so worker and server have the same version.
 
-A wheel is a zip with a few files about itself (PyPA, binary distribution format 1.0). Times in it are fixed,
-so every process of the server makes the same bytes, and the checksum in a pasted line stays true over restarts.
+A wheel is a zip file with metadata (PyPA, binary distribution format 1.0). Its timestamps are fixed, so every process
+builds the same bytes and the checksum in an enrolment command stays valid after a restart.
 """
 
 import base64
@@ -33,7 +33,7 @@ class Wheel:
 
 @cache
 def worker_wheel() -> Wheel:
-    """Made once in each process. Raises OSError where the worker's sources are not there."""
+    """The wheel, built once per process. Raises OSError if the worker's sources are missing."""
     source = Path(settings.BASE_DIR) / "worker"
     project = tomllib.loads((source / "pyproject.toml").read_text())
     version = _version(source)
@@ -52,7 +52,7 @@ def _version(source: Path) -> str:
 
 
 def _paths(source: Path, project: dict[str, Any]) -> list[str]:
-    """Modules of the packages that the project lists, and its data files."""
+    """The modules of the listed packages, and the data files."""
     packages = project["tool"]["setuptools"]["packages"]
     folders = [source.joinpath(*str(package).split(".")[1:]) for package in packages]
     modules = [path for folder in folders for path in folder.glob("*.py")]

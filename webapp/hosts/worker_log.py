@@ -1,4 +1,4 @@
-"""The log that a worker ships with its reports: kept for people to read, the newest lines of each host only."""
+"""The log lines in a worker's reports. Only the newest lines of each host are stored."""
 
 import logging
 from datetime import UTC, datetime
@@ -16,14 +16,14 @@ LINES_KEPT = 2000  # of each host
 
 
 def keep_log(*, host: Host, shipped: WorkerLog) -> None:
-    """Write down what is new. A line that cannot be kept is no reason to refuse the report it came with."""
+    """Store new lines. A line that cannot be stored does not cause the report to be refused."""
     try:
         with transaction.atomic():
             rows = [_row(host, shipped.session, line) for line in shipped.lines]
             WorkerLogLine.objects.bulk_create(rows, ignore_conflicts=True)
             _prune(host)
     except (DataError, IntegrityError):
-        log.exception("host %s: lines of its log could not be kept", host)
+        log.exception("host %s: log lines could not be stored", host)
 
 
 def _row(host: Host, session: str, line: LogLine) -> WorkerLogLine:
@@ -39,7 +39,7 @@ def _row(host: Host, session: str, line: LogLine) -> WorkerLogLine:
 
 
 def _moment(seconds: float) -> datetime:
-    """A Unix time; now where the host's clock says what is no date."""
+    """A Unix time as a datetime; the current time if it is not a valid date."""
     try:
         return datetime.fromtimestamp(seconds, tz=UTC)
     except (OverflowError, OSError, ValueError):

@@ -1,7 +1,7 @@
-"""Where a webhook may go: addresses outside the server's own network, and networks the administrator allows.
+"""Allowed addresses of webhooks: outside the server's own network, or in networks that the administrator allows.
 
-A name is resolved once; the addresses found are checked, and the connection is made to one of them. So a name that
-resolves to another address a moment later (DNS rebinding) leads nowhere.
+A name is resolved once. The server checks the addresses and connects to one of them, so a name that resolves to
+another address a moment later (DNS rebinding) has no effect.
 """
 
 import ipaddress
@@ -24,7 +24,7 @@ _PORTS = {"http": 80, "https": 443}
 _PRINTABLE = re.compile(r"[\x21-\x7e]+")
 _UNICAST = ipaddress.ip_network("2000::/3")  # all of IPv6 that is routed between networks
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Beside what Python's ipaddress knows to be local: metadata services of clouds, and ranges that Python 3.11 leaves out.
+# In addition to the local ranges of Python's ipaddress: cloud metadata services, and ranges that Python 3.11 lacks.
 _INSIDE_TOO = [ipaddress.ip_network(text) for text in ("168.63.129.16/32", "192.0.0.0/24", "192.88.99.0/24")]
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -44,7 +44,7 @@ class WebhookUrl:
 
     @property
     def name(self) -> str:
-        """Host and port, for sentences and for telling receivers apart."""
+        """Host and port, for sentences and as the key of a receiver."""
         return f"{self.host}:{self.port}"
 
 
@@ -86,7 +86,7 @@ def _resolved(url: WebhookUrl) -> list[str]:
         looked_up.cancel()
         words = f"The name {url.host} could not be resolved within {RESOLVE_LIMIT_S:g} s. Try again later."
         raise Refusal("webhook_unresolved", words) from error
-    except (OSError, ValueError) as error:  # UnicodeError, of a name that can be none, is a ValueError
+    except (OSError, ValueError) as error:  # UnicodeError, raised for an impossible name, is a ValueError
         words = f"The name {url.host} cannot be resolved. Check its spelling."
         raise Refusal("webhook_unresolved", words) from error
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))[:_MAX_ADDRESSES]
@@ -101,7 +101,7 @@ def _is_inside(text: str) -> bool:
 
 
 def _equivalent_addresses(address: Address) -> Iterator[Address]:
-    """The address, and the IPv4 address that an IPv6 one stands for."""
+    """The address, and the IPv4 address embedded in an IPv6 address."""
     if not isinstance(address, ipaddress.IPv6Address):
         yield address
     elif address.ipv4_mapped:

@@ -1,11 +1,11 @@
-"""A try to send a notice that failed."""
+"""A failed try to send a notice."""
 
 
 class Failure(Exception):
     """`words` are shown to the person.
 
-    `refused`: the receiver, or this server, refuses this notice; more than a few tries are of no use.
-    `unreachable`: other notices to the same receiver would fail in the same way now.
+    `refused`: the receiver or this server refuses this notice; only a few more tries are made.
+    `unreachable`: other notices to the same receiver would now fail too.
     """
 
     def __init__(self, words: str, *, refused: bool = False, unreachable: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""How many notices wait, and how many were given up."""
+"""The numbers of pending and failed notices."""
 
 from django.db.models import Count
 
@@ -13,4 +13,4 @@ def notices() -> list[Family]:
     rows = Notice.objects.filter(state__in=SHOWN).order_by().values_list("state").annotate(count=Count("pk"))
     found: dict[str, int] = dict(rows)
     readings = tuple(Reading(found.get(state, 0), {"state": state.value}) for state in SHOWN)
-    return [Family("sweetspot_notices", "Notices that wait to be sent, or were given up in the last 30 days", readings)]
+    return [Family("sweetspot_notices", "Notices that are pending, or that failed in the last 30 days", readings)]

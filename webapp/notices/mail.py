@@ -29,7 +29,7 @@ def connected() -> Iterator[BaseEmailBackend]:
     try:
         connection.open()
     except smtplib.SMTPAuthenticationError as error:
-        words = "The mail server refused this server's log-in. The administrator has to check SWEETSPOT_SMTP_URL."
+        words = "The mail server refused this server's log-in. Ask the administrator to check SWEETSPOT_SMTP_URL."
         raise Failure(words, unreachable=True) from error
     except OSError as error:  # an SMTPException is one
         raise Failure(f"No connection to the mail server: {error.strerror or error}.", unreachable=True) from error
@@ -76,6 +76,6 @@ def _body(notice: Notice) -> str:
 
 
 def _message_id(notice: Notice) -> str:
-    """The same on each retry: an e-mail that arrives twice can be recognised."""
+    """The message id. It is the same on each retry, so mail programs recognise duplicates."""
     domain = parseaddr(settings.DEFAULT_FROM_EMAIL)[1].rpartition("@")[2]
     return f"<{notice.id}@{domain}>"

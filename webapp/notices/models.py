@@ -1,7 +1,7 @@
 """Subscriptions of people, and the notices that are sent to them (an outbox).
 
 Notice:  pending ──► sent
-            ├──────► failed   (gave up, or nobody wants it any more)
+            ├──────► failed   (no more tries, or the subscription is paused or its owner disabled)
             └◄────── failed   (a person sends it again)
 """
 
@@ -16,7 +16,7 @@ from webapp.plans.models import Plan
 
 
 class Event(models.TextChoices):
-    """What people can be told about."""
+    """Events that people can subscribe to."""
 
     ENDED = "ended", "Run done or cancelled"
     FAILED = "failed", "Run failed"
@@ -39,12 +39,12 @@ class NoticeState(models.TextChoices):
 
 
 class Subscription(models.Model):
-    """Which events of which plan one person wants to be told about, and by which channel."""
+    """The events of one plan, or of all plans, that one person receives notices about, and the channel."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="subscriptions")
     channel = models.CharField(max_length=10, choices=Channel.choices)
-    url = models.CharField(max_length=1000, blank=True)  # of a webhook; an e-mail goes to the person's address
-    secret = models.BinaryField(max_length=300, default=b"")  # of a webhook, encrypted: see notices.signing
+    url = models.CharField(max_length=1000, blank=True)  # for a webhook; an e-mail goes to the person's address
+    secret = models.BinaryField(max_length=300, default=b"")  # for a webhook, encrypted: see notices.signing
     plan = models.ForeignKey(Plan, on_delete=models.CASCADE, null=True, related_name="+")  # null: every plan
     events = ArrayField(models.CharField(max_length=10, choices=Event.choices))
     created_at = models.DateTimeField(auto_now_add=True)
@@ -69,7 +69,7 @@ class Subscription(models.Model):
 
 
 class Notice(models.Model):
-    """One event for one subscription: what is said is frozen, how its delivery goes is not."""
+    """One event for one subscription. The content never changes, the state of the delivery does."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)  # of the delivery, same on retries
     subscription = models.ForeignKey(Subscription, on_delete=models.CASCADE, related_name="notices")
@@ -82,11 +82,11 @@ class Notice(models.Model):
     tries = models.PositiveSmallIntegerField(default=0)
     next_try_at = models.DateTimeField()
     give_up_at = models.DateTimeField()  # no try is made later
-    claim = models.UUIDField(null=True)  # of the task that sends it now
-    claimed_until = models.DateTimeField(null=True)  # a claim that is older belongs to a task that died
+    claim = models.UUIDField(null=True)  # id of the task that is sending it
+    claimed_until = models.DateTimeField(null=True)  # when the claim was made; an old claim belongs to a dead task
     created_at = models.DateTimeField()
     sent_at = models.DateTimeField(null=True)
-    last_error = models.CharField(max_length=500, blank=True)  # in words; of the last try that failed
+    last_error = models.CharField(max_length=500, blank=True)  # text of the last failed try
 
     class Meta:
         ordering = ["-created_at", "id"]
@@ -95,7 +95,7 @@ class Notice(models.Model):
             models.CheckConstraint(condition=Q(state__in=NoticeState.values), name="notice_state_known"),
         ]
         indexes = [
-            # the tick looks only at what is due, which is little
+            # the tick reads only notices that are due, which are few
             models.Index(fields=["next_try_at"], name="notice_due", condition=Q(state="pending")),
             # the last delivery of a subscription
             models.Index(fields=["subscription", "-created_at"], name="notice_latest"),

@@ -1,7 +1,7 @@
-"""Which notices are due, who sends them now, and what becomes of each try.
+"""The outbox: due notices, the tasks that claim them, and the result of each try.
 
-A task claims notices, sends them outside any transaction and records each result. A claim that was not recorded in
-time belongs to a task that died: the notice is due again, with the same delivery id.
+A task claims notices, sends them outside any transaction and records each result. If a claim has no result in time,
+its task has died and the notice is due again, with the same delivery id.
 """
 
 import uuid
@@ -17,34 +17,34 @@ from webapp.notices.models import Notice, NoticeState
 BACKOFF_S = (10, 30, 120, 600, 3600, 3 * 3600)  # after each try; the last one repeats
 MAX_REFUSED_TRIES = 3
 MAX_AT_ONCE = 40
-MAX_PER_PERSON = 8  # of those: one person's receivers do not hold up everybody's
+MAX_PER_PERSON = 8  # so that one person's receivers do not delay the others'
 CLAIM_FOR = timedelta(seconds=120)  # longer than any task sends
 KEPT_FOR = timedelta(days=30)
 
 PAUSED = "The subscription was paused before this notice was sent."
-ACCOUNT_OFF = "The account was switched off before this notice was sent."
+ACCOUNT_OFF = "The account was disabled before this notice was sent."
 
 
 def drop_unwanted(now: datetime) -> None:
-    """Notices that wait for a person whose account is off, or for a paused subscription, are not sent."""
+    """Fail pending notices of disabled accounts and of paused subscriptions."""
     waiting = Notice.objects.filter(_unclaimed(now), state=NoticeState.PENDING)
     waiting.filter(subscription__user__is_active=False).update(state=NoticeState.FAILED, last_error=ACCOUNT_OFF)
     waiting.filter(subscription__paused_at__isnull=False).update(state=NoticeState.FAILED, last_error=PAUSED)
 
 
 def forget_old(now: datetime) -> None:
-    """Delete notices that nobody waits for any more."""
+    """Delete old notices that are not pending."""
     Notice.objects.filter(created_at__lt=now - KEPT_FOR).exclude(state=NoticeState.PENDING).delete()
 
 
 def somebody_sends(now: datetime) -> bool:
-    """Whether another task is sending: the next tick goes on."""
+    """Whether another task is sending; then this tick sends nothing."""
     return Notice.objects.filter(state=NoticeState.PENDING, claimed_until__gte=now).exists()
 
 
 @transaction.atomic
 def claim(now: datetime) -> list[Notice]:
-    """What is due, for this task alone: first tries before retries, a few of each person."""
+    """Claim due notices for this task: first tries before retries, a few per person."""
     rank = Window(RowNumber(), partition_by="subscription__user_id", order_by=["tries", "next_try_at"])
     ranked = _due(now).annotate(rank=rank).filter(rank__lte=MAX_PER_PERSON).order_by("tries", "next_try_at")
     wanted = list(ranked.values_list("pk", flat=True)[:MAX_AT_ONCE])
@@ -67,7 +67,7 @@ def _unclaimed(now: datetime) -> Q:
 
 
 def release(notice: Notice) -> None:
-    """It was not tried: it stays due."""
+    """Release the claim of a notice that was not tried; it stays due."""
     _mine(notice).update(claim=None, claimed_until=None)
 
 
@@ -78,7 +78,7 @@ def record_sent(notice: Notice, now: datetime) -> None:
 
 
 def record_failure(notice: Notice, failure: Failure, now: datetime) -> None:
-    """Plan the next try, or give up."""
+    """Schedule the next try, or mark the notice as failed."""
     tries = notice.tries + 1
     next_try = now + timedelta(seconds=BACKOFF_S[min(tries, len(BACKOFF_S)) - 1])
     hopeless = failure.refused and tries >= MAX_REFUSED_TRIES
@@ -91,5 +91,5 @@ def record_failure(notice: Notice, failure: Failure, now: datetime) -> None:
 
 
 def _mine(notice: Notice) -> QuerySet[Notice]:
-    """The row, as long as no other task has claimed it after this one took too long."""
+    """The row, unless another task has claimed it because this one took too long."""
     return Notice.objects.filter(pk=notice.pk, claim=notice.claim)

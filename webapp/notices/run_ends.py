@@ -1,4 +1,4 @@
-"""Announces runs that have ended, each once."""
+"""Queues notices about ended runs, once for each run."""
 
 import logging
 from collections import Counter
@@ -20,7 +20,7 @@ MAX_AT_ONCE = 100
 
 
 def announce_ended_runs() -> None:
-    """A run that cannot be announced does not keep the others from it; the next tick tries it again."""
+    """Announce all ended runs. If one fails, the others are still announced, and the next tick tries it again."""
     waiting = Run.objects.filter(ended_at__isnull=False, announced_at=None).order_by("ended_at")
     for run_id in list(waiting.values_list("pk", flat=True)[:MAX_AT_ONCE]):
         try:
@@ -31,7 +31,7 @@ def announce_ended_runs() -> None:
 
 @transaction.atomic
 def announce_run(run_id: UUID) -> bool:
-    """Queue its notices; whether this call did it."""
+    """Queue the run's notices. False if they were queued before."""
     if Run.objects.filter(pk=run_id, announced_at=None).update(announced_at=timezone.now()) != 1:
         return False
     run = Run.objects.select_related("version__plan").get(pk=run_id)

@@ -1,4 +1,4 @@
-"""Reads about subscriptions and their notices."""
+"""Selectors of subscriptions and notices."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class LastDelivery(TypedDict):
 
 
 def subscriptions_of(user: User) -> QuerySet[WithAnnotations[Subscription, LastDelivery]]:
-    """In the order they were made, with `last_state` and `last_at` of the newest notice."""
+    """A person's subscriptions, oldest first, with `last_state` and `last_at` of the newest notice."""
     newest = Notice.objects.filter(subscription=OuterRef("pk")).order_by("-created_at")
     return (
         Subscription.objects.filter(user=user)
@@ -40,7 +40,7 @@ def deliveries_of(user: User) -> QuerySet[Notice]:
 
 
 def subscribers(event: Event, plan: Plan) -> QuerySet[Subscription]:
-    """Subscriptions to an event of a plan that are not paused, of people whose account is on."""
+    """Subscriptions to an event of a plan that are not paused and whose owner's account is enabled."""
     about_it = Q(plan=None) | Q(plan=plan)
     found = Subscription.objects.filter(about_it, events__contains=[event.value], paused_at=None, user__is_active=True)
     return found.order_by("pk")

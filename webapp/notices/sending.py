@@ -1,6 +1,6 @@
-"""Sends what is due. Receivers are served side by side, the notices of one receiver one after the other.
+"""Sends due notices: different receivers in parallel, the notices of one receiver one after another.
 
-The threads that send use no database; the calling thread records each result as it comes.
+The sending threads do not use the database; the calling thread records each result.
 """
 
 import logging
@@ -20,15 +20,15 @@ from webapp.notices.models import Channel, Notice
 
 log = logging.getLogger(__name__)
 
-RECEIVERS_AT_ONCE = 16  # more than one person can keep busy: see outbox.MAX_PER_PERSON
-START_LIMIT_S = 10.0  # what is not begun by then waits for the next tick
+RECEIVERS_AT_ONCE = 16  # more than one person's receivers can occupy: see outbox.MAX_PER_PERSON
+START_LIMIT_S = 10.0  # notices not tried by then wait for the next tick
 
 Outcome = tuple[Notice, Failure | None, bool]  # the failure, if any, and whether it was tried
 Tell = Callable[[Outcome], None]
 
 
 def send_due(now: datetime) -> int:
-    """How many notices were tried."""
+    """Send due notices; return the number of tries."""
     batch = outbox.claim(now)
     if not batch:
         return 0
@@ -62,7 +62,7 @@ def _by_receiver(batch: Iterable[Notice]) -> list[list[Notice]]:
 
 
 def _send_all(group: list[Notice], tell: Tell, limit: float) -> None:
-    """To one receiver, until it cannot be reached. Tells of every notice."""
+    """Send notices to one receiver until it becomes unreachable. Reports each notice, tried or not."""
     waiting = deque(group)
     try:
         with _sender(group[0].subscription.channel) as send:
@@ -80,7 +80,7 @@ def _send_all(group: list[Notice], tell: Tell, limit: float) -> None:
 
 @contextmanager
 def _sender(channel: str) -> Iterator[Callable[[Notice], None]]:
-    """Sends one notice; by e-mail over one connection for all of them. Raises Failure."""
+    """Send one notice; all e-mails share one connection. Raises Failure."""
     if channel == Channel.WEBHOOK:
         yield webhook.send
         return

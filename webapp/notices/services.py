@@ -24,11 +24,11 @@ TEST_SUBJECT = "Test notice from Sweetspot"
 def announce(
     *, event: Event, plan: Plan, key: str, subject: str, text: str, path: str, detail: Mapping[str, object]
 ) -> int:
-    """Queue a notice for every subscriber of the event; how many were queued.
+    """Queue a notice for every subscriber of the event; return their number.
 
-    To be called inside the caller's transaction. The same `key` is queued once for a subscription, so it is safe to
-    repeat. `path` is a page of this server, e.g. /runs/17/. `detail` is plain JSON for webhooks; its `run` is the
-    number of the run that the event is about.
+    Call it inside a transaction. Each `key` is queued once per subscription, so a repeated call is safe. `path` is a
+    page of this server, e.g. /runs/17/. `detail` is plain JSON for webhooks; its `run` is the number of the run that
+    the event is about.
     """
     message = _Message(event.value, key, subject, text, path, plan.slug, detail)
     return _queue(subscribers(event, plan), message)
@@ -36,11 +36,11 @@ def announce(
 
 @transaction.atomic
 def send_test(*, subscription: Subscription) -> None:
-    """Queue a test notice. Raises Refusal where the subscription is paused, or a test is on its way."""
+    """Queue a test notice. Raises Refusal if the subscription is paused or a test notice is pending."""
     if subscription.paused_at:
         raise Refusal("subscription_paused", "The subscription is paused. Resume it first.")
     if subscription.notices.filter(event=TEST, state=NoticeState.PENDING).exists():
-        raise Refusal("test_pending", "A test notice is on its way. Wait until it is sent, or delete the subscription.")
+        raise Refusal("test_pending", "A test notice is pending. Wait until it is sent, or delete the subscription.")
     plan = subscription.plan.slug if subscription.plan else None
     text = "This is a test notice. Notices about runs will arrive the same way."
     _queue([subscription], _Message(TEST, f"test:{uuid.uuid4()}", TEST_SUBJECT, text, "/notices/", plan, {}))
@@ -49,7 +49,7 @@ def send_test(*, subscription: Subscription) -> None:
 
 @transaction.atomic
 def send_again(*, notice: Notice) -> bool:
-    """Try again with the next tick, and for another day; whether the notice was waiting or had failed."""
+    """Try the notice again with the next tick, for up to a day. False if it was sent before."""
     now = timezone.now()
     idle = Q(state=NoticeState.FAILED) | Q(state=NoticeState.PENDING, claim=None)
     changes = {"state": NoticeState.PENDING, "tries": 0, "next_try_at": now, "give_up_at": now + GIVE_UP_AFTER}
@@ -62,7 +62,7 @@ def send_again(*, notice: Notice) -> bool:
 
 @dataclass(frozen=True)
 class _Message:
-    """What all subscribers are told."""
+    """The content for all subscribers."""
 
     event: str
     key: str
@@ -107,5 +107,5 @@ def _notice(subscription: Subscription, message: _Message, now: datetime) -> Not
 
 
 def _one_line(text: str) -> str:
-    """As a header may hold it."""
+    """The text without characters that a header must not contain."""
     return " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())[:MAX_SUBJECT]

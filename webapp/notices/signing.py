@@ -19,12 +19,12 @@ def new_secret() -> str:
 
 
 def sealed(secret: str) -> bytes:
-    """As it is kept in the database."""
+    """The encrypted secret for the database."""
     return fernet(settings.SECRET_KEY, purpose=_PURPOSE).encrypt(secret.encode())
 
 
 def unsealed(kept: bytes | memoryview) -> str:
-    """Raises Failure where the server's secret key has changed since."""
+    """The decrypted secret. Raises Failure if the server's secret key has changed."""
     try:
         return fernet(settings.SECRET_KEY, purpose=_PURPOSE).decrypt(bytes(kept)).decode()
     except InvalidToken as error:

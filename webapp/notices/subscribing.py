@@ -1,4 +1,4 @@
-"""Writes of subscriptions."""
+"""Services for subscriptions."""
 
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -22,7 +22,7 @@ _URL_OF_EMAIL = "An e-mail goes to the address on your page Account. Leave url e
 def create_subscription(
     *, user: User, channel: Channel, plan: Plan | None, events: Collection[Event], url: str = ""
 ) -> tuple[Subscription, str]:
-    """A subscription and, of a webhook, its secret. Raises Refusal in words."""
+    """Create a subscription; return it with the secret of a webhook. Raises Refusal."""
     if channel is Channel.WEBHOOK:
         resolve(read_url(url))  # outside the transaction: it asks the name server
     elif url:
@@ -36,7 +36,7 @@ def create_subscription(
 
 @transaction.atomic
 def _create(user: User, channel: Channel, url: str, plan: Plan | None, events: list[str]) -> tuple[Subscription, str]:
-    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # counts stay true while several are made at once
+    User.objects.select_for_update(no_key=True).get(pk=user.pk)  # keeps the limit while several are created at once
     if Subscription.objects.filter(user=user).count() >= MAX_SUBSCRIPTIONS:
         words = f"You have {MAX_SUBSCRIPTIONS} subscriptions, the most allowed. Delete one first."
         raise Refusal("too_many_subscriptions", words)
@@ -51,7 +51,7 @@ def _create(user: User, channel: Channel, url: str, plan: Plan | None, events: l
 def change_subscription(
     *, subscription: Subscription, plan: Plan | None, events: Collection[Event], url: str = ""
 ) -> None:
-    """Raises Refusal in words. The channel and the secret stay."""
+    """Change the plan, events and address; the channel and the secret stay. Raises Refusal."""
     if subscription.channel == Channel.EMAIL and url:
         raise Refusal("subscription_refused", _URL_OF_EMAIL)
     if url != subscription.url:
@@ -64,7 +64,7 @@ def change_subscription(
 
 @transaction.atomic
 def pause_subscription(*, subscription: Subscription) -> bool:
-    """Nothing is sent until it is resumed; whether this call did it."""
+    """Stop sending until the subscription is resumed. False if it was paused before."""
     if not Subscription.objects.filter(pk=subscription.pk, paused_at=None).update(paused_at=timezone.now()):
         return False
     _audit(subscription, "notice.pause")
@@ -73,7 +73,7 @@ def pause_subscription(*, subscription: Subscription) -> bool:
 
 @transaction.atomic
 def resume_subscription(*, subscription: Subscription) -> bool:
-    """What happened in the pause is not sent afterwards; whether this call did it."""
+    """Resume sending. Events during the pause are not sent. False if it was not paused."""
     if not Subscription.objects.filter(pk=subscription.pk, paused_at__isnull=False).update(paused_at=None):
         return False
     _audit(subscription, "notice.resume")
@@ -82,14 +82,14 @@ def resume_subscription(*, subscription: Subscription) -> bool:
 
 @transaction.atomic
 def delete_subscription(*, subscription: Subscription) -> None:
-    """With its deliveries."""
+    """Delete the subscription with its notices."""
     _audit(subscription, "notice.delete")
     subscription.delete()
 
 
 @transaction.atomic
 def renew_secret(*, subscription: Subscription) -> str:
-    """A new secret; the old one signs nothing more. Raises Refusal for an e-mail subscription."""
+    """Create a new secret, which replaces the old one at once. Raises Refusal for an e-mail subscription."""
     if subscription.channel != Channel.WEBHOOK:
         raise Refusal("subscription_refused", "Only webhooks have a secret.")
     secret = new_secret()
@@ -99,21 +99,21 @@ def renew_secret(*, subscription: Subscription) -> str:
 
 
 def _ordered(events: Collection[Event]) -> list[str]:
-    """In the order of Event. Raises Refusal where there is none."""
+    """The events in the order of Event. Raises Refusal if there is none."""
     if not events:
         raise Refusal("events_missing", "Choose at least one event.")
     return [event.value for event in Event if event in events]
 
 
 def _save(subscription: Subscription, *columns: str) -> None:
-    """Raises Refusal where the person has the same subscription already."""
+    """Raises Refusal if the person already has the same subscription."""
     try:
         with transaction.atomic():
             subscription.save(update_fields=columns or None)
     except IntegrityError as error:
         if "subscription_once" not in str(error):
             raise
-        words = "You have a subscription to the same plan and address already. Change its events instead."
+        words = "You already have a subscription to the same plan and address. Change its events instead."
         raise Refusal("subscription_exists", words) from error
 
 
@@ -122,7 +122,7 @@ def _audit(subscription: Subscription, action: str) -> None:
 
 
 def _detail(subscription: Subscription) -> dict[str, object]:
-    """Without the address, which may hold a secret: its path often does."""
+    """The subscription for the audit log, without the address: its path often contains a secret."""
     detail: dict[str, object] = {"events": list(subscription.events)}
     if subscription.url:
         detail["receiver"] = urlsplit(subscription.url).netloc

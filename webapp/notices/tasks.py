@@ -1,4 +1,4 @@
-"""The periodic task. Everything in it may be done twice, or at the same time by two."""
+"""The periodic task. It is safe to run twice, also at the same time."""
 
 import logging
 
@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 @app.task(name="webapp.notices.tasks.tick")
 def tick() -> None:
-    """Every few seconds: announce runs that have ended, send what is due."""
+    """Every few seconds: announce ended runs and send due notices."""
     heartbeats.note("notices")
     for step in (announce_ended_runs, deliver):
         try:
@@ -25,7 +25,7 @@ def tick() -> None:
 
 
 def deliver() -> None:
-    """Not while another tick is sending: slow receivers must not take both threads from the other periodic tasks."""
+    """Skip if another tick is sending: slow receivers must not occupy both threads of the periodic tasks."""
     now = timezone.now()
     outbox.drop_unwanted(now)
     outbox.forget_old(now)

@@ -41,7 +41,7 @@ def send(notice: Notice) -> None:
 
 
 def _post(url: str, headers: dict[str, str], body: bytes) -> int:
-    """The status that the receiver answered with. Raises Failure."""
+    """Post the notice; return the HTTP status. Raises Failure."""
     try:
         receiver = read_url(url)
         addresses = resolve(receiver)
@@ -54,14 +54,14 @@ def _post(url: str, headers: dict[str, str], body: bytes) -> int:
             connection.request(
                 "POST", receiver.target, body=body, headers=headers, preload_content=False, decode_content=False
             )
-            return connection.getresponse().status  # nobody needs the body
+            return connection.getresponse().status  # the body is not needed
         finally:
             connection.close()
 
 
 @contextmanager
 def _connected(receiver: WebhookUrl, addresses: Sequence[str]) -> Iterator[socket.socket]:
-    """A connection to the first address that takes one. Raises Failure."""
+    """A connection to the first address that accepts one. Raises Failure."""
     problem: OSError | None = None
     for address in addresses:
         with socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET) as sock:
@@ -79,7 +79,7 @@ def _connected(receiver: WebhookUrl, addresses: Sequence[str]) -> Iterator[socke
 
 @contextmanager
 def _time_limit(sock: socket.socket, receiver: WebhookUrl) -> Iterator[None]:
-    """Cut the connection after the limit, however slowly the receiver goes on answering. Raises Failure."""
+    """Cut the connection after the time limit, even if the receiver is still sending. Raises Failure."""
     passed = threading.Event()
     with sock.dup() as handle:  # TLS takes over the socket itself
 
@@ -92,7 +92,7 @@ def _time_limit(sock: socket.socket, receiver: WebhookUrl) -> Iterator[None]:
         timer.start()
         try:
             yield
-            if passed.is_set():  # a break in the headers looks like their end
+            if passed.is_set():  # a connection that breaks within the headers looks like their end
                 raise TimeoutError
         except (OSError, HTTPError, ValueError) as error:
             if passed.is_set() or isinstance(error, TimeoutError):
@@ -106,7 +106,7 @@ def _time_limit(sock: socket.socket, receiver: WebhookUrl) -> Iterator[None]:
 
 
 def _connection(receiver: WebhookUrl, sock: socket.socket) -> HTTPConnection:
-    """Named for the host, for its Host header and its certificate; connected to the address that was checked."""
+    """Uses the host name for the Host header and the certificate, and connects to the checked address."""
     if receiver.scheme == "http":
         plain = HTTPConnection(receiver.host, receiver.port)
         plain._new_conn = lambda: sock  # type: ignore[method-assign]

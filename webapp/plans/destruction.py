@@ -1,4 +1,4 @@
-"""What trials overwrite that a person may want to keep: drives and files to be armed by their serials."""
+"""Finds the drives and files that trials overwrite, which must be armed by serial number."""
 
 from collections.abc import Iterable, Sequence
 from uuid import UUID
@@ -11,19 +11,19 @@ from worker.contract.workload import TargetKind, Workload
 
 
 def destroys(workload: Workload, kind: TargetKind, layout: Layout | None = None, purge: str = "") -> bool:
-    """A layout takes its drives whatever the workload does. A directory's files are our own."""
+    """A layout always overwrites its drives. Files in a directory are created by the worker, so they do not count."""
     return layout is not None or ((workload.writes or bool(purge)) and kind is not TargetKind.DIRECTORY)
 
 
 def destroyed(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> list[Target]:
-    """Each once, in the order of the targets; for a pool, every drive that a layout of these trials takes."""
+    """Overwritten targets, each once, in the order of the targets; for a pool, every drive that its layouts use."""
     taken = (t for t in trials if destroys(t.workload, t.kind, t.layout, t.purge))
     written = {(target_id, trial.layout) for trial in taken for target_id in trial.target_ids}
     return drives_taken(written, targets)
 
 
 def drives_taken(written: Iterable[tuple[str, Layout | None]], targets: Sequence[Target]) -> list[Target]:
-    """The targets with these ids, and the drives of those that are pools, as many as the largest layout takes."""
+    """The targets with these ids; for a pool its drives, as many as the largest layout uses."""
     most: dict[str, int] = {}
     for target_id, layout in written:
         most[target_id] = max(most.get(target_id, 0), layout.drives if layout else 0)

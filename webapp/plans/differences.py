@@ -1,4 +1,4 @@
-"""What two versions of a plan differ in, field by field."""
+"""Compares two versions of a plan, field by field."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ _ORDERS = {Order.LISTED: "as listed", Order.RANDOMISED: "randomised within each 
 
 @dataclass(frozen=True)
 class Difference:
-    """`where` is the name of a part, or "" for the whole plan; "" in `before` or `after` is: not there."""
+    """`where` is the name of a part, or "" for the whole plan; "" in `before` or `after` means absent."""
 
     where: str
     what: str
@@ -26,7 +26,7 @@ class Difference:
 
 
 def differences(before: PlanDocument, after: PlanDocument) -> tuple[Difference, ...]:
-    """In the order in which the editor shows the fields; () where the two say the same."""
+    """Differences in the order of the editor's fields; () if the versions are equal."""
     return (*_plan(before, after), *_factors("", before.common, after.common), *_parts(before, after))
 
 

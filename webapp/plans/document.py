@@ -1,9 +1,9 @@
-"""What a plan says: the typed content of a plan version, and of the YAML file it is exported to.
+"""The content of a plan version, which is also the content of its YAML file.
 
-Everything that a trial depends on is a factor: options of the workload (`block_size`),
-settings of the host (`scheduler`), later layouts. A factor that does not vary has one level.
-Levels are kept as a person types them (`512..4M *2`, `1,10,40`, `none, mq-deadline`);
-`factors` knows each factor's name, type and unit, `levels` reads the text.
+Everything that a trial depends on is a factor: options of the workload (`block_size`), settings of the host
+(`scheduler`), layouts. A factor that does not vary has one level. Levels are stored as a person types them
+(`512..4M *2`, `1,10,40`, `none, mq-deadline`); `factors` defines each factor's name, type and unit, `levels` parses
+the text.
 """
 
 from enum import StrEnum
@@ -16,20 +16,24 @@ Levels = Annotated[str, Meta(min_length=1, max_length=1000)]
 FactorName = Annotated[str, Meta(min_length=1, max_length=60, pattern=r"^[a-z][a-z0-9_.-]*$")]
 
 
-MOST_STOP_AFTER = 1000
+MAX_STOP_AFTER = 1000
 
 
 class Order(StrEnum):
     LISTED = "listed"
-    RANDOMISED = "randomised"  # within blocks: all points once, then all points again …
+    RANDOMISED = "randomised"  # within blocks; a block contains all points once
 
 
 class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One full-factorial grid of the plan. Factors given here win over the plan's common ones."""
+    """One full-factorial grid of the plan. Its factors override the plan's common factors."""
 
     name: Annotated[str, Meta(min_length=1, max_length=100)]
     factors: dict[FactorName, Levels]
-    on: tuple[str, ...] = ("block", "directory", "file")  # kinds of target it runs on; left out elsewhere, and said so
+    on: tuple[str, ...] = (
+        "block",
+        "directory",
+        "file",
+    )  # kinds of target it runs on; it skips other targets, and the preview says so
 
 
 class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -39,12 +43,12 @@ class PlanDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     note: Annotated[str, Meta(max_length=20_000)] = ""  # Markdown
     repeats: Annotated[int, Meta(ge=1, le=100)] = 3
     order: Order = Order.RANDOMISED
-    # Listed order: these factors first, the first one slowest; the others after them by what changing them costs.
+    # Listed order: these factors first, the first one changes slowest; then the others by the cost of changing them.
     sequence: Annotated[tuple[FactorName, ...], Meta(max_length=200)] = ()
     drop_caches: bool = False  # before every trial
-    retries: Annotated[int, Meta(ge=0, le=5)] = 1  # new attempts after a lost one; never for destructive trials
-    # A host gets no more of the run once so many of its trials in a row have failed; 0: it goes on to the end.
-    stop_after: Annotated[int, Meta(ge=0, le=MOST_STOP_AFTER)] = 10
+    retries: Annotated[int, Meta(ge=0, le=5)] = 1  # retries of lost attempts; never for destructive trials
+    # A host gets no more trials of the run after this number of consecutive failures; 0: no limit.
+    stop_after: Annotated[int, Meta(ge=0, le=MAX_STOP_AFTER)] = 10
     version: int = 1
 
 

@@ -1,8 +1,8 @@
-"""What a plan would write to drives at most, held against what they are rated for.
+"""Compares the maximum that a plan would write with the drives' rated endurance.
 
-Where a time ends a trial, the bound is what the links to the drive let through (`inventory.ceilings`), at most what the
-fastest drive of today takes. On a pool each drive counts with all that is written to the pool: how much of that it gets
-is the layout's affair, and never more.
+For trials with a time limit, the bound is the throughput of the links to the drive (`inventory.ceilings`), and at most
+that of the fastest current drive. Each drive of a pool counts with all bytes written to the pool, because its share
+depends on the layout and is never larger.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from webapp.plans.expand import Expansion
 
 @dataclass(frozen=True)
 class EnduranceUse:
-    """Of a drive, or of what lies under a target, that has something to tell."""
+    """The planned writes to one drive, or to the drive under a target, with its limits."""
 
     target: Target
     bytes_most: int
@@ -29,13 +29,13 @@ class EnduranceUse:
 
     @property
     def percent_most(self) -> float | None:
-        """Of the rated endurance."""
+        """Share of the rated endurance."""
         rated = self.endurance.rated_bytes
         return None if rated is None else self.bytes_most * 100 / rated
 
     @property
     def limit_bytes(self) -> int | None:
-        """What the policy of its host lets one run write to it."""
+        """Bytes that its host's policy allows one run to write to it."""
         return self.target.max_write_bytes
 
     @property
@@ -44,15 +44,15 @@ class EnduranceUse:
 
     @property
     def too_much(self) -> bool:
-        """More than is left of the rated endurance."""
+        """Whether the plan may write more than the remaining rated endurance."""
         left = self.endurance.left_bytes
         return left is not None and self.bytes_most > left
 
 
 def endurance_uses(expansion: Expansion, targets: Sequence[Target]) -> tuple[EnduranceUse, ...]:
-    """Of all drives that are written and are rated, limited by policy, or tell of their wear.
+    """Planned writes for all written drives that have a rating, a limit in the policy, or a reported wear.
 
-    `targets` come with their hosts.
+    The hosts of `targets` must have been fetched with them.
     """
     most = written_most(expansion)
     written = [target for target in targets if most.get(str(target.pk))]
@@ -69,12 +69,12 @@ def endurance_uses(expansion: Expansion, targets: Sequence[Target]) -> tuple[End
 
 
 def _is_held(drive: Target, known: Mapping[UUID, Endurance]) -> bool:
-    """What is written to it is held against something."""
+    """Whether the drive has any limit to compare with."""
     return known[drive.pk].rating is not None or drive.max_write_bytes is not None
 
 
 def _limits(targets: Sequence[Target]) -> Mapping[str, float]:
-    """Bytes/s by target id, of those whose links are known."""
+    """Bytes/s by target id, for targets with known links."""
     now = timezone.now()
     bounds = {target.pk: bounds_of({str(target): now}) for target in targets}
     return {str(pk): found[0].bytes_per_s for pk, found in bounds.items() if found}

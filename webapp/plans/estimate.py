@@ -1,18 +1,17 @@
-"""What a plan will cost before it runs: time, bytes written, space. Pure.
+"""Estimates the cost of a plan: time, bytes written, space. Pure.
 
-Time: the times of all trials with their ramps, the turnover for each (from the end of a trial's own time to the
-beginning of the next one's), and the files that are written first. Hosts work side by side, so the longest host counts.
-How long a turnover takes and how fast files are written is learned from earlier runs on each host (`Experience`,
-made by `runs.experience`): the smallest, the median and the largest mean of a run give the range. A host without
-earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S, and `learned_runs` is 0.
-A trial that is bound by an amount takes as long as the drive takes: where the same workload ran on the same target
-before, at the rates seen then; else it counts with nothing, and `unknown_trials` says how many there are.
+Time: the run times of all trials with their ramps, the turnover of each trial (from the end of its run time to the
+start of the next one), and the prefill of files. Hosts work in parallel, so the slowest host counts. Turnover and
+prefill speed come from earlier runs on each host (`Experience`, from `runs.experience`): the smallest, the median and
+the largest mean of a run give the range. A host without earlier runs counts with OVERHEAD_S and PREFILL_BYTES_PER_S,
+and `learned_runs` is 0. The time of a trial with an amount depends on the drive: if the same workload ran on the same
+target before, its rates are used; else the trial is not counted, and `unknown_trials` is the number of such trials.
 
-A layout counts with what it took to build before on that host, taking down what stood there included; one that was
-never built there counts with nothing, and `unknown_builds` says how many there are.
+A layout counts with its earlier build time on that host, including the removal of the previous layout. A layout that
+was never built there is not counted, and `unknown_builds` is the number of such layouts.
 
-Bytes written: exact where an amount or a file size says so. Where a time ends the trial, nobody knows; the bound
-is what the fastest single drive of today could take in that time (PCIe 5.0 x4), and less for small blocks.
+Bytes written: exact for an amount or a file size. For a trial with a run time, the bound is what the fastest current
+drive (PCIe 5.0 x4) could write in that time, and less for small blocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,16 +26,16 @@ from worker.contract.workload import TargetKind, Workload
 from worker.recipes.layouts import write
 
 OVERHEAD_S = 0.4  # from the end of one trial to the start of the next, and fio's own start and end
-PREFILL_BYTES_PER_S = 200e6  # a slow drive's sequential writes: an estimate that is rather too long
+PREFILL_BYTES_PER_S = 200e6  # sequential writes of a slow drive, so that the estimate is too long rather than too short
 FASTEST_BYTES_PER_S = 15.75e9  # PCIe 5.0 x4 after 128b/130b: 4 lanes x 32 GT/s x 128/130 / 8 bit
-FASTEST_IOPS = 3.5e6  # of one such drive
+FASTEST_IOPS = 3.5e6  # IOPS of one such drive
 
-Times = tuple[float, float, float]  # seconds: at best, as usual, at worst
+Times = tuple[float, float, float]  # seconds: smallest, median, largest
 
 
 @dataclass(frozen=True)
 class Span:
-    """What was seen: the smallest, the median and the largest."""
+    """Observed values: the smallest, the median and the largest."""
 
     low: float
     typical: float
@@ -49,10 +48,10 @@ class Span:
 
 @dataclass(frozen=True)
 class Experience:
-    """What earlier runs on one host took. Rates are of whole runs' means, so that one odd trial widens no range."""
+    """Durations and rates of earlier runs on one host, as means per run, so one outlier does not widen the range."""
 
     runs: int
-    turnover_s: Span  # of a trial, besides its own time
+    turnover_s: Span  # of a trial, without its run time
     prefill_bytes_per_s: Span | None = None  # None: no run wrote files
     # (ids of targets used at once, `Workload.rated`) -> bytes/s of each
     amounts: Mapping[tuple[tuple[str, ...], Workload], Span] = field(default_factory=dict)
@@ -65,12 +64,12 @@ class Estimate:
     seconds: float  # at least: see `unknown_trials`
     seconds_low: float
     seconds_high: float
-    learned_runs: int  # earlier runs that the range is from, on the host with the fewest; 0: nothing was learned
-    unknown_trials: int  # bound by an amount, their time is not in `seconds`
+    learned_runs: int  # earlier runs behind the range, on the host with the fewest; 0: none
+    unknown_trials: int  # trials with an amount whose time is not in `seconds`
     bytes_written_max: int
     space_bytes: int  # in directories, while the run lasts
-    layouts_built: int  # how often drives are put together anew
-    unknown_builds: int  # of those, layouts that this host never built: their time is not in `seconds`
+    layouts_built: int  # number of layout builds
+    unknown_builds: int  # builds of layouts that are new on their host; their time is not in `seconds`
     settings_changed: tuple[str, ...]  # in words: a/loop: I/O scheduler
 
 
@@ -109,19 +108,19 @@ _SLOW_PREFILL = Span.of([PREFILL_BYTES_PER_S])
 
 @dataclass(frozen=True)
 class _FileSet:
-    """Files of one size in a directory; trials share them, the largest number counts."""
+    """Files of one size in a directory. Trials share them, so the largest number counts."""
 
     target_id: str
     size_bytes: int
-    build: int  # which layout they are in: it takes them along; 0: none
+    build: int  # number of the layout that contains them; 0: none. They are deleted with it.
     files: int
     filled: bool
 
 
 def _builds(trials: Sequence[PlannedTrial]) -> list[int]:
-    """For each trial the number of its layout, counted as they are built from 1; 0 where it has none.
+    """For each trial the number of its layout in build order, from 1; 0: none.
 
-    A host keeps a layout until a trial wants another one, or has its drives purged.
+    A host keeps a layout until a trial needs another one or purges its drives.
     """
     last: dict[str, Layout | None] = {}
     numbers: dict[str, int] = {}
@@ -149,12 +148,12 @@ def _file_sets(trials: Sequence[PlannedTrial], builds: Sequence[int]) -> list[_F
 
 
 def _total(files: Sequence[_FileSet], *, filled: bool = False) -> int:
-    """Bytes of all files; with `filled`, of those that are written first."""
+    """Bytes of all files; with `filled`, only of prefilled files."""
     return sum(one.size_bytes * one.files for one in files if one.filled or not filled)
 
 
 class _Clock:
-    """Adds up the time of each host: at best, as usual, at worst."""
+    """Sums the time of each host: smallest, median, largest."""
 
     def __init__(self, targets: Mapping[str, TargetFacts], experience: Mapping[str, Experience]) -> None:
         self._hosts = {target.id: target.host_id for target in targets.values()}
@@ -180,7 +179,7 @@ class _Clock:
             self._add(files.target_id, _moved(files.size_bytes * files.files, rate))
 
     def add_build(self, trial: PlannedTrial) -> None:
-        """The layout that the trial finds nothing of."""
+        """The layout that must be built for the trial."""
         known = self._known[self._hosts[trial.target_id]].builds_s.get(write(trial.layout)) if trial.layout else None
         if known is None:
             self.unknown_builds += 1
@@ -211,7 +210,7 @@ def _plus(one: Times, other: Times) -> Times:
 
 
 def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None) -> Mapping[str, int]:
-    """Bytes by target id, at most. `limits`: bytes/s that what is known of a target cannot exceed."""
+    """Maximum bytes by target id. `limits`: the targets' known upper bounds in bytes/s."""
     total: dict[str, int] = {}
     for trial in expansion.trials:
         for target_id in trial.target_ids:
@@ -223,7 +222,7 @@ def written_most(expansion: Expansion, limits: Mapping[str, float] | None = None
 
 
 def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
-    """Bytes of the files that are written first, by target id."""
+    """Bytes of prefilled files by target id."""
     total: dict[str, int] = {}
     for one in _file_sets(trials, _builds(trials)):
         total[one.target_id] = total.get(one.target_id, 0) + _total([one], filled=True)
@@ -231,7 +230,7 @@ def prefilled(trials: Sequence[PlannedTrial]) -> Mapping[str, int]:
 
 
 def written_by(workload: Workload, fastest: float = FASTEST_BYTES_PER_S) -> int:
-    """At most, in bytes, by the trial itself; exact where an amount ends it."""
+    """Maximum bytes written by the trial itself; exact if it has an amount."""
     if not workload.writes:
         return 0
     if workload.moved_bytes is not None:

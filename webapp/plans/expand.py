@@ -1,25 +1,25 @@
-"""A plan's document and its targets -> trials, in the order they will run. Pure.
+"""Expands a plan's document and its targets into trials, in the order in which they will run. Pure.
 
-A **block** is one repeat of everything: all points of all parts on all targets once. Blocks follow one
-another, so that a drift of the host meets every point alike.
+A **block** is one repeat: all points of all parts on all targets, once. Blocks run one after another, so that a drift
+of the host affects all points equally.
 
-Randomised, inside a block:
+Randomised order within a block:
 
     part            in the order of the plan
-      target        shuffled, each group of targets that are used at once like a target of its own
+      target        shuffled; a group of targets that are used at once counts as one target
         costly factors (layout, settings, then size of files), slowest first: the levels of each are shuffled,
-                    and trials that share them stay together, so a scheduler is set once a block and level
+                    and trials with the same level stay together, so a scheduler is set once per block and level
           points    shuffled
 
-Each block is shuffled anew, all from one recorded seed. Listed, inside a block: parts and targets as given,
-then the factors of the plan's `sequence`, then the others in the same order of cost, the slowest outermost, each with
-its levels as they are written.
+Every block is shuffled separately; all use one recorded seed. Listed order within a block: parts and targets as given,
+then the factors of the plan's `sequence`, then the others by cost, the slowest outermost, each with its levels in the
+given order.
 
-Where a part names `at_once`, its targets on each host are taken as they were chosen, those of a kind together, in
-groups of so many: each group is a trial, one stream a target. What is left over at the end is left out at that level.
+If a part has `at_once`, its targets on each host are divided into groups of that size, by kind, in the chosen order.
+Each group is a trial with one stream per target. Targets that do not fill a group are left out at that level.
 
-fio's random offsets are seeded with the number of the repeat: equal repeats of different points meet the same
-offsets, different repeats others; and the job text does not depend on the seed of the order.
+fio's random offsets are seeded with the number of the repeat: different points of one repeat use the same offsets,
+different repeats use different ones. The job text does not depend on the seed of the order.
 """
 
 import random
@@ -40,10 +40,10 @@ from webapp.plans.trial_numbers import number_of
 from worker.contract.layouts import Layout
 from worker.contract.workload import AnyWorkload, TargetKind
 
-__all__ = ["MOST_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
+__all__ = ["MAX_TRIALS", "Expansion", "PlannedTrial", "TargetFacts", "expand"]
 
-MOST_TRIALS = 10_000
-MOST_SETTINGS = 200  # that an order can wish for, over all its streams
+MAX_TRIALS = 10_000
+MAX_SETTINGS = 200  # settings in one order, over all its streams
 _COSTLY = frozenset(name for name, factor in FACTORS.items() if factor.cost)
 
 
@@ -59,7 +59,7 @@ class PlannedTrial:
     workload: AnyWorkload
     settings: dict[str, str]
     drop_caches: bool
-    kind: TargetKind  # of what the workload finds: a layout makes a pool's drives a device or a directory
+    kind: TargetKind  # kind that the workload uses: a layout turns a pool's drives into a device or a directory
     layout: Layout | None = None
     purge: str = ""  # contract.purge.PurgeMethod, "" for none
     further_ids: tuple[str, ...] = ()  # of targets of the same kind that are used at the same time
@@ -70,13 +70,13 @@ class PlannedTrial:
 
     @property
     def target_ids(self) -> tuple[str, ...]:
-        """A stream each, in their order."""
+        """The target ids, one per stream, in order."""
         return (self.target_id, *self.further_ids)
 
 
 @dataclass(frozen=True)
 class Expansion:
-    """A plan with `problems` must not be started. `skipped` says which part is left out where."""
+    """A plan with `problems` must not be started. `skipped` names the parts that are left out, and where."""
 
     trials: tuple[PlannedTrial, ...]
     skipped: tuple[str, ...]
@@ -86,7 +86,7 @@ class Expansion:
 
 @dataclass(frozen=True)
 class _Found:
-    """A point and what follows from it, worked out once however many targets and repeats there are."""
+    """A point with derived values that are the same for all targets and repeats."""
 
     point: Point
     key: str
@@ -97,7 +97,7 @@ class _Found:
 
 @dataclass(frozen=True)
 class _Cell:
-    """One point on one target, or on several at once: a trial in every block."""
+    """One point on one target, or on several at once. It is one trial in every block."""
 
     part_number: int
     part: Part
@@ -110,20 +110,20 @@ class _Cell:
 
 
 def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int) -> Expansion:
-    """All trials of a plan on `targets`. Never raises for what a person wrote: that is in `problems`."""
+    """All trials of a plan on `targets`. Errors in the plan do not raise; they are in `problems`."""
     grids = [part_grid(document, part) for part in document.parts]
     places = [Places(grid, targets) for grid in grids]
     skipped = tuple(text for place in places for text in place.left_out)
     problems = [problem for grid in grids for problem in grid.problems] + _unfit_names(document, targets)
     problems += [problem for place in places for problem in place.problems]
     total = document.repeats * sum(place.cells for place in places)
-    if total > MOST_TRIALS:
-        problems.append(f"{total:,} trials are more than a run may have ({MOST_TRIALS:,}). Take levels or repeats out.")
+    if total > MAX_TRIALS:
+        problems.append(f"{total:,} trials exceed the maximum of {MAX_TRIALS:,} per run. Remove levels or repeats.")
     if problems:
         return Expansion((), skipped, tuple(problems), tuple(targets))
     cells, unfit = _cells(grids, places)
     if not cells and not unfit:
-        unfit = ["There is nothing to run: no part of this plan runs on the chosen targets."]
+        unfit = ["No part of this plan runs on the chosen targets. Choose other targets."]
     trials = _numbered(document, cells, seed)
     return Expansion(trials, skipped, tuple(dict.fromkeys(unfit)), tuple(targets))
 
@@ -131,7 +131,7 @@ def expand(document: PlanDocument, targets: Sequence[TargetFacts], *, seed: int)
 def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list[str]:
     parts = Counter(part.name for part in document.parts)
     chosen = Counter(target.id for target in targets)
-    problems = [f"Two parts are called {name}. Give each its own name." for name, n in parts.items() if n > 1]
+    problems = [f"Two parts are called {name}. Rename one of them." for name, n in parts.items() if n > 1]
     if not targets:
         problems.append("No target is chosen.")
     if any(n > 1 for n in chosen.values()):
@@ -140,7 +140,7 @@ def _unfit_names(document: PlanDocument, targets: Sequence[TargetFacts]) -> list
 
 
 def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_Cell], list[str]]:
-    """Every point that can run, and in words why the others cannot."""
+    """All points that can run, and sentences why the others cannot."""
     fitness = Fitness()
     cells: list[_Cell] = []
     problems: list[str] = []
@@ -152,7 +152,7 @@ def _cells(grids: Sequence[PartGrid], places: Sequence[Places]) -> tuple[list[_C
                 if at_once(one.point) != len(group):
                     continue
                 unfit = [text for target in group for text in _unfit(fitness, one, target)]
-                if len(one.settings) * len(group) > MOST_SETTINGS:
+                if len(one.settings) * len(group) > MAX_SETTINGS:
                     unfit.append(f"{len(one.settings)} settings of {len(group)} targets at once are too many.")
                 problems += [f"Part {grid.part.name}: {text}" for text in unfit]
                 if not unfit:
@@ -166,7 +166,7 @@ def _unfit(fitness: Fitness, found: _Found, target: TargetFacts) -> list[str]:
 
 
 def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
-    """The grid's points, and why some are none for the contract."""
+    """The grid's points; points that the contract does not allow become problems."""
     found, wrong = [], []
     for point in combinations(grid.levels):
         try:
@@ -178,7 +178,7 @@ def _found(grid: PartGrid) -> tuple[list[_Found], list[str]]:
 
 
 def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tuple[PlannedTrial, ...]:
-    chance = random.Random(seed)  # noqa: S311 - an order of trials, no secret
+    chance = random.Random(seed)  # noqa: S311 - shuffles trials, not a secret
     trials: list[PlannedTrial] = []
     for block in range(1, document.repeats + 1):
         ordered = _shuffled(cells, chance) if document.order is Order.RANDOMISED else cells
@@ -187,7 +187,7 @@ def _numbered(document: PlanDocument, cells: Sequence[_Cell], seed: int) -> tupl
 
 
 def _shuffled(cells: Sequence[_Cell], chance: random.Random) -> list[_Cell]:
-    """Sorted by random ranks: one for each part's targets and costly levels, and one for each cell."""
+    """Cells sorted by random ranks: one rank per target and costly level of each part, and one per cell."""
     ranks: dict[tuple[object, ...], float] = {}
 
     def rank(*what: object) -> float:

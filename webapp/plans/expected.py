@@ -1,10 +1,9 @@
-"""What a plan is expected to write, by what was measured before. Pure. The bound is `estimate.written_most`.
+"""Estimates the bytes that a plan will write from earlier results. Pure. The bound is `estimate.written_most`.
 
-A trial that a time ends is taken to write as fast as the fastest earlier result of its kind: random or sequential, the
-same share of reads, direct or not, on the same layout; at the same block size where there is one, else at any. Of the
-same target where there is one, else of others with a drive of the same model; of the target alone, since what several
-wrote at once is known as a sum. What an amount or a file size says is
-exact, as in the bound.
+A trial with a run time is expected to write as fast as the fastest earlier result of its kind: random or sequential,
+the same share of reads, direct or not, the same layout; preferably with the same block size, else with any. Results of
+the same target are preferred, else results of other targets with the same drive model. Results of several targets at
+once are ignored, because only their sum is known. An amount or a file size is exact, as in the bound.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,13 +21,13 @@ Kind = tuple[Value, ...]
 
 @dataclass(frozen=True)
 class Speeds:
-    """The fastest writes that were measured, in bytes/s, by kind and block size; None: at any."""
+    """The fastest measured writes in bytes/s, by kind and block size; None: any block size."""
 
     by_kind: Mapping[tuple[Kind, Value], float] = field(default_factory=dict)
 
     @staticmethod
     def of(measured: Iterable[tuple[Point, float]]) -> "Speeds":
-        """From points that write, and what was written in a second there."""
+        """From points that write and their bytes/s."""
         found: dict[tuple[Kind, Value], float] = {}
         for point, rate in measured:
             for key in ((_kind(point), point.get("block_size")), (_kind(point), None)):
@@ -42,7 +41,7 @@ class Speeds:
 
 @dataclass(frozen=True)
 class Earlier:
-    """Of one target, and of others with a drive of its model."""
+    """Rates of one target, and of others with the same drive model."""
 
     own: Speeds = Speeds()
     model: Speeds = Speeds()
@@ -50,14 +49,14 @@ class Earlier:
 
 @dataclass(frozen=True)
 class Expected:
-    """What a target is expected to be written; `by_model`: partly by results of other drives of its model."""
+    """Expected bytes written to a target; `by_model`: some rates come from other drives of the same model."""
 
     bytes: int
     by_model: bool
 
 
 def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> dict[str, Expected]:
-    """By target id, where the bound is no exact figure and earlier results tell of every trial that a time ends."""
+    """Expected bytes by target id, if the bound is not exact and all timed trials have earlier results."""
     found: dict[str, Expected] = {}
     unknown: set[str] = set()
     exact = dict(prefilled(expansion.trials))
@@ -83,7 +82,7 @@ def written_expected(expansion: Expansion, earlier: Mapping[str, Earlier]) -> di
 
 
 def _kind(point: Point) -> Kind:
-    """`read_percent` is only in points of mixes, `layout` only in those that name one; `pattern` in those of fio."""
+    """`read_percent` exists only in points of mixes, `layout` only if the plan names one, `pattern` only for fio."""
     pattern = point.get("pattern")
     random = pattern is not None and Pattern(str(pattern)).random
     engine = point.get(ENGINE, DEFAULT_ENGINE)

@@ -1,4 +1,4 @@
-"""What a factor is: a name, a label, its kind of values and its place in the order of a run."""
+"""The type of a factor: name, label, kind of values, and cost in the order of a run."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,11 +8,11 @@ from webapp.plans.values import Value, Values
 
 class FactorKind(StrEnum):
     WORKLOAD = "workload"
-    PROCESS = "process"  # of the engine's processes: part of the workload, in a point only where the plan names it
-    DRIVE = "drive"  # done to the drive before the trial; in a point only where the plan names it
-    TARGETS = "targets"  # how many a trial uses; in a point only where the plan names it
-    LAYOUT = "layout"  # of drives: built before the trials that name it, taken down at the end
-    SETTING = "setting"  # of the host: applied, read back, put back at the end
+    PROCESS = "process"  # of the engine's processes: part of the workload; in a point only if the plan sets it
+    DRIVE = "drive"  # done to the drive before the trial; in a point only if the plan sets it
+    TARGETS = "targets"  # number of targets of a trial; in a point only if the plan sets it
+    LAYOUT = "layout"  # of drives: built before its trials, removed at the end
+    SETTING = "setting"  # of the host: applied, read back, restored at the end
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class Factor:
         return self.values.numeric
 
     def parse(self, text: str) -> Value:
-        """A typed value as it is stored. Raises ValueRefused."""
+        """Parse typed text into a stored value. Raises ValueRefused."""
         return self.values.parse(text)
 
     def format(self, value: object) -> str:
-        """A stored value as people read it; what is no value of this factor is shown as it is."""
+        """Format a stored value for people; an invalid value is shown unchanged."""
         if value is None or isinstance(value, str | int | bool):
             return self.values.format(value)
         return str(value)
 
     def write(self, value: Value) -> str:
-        """A stored value as `parse` reads it."""
+        """Format a stored value as text that `parse` accepts."""
         return self.values.write(value)

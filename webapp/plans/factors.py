@@ -1,7 +1,7 @@
-"""The table of factors: everything a trial depends on and that a plan may vary.
+"""The table of factors: everything that a plan may vary.
 
-A factor's stored values are those of `Trial.point` and `Result.point`. Factors of workloads stand with their engine
-in `plans.engines`; settings have the worker's names, in `setting_rows`, and are kept as text.
+A factor's stored values are those of `Trial.point` and `Result.point`. Factors of workloads are defined with their
+engine in `plans.engines`. Settings are in `setting_rows`, with the worker's names, and are stored as text.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,8 +35,8 @@ PURGE_LABELS = {
 }
 
 
-AT_ONCE = "at_once"  # how many targets of a host a trial uses together
-MOST_AT_ONCE = 16
+AT_ONCE = "at_once"  # targets of a host that one trial uses together
+MAX_AT_ONCE = 16
 
 
 _ENGINE = Factor(
@@ -45,7 +45,7 @@ _ENGINE = Factor(
     Choice(tuple(ENGINES), {name: engine.LABEL for name, engine in ENGINES.items()}),
     default=DEFAULT_ENGINE,
     cost=40,
-    help="what produces the load; one for each part",
+    help="program that produces the load; one per part",
 )
 _DRIVE = (
     Factor(
@@ -54,16 +54,16 @@ _DRIVE = (
         Choice(("none", *PurgeMethod), PURGE_LABELS),
         kind=FactorKind.DRIVE,
         cost=30,
-        help="of the whole drive before each trial, or of all drives under its layout: destroys everything on them",
+        help="purge of the whole drive, or of all drives under the layout, before each trial: destroys all data",
     ),
 )
 _TARGETS = (
     Factor(
         AT_ONCE,
         "Targets at once",
-        Count(1, MOST_AT_ONCE),
+        Count(1, MAX_AT_ONCE),
         kind=FactorKind.TARGETS,
-        help="of one host and kind, in groups as they were chosen: each gets the whole workload, all start together, "
+        help="targets of one host and kind, in the chosen order: each runs the whole workload, all start together, "
         "and the result is their sum",
     ),
 )
@@ -73,7 +73,7 @@ _LAYOUT = Factor(
     LayoutLine(),
     kind=FactorKind.LAYOUT,
     cost=200,
-    help="drives of a pool put together and formatted; what is on them is destroyed. Several in one line: "
+    help="drives of a pool, combined and formatted; destroys all data on them. Several in one line: "
     "raid0 x1..8 chunk 64k · raid5 x4 chunk 8k..2M *2 / xfs|ext4 · 2 arrays of raid0 x4 chunk 64k / lvm stripe 256k · "
     "vd raid5 x4 strip 8k..1M *2 wb|wt",
 )
@@ -84,7 +84,7 @@ _SETTINGS = tuple(
 
 
 def _of_engines() -> list[Factor]:
-    """Each name once, as the first engine that has it means it."""
+    """Factors of all engines, each name once, with the definition of the first engine."""
     found: dict[str, Factor] = {}
     for engine in ENGINES.values():
         for factor in engine.FACTORS:
@@ -96,17 +96,17 @@ FACTORS: Mapping[str, Factor] = {
     factor.name: factor for factor in (_ENGINE, *_of_engines(), _LAYOUT, *_TARGETS, *_DRIVE, *_SETTINGS)
 }
 
-# Given one, the other does not apply: which of them a part names decides.
+# Alternatives: if a part names one, the other does not apply.
 ALTERNATIVES = (("block_size", "block_split"), ("runtime", "amount"), ("cpus", "numa_node"), *SAME_STATE)
 
 
 def by_cost(names: Iterable[str]) -> tuple[str, ...]:
-    """Slowest first, then in the order of the table. Names that are unknown come last, by alphabet."""
+    """Names sorted by cost, slowest first, then in the order of the table. Unknown names come last, alphabetically."""
     place = {name: index for index, name in enumerate(FACTORS)}
     known = sorted((n for n in names if n in FACTORS), key=lambda n: (-FACTORS[n].cost, place[n]))
     return (*known, *sorted(n for n in names if n not in FACTORS))
 
 
 def closest(name: str) -> str:
-    """The known factor that was probably meant, or nothing."""
+    """The most similar known factor, or ""."""
     return next(iter(get_close_matches(name, FACTORS, n=1, cutoff=0.6)), "")

@@ -1,4 +1,4 @@
-"""Whether a point can run on a target: the recipe's rules, the host's policy, the space there is."""
+"""Checks whether a point can run on a target: the recipe's rules, the host's policy, the free space."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ HOST_WIDE = frozenset(row.name for row in SETTING_ROWS if row.host_wide)
 
 @dataclass(frozen=True)
 class TargetFacts:
-    """What expansion needs to know of a target. `size_bytes` 0 is unknown; for a directory it is the free space."""
+    """The target's facts for the expansion. `size_bytes` 0 is unknown; for a directory it is the free space."""
 
     id: str
     kind: TargetKind
@@ -27,12 +27,12 @@ class TargetFacts:
     size_bytes: int
     settings_allowed: tuple[str, ...]
     destroy: bool
-    host_settings_allowed: tuple[str, ...] = ()  # kernel-wide ones, of its host
+    host_settings_allowed: tuple[str, ...] = ()  # kernel-wide settings of its host
     name: str = ""  # for people: host/target
-    purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now, "" where it can
-    host_id: str = ""  # trials of different hosts run side by side
+    purges: Mapping[str, str] = field(default_factory=dict)  # method -> why it cannot be used now; "" if it can
+    host_id: str = ""  # trials of different hosts run in parallel
     drives: tuple[DriveFacts, ...] = ()  # pool: in its order
-    opens: str = ""  # block: the device node that its path led to when the host last spoke
+    opens: str = ""  # block: the device node of its path at the last registration
 
     @property
     def shown(self) -> str:
@@ -41,14 +41,14 @@ class TargetFacts:
 
 @dataclass(frozen=True)
 class Fitness:
-    """Remembers what it has found about equal workloads: most points differ only in what makes no difference here."""
+    """Caches the results for equal workloads: most points differ only in values that do not matter here."""
 
     _known: dict[tuple[Workload, TargetKind], tuple[str, ...]] = field(default_factory=dict)
 
     def problems(
         self, workload: Workload, settings: dict[str, str], target: TargetFacts, layout: Layout | None = None
     ) -> list[str]:
-        """Why a point cannot run there; each a sentence."""
+        """Reasons why a point cannot run on the target, as sentences."""
         kind = made_kind(target.kind, layout)
         return [
             *_path_problems(target),
@@ -67,7 +67,7 @@ class Fitness:
 
 
 def _path_problems(target: TargetFacts) -> list[str]:
-    """A directory's path never reaches fio: it runs inside with names of our own."""
+    """A directory's path is not checked for fio, which runs inside the directory with generated file names."""
     by_path = target.kind in (TargetKind.BLOCK, TargetKind.FILE)
     problem = path_problem(target.path) if by_path else ""
     return [f"{target.shown}: {problem}."] if problem else []
@@ -92,7 +92,7 @@ def _room(target: TargetFacts, layout: Layout | None) -> int:
 
 
 def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, room: int) -> list[str]:
-    """A directory needs room for its files, a device must be as large as the part of it that is used."""
+    """Check the space: a directory needs space for its files, a device must be as large as its used part."""
     needed = workload.space_bytes if kind is TargetKind.DIRECTORY else workload.size_bytes or 0
     if not room or needed <= room:
         return []
@@ -104,7 +104,7 @@ def _space_problems(workload: Workload, target: TargetFacts, kind: TargetKind, r
 
 
 def purge_problems(method: str, target: TargetFacts, layout: Layout | None = None) -> list[str]:
-    """Why the drive, or a drive under the layout, cannot be purged like that before a trial."""
+    """Reasons why the drive, or a drive under the layout, cannot be purged by this method before a trial."""
     if not method:
         return []
     if layout is None:
@@ -120,12 +120,14 @@ def _purge_problems(
     method: str, shown: str, kind: TargetKind, *, destroy: bool, purges: Mapping[str, str]
 ) -> list[str]:
     if kind is TargetKind.SLOT:
-        return [f"{shown} is behind its controller, which passes no purge on: purge it before it goes in there."]
+        return [
+            f"{shown} is behind a RAID controller, which does not forward purges. Purge the drive before you insert it."
+        ]
     if kind is not TargetKind.BLOCK:
-        return [f"{shown} is no block device: only those are purged."]
+        return [f"{shown} is not a block device. Only block devices can be purged."]
     if not destroy:
-        return [f"A purge destroys what is on {shown}, and its host's policy does not allow that (`destroy`)."]
-    problem = purges.get(method, "The drive does not offer it.")
+        return [f"A purge destroys all data on {shown}, and its host's policy does not allow that (`destroy`)."]
+    problem = purges.get(method, "The drive does not support it.")
     return [f"`{method}` of {shown}: {problem}"] if problem else []
 
 
@@ -134,7 +136,7 @@ def _destroy_problems(workload: Workload, target: TargetFacts) -> list[str]:
         return []
     return [
         f"{workload.words} overwrites {target.shown}, and its host's policy does not allow that (`destroy`). "
-        "Take the writing pattern out, or ask the host's administrator."
+        "Remove the writing pattern, or ask the host's administrator."
     ]
 
 
@@ -156,6 +158,6 @@ def _of_the_target(name: str, target: TargetFacts) -> str:
 
 def _of_the_host(name: str, target: TargetFacts) -> str:
     return (
-        f"`{name}` is of the whole host, and may not be changed on that of {target.shown}: its policy does not list it "
+        f"`{name}` affects the whole host of {target.shown} and may not be changed: its policy does not list it "
         "under `[host] settings`."
     )

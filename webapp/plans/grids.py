@@ -1,4 +1,4 @@
-"""From the texts of a plan's parts to grids of levels, with everything that is wrong said in words."""
+"""Parses the texts of a plan's parts into grids of levels, and collects all problems."""
 
 import math
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from webapp.plans.points import with_defaults
 from webapp.plans.values import Value
 from worker.contract.workload import Pattern, TargetKind
 
-# Kinds of target that a part may name; pools of drives are used by parts that name a layout.
+# Kinds of target that a part may name. Pools are used by parts with a layout.
 NAMED_KINDS = (TargetKind.BLOCK, TargetKind.DIRECTORY, TargetKind.FILE)
 
 
 @dataclass(frozen=True)
 class GridProblem:
-    """`field` is the factor it is about, `on` for the kinds of target, "" for the part as a whole."""
+    """`field` is the factor with the problem, `on` for the kinds of target, "" for the part as a whole."""
 
     field: str
     message: str
@@ -26,12 +26,12 @@ class GridProblem:
 
 @dataclass(frozen=True)
 class PartGrid:
-    """A part, its levels (slowest factor first), and what is wrong with its text."""
+    """A part, its levels (slowest factor first), and the problems in its text."""
 
     part: Part
     levels: dict[str, tuple[Value, ...]]
     found: tuple[GridProblem, ...]
-    kinds: tuple[str, ...]  # of target that it runs on
+    kinds: tuple[str, ...]  # kinds of target that it runs on
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -39,7 +39,7 @@ class PartGrid:
 
     @property
     def count(self) -> int:
-        """Points, at most: the share of reads multiplies only patterns that mix."""
+        """The maximum number of points. The share of reads multiplies only patterns that mix."""
         if self.found:
             return 0
         patterns, shares = self.levels.get("pattern", ()), len(self.levels.get("read_percent", ()))
@@ -53,7 +53,7 @@ class PartGrid:
 
 
 def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
-    """Factor name -> levels as typed; what the part says wins, also over the alternative of what it says."""
+    """Factor name -> levels as typed. The part overrides the common factors and their alternatives."""
     overruled = {other for pair in ALTERNATIVES for one, other in (pair, pair[::-1]) if one in part.factors}
     others = _of_other_engines(engine_name(document.common | part.factors))
     common = {name: text for name, text in document.common.items() if name not in overruled | others}
@@ -61,13 +61,13 @@ def factor_texts(document: PlanDocument, part: Part) -> dict[str, str]:
 
 
 def engine_name(texts: Mapping[str, str]) -> str:
-    """The engine that a part names; the default one where it names none, or none that there is."""
+    """The engine of a part; the default engine if the part names none or an unknown one."""
     name = texts.get(ENGINE, DEFAULT_ENGINE).strip()
     return name if name in ENGINES else DEFAULT_ENGINE
 
 
 def _of_other_engines(name: str) -> set[str]:
-    """Factors that only other engines have."""
+    """Factors of other engines only."""
     own = {factor.name for factor in ENGINES[name].FACTORS}
     return {factor.name for engine in ENGINES.values() for factor in engine.FACTORS} - own
 
@@ -88,12 +88,12 @@ def part_grid(document: PlanDocument, part: Part) -> PartGrid:
 
 
 def kinds_of(part: Part, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Kinds of target that a part runs on: one that names a layout on pools of drives, and on nothing else."""
+    """Kinds of target that a part runs on. A part with a layout runs only on pools."""
     return (TargetKind.POOL.value,) if "layout" in texts else part.on
 
 
 def parsed_levels(texts: Mapping[str, str]) -> tuple[dict[str, tuple[Value, ...]], list[GridProblem]]:
-    """Levels of each factor whose text is understood; what is wrong with the others."""
+    """Levels of each factor with valid text, and the problems of the others."""
     parsed: dict[str, tuple[Value, ...]] = {}
     problems = []
     for name, text in texts.items():
@@ -114,11 +114,11 @@ def _no_such_factor(name: str) -> str:
 
 def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
     if len(texts.get(ENGINE, "").split(",")) > 1:
-        return [GridProblem(ENGINE, "a part has one engine; make a part for each.")]
+        return [GridProblem(ENGINE, "a part has one engine; create one part per engine.")]
     name = engine_name(texts)
     others = _of_other_engines(name)
     return [
-        GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; take it out.")
+        GridProblem(factor, f"`{factor}` is not a factor of {ENGINES[name].LABEL}; remove it.")
         for factor in texts
         if factor in others
     ]
@@ -126,7 +126,7 @@ def _engine_problems(texts: Mapping[str, str]) -> list[GridProblem]:
 
 def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
     return [
-        GridProblem(other, f"`{one}` and `{other}` exclude each other; take one of them out.")
+        GridProblem(other, f"`{one}` and `{other}` exclude each other; remove one of them.")
         for one, other in ALTERNATIVES
         if one in texts and other in texts
     ]
@@ -135,19 +135,20 @@ def _contradictions(texts: Mapping[str, str]) -> list[GridProblem]:
 def _pooled(texts: Mapping[str, str]) -> list[GridProblem]:
     if not {AT_ONCE, "layout"} <= set(texts):
         return []
-    words = "`at_once` is for targets that are there, and a layout makes one of a pool's drives; take one of them out."
+    words = "`at_once` needs several targets, but a layout makes one target from a pool; remove `at_once` or `layout`."
     return [GridProblem(AT_ONCE, words)]
 
 
 def _missing(parsed: Mapping[str, tuple[Value, ...]], texts: Mapping[str, str]) -> list[GridProblem]:
     required, example = ENGINES[engine_name(texts)].REQUIRED
     if required not in texts:
-        return [GridProblem("", f"it does not say which `{required}`, {example}.")]
+        return [GridProblem("", f"`{required}` is missing, {example}.")]
     mixed = any(Pattern(str(value)).mixed for value in parsed.get("pattern", ()))
     if "read_percent" in texts and "pattern" in parsed and not mixed:
         return [
             GridProblem(
-                "read_percent", "`read_percent` says nothing here: no pattern of this part mixes reads and writes."
+                "read_percent",
+                "`read_percent` has no effect: no pattern of this part mixes reads and writes. Remove it.",
             )
         ]
     return []

@@ -1,4 +1,4 @@
-"""What a layout means on the drives of a pool: what it makes of them, the room there is, and the commands. Pure."""
+"""Applies a layout to the drives of a pool: the resulting target, its capacity, and the commands. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from worker.contract.workload import TargetKind
 from worker.recipes import layouts
 from worker.recipes.layouts import Alignment, Drive, Removal, Step, Verdict
 
-# In commands that are shown: each run has a key of its own.
+# The key in displayed commands. Each run has a different key.
 KEY, MOUNT_POINT = "KEY", "/var/lib/sweetspot-worker/layouts/KEY"
 
 
 @dataclass(frozen=True)
 class DriveFacts:
-    """A drive of a pool. `size_bytes` 0 is unknown; `path` of a slot is how its controller's tool calls it."""
+    """A drive of a pool. `size_bytes` 0 is unknown; `path` of a slot is its name in the controller's tool."""
 
     name: str  # for people: host/target
     path: str
@@ -26,14 +26,14 @@ class DriveFacts:
 
 
 def made_kind(kind: TargetKind, layout: Layout | None) -> TargetKind:
-    """What a workload finds on a target: a layout makes a pool's drives a directory or a device."""
+    """The kind of target that a workload uses: a layout turns a pool's drives into a directory or a device."""
     if layout is None:
         return kind
     return TargetKind.BLOCK if layout.file_system is FileSystem.NONE else TargetKind.DIRECTORY
 
 
 def usable_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
-    """At most, before a file system takes its own: the smallest drive counts. 0 where a size is not known."""
+    """The maximum capacity, without the file system's overhead; the smallest drive counts. 0 if a size is unknown."""
     used = drives[: layout.drives]
     smallest = min((drive.size_bytes for drive in used), default=0)
     return round(smallest * len(used) * layouts.capacity_share(layout))
@@ -41,26 +41,26 @@ def usable_bytes(layout: Layout, drives: Sequence[DriveFacts]) -> int:
 
 @dataclass(frozen=True)
 class LayoutPlan:
-    """One layout on one pool, as it would be built and taken down."""
+    """One layout on one pool, with the commands that build and remove it."""
 
     line: str
     pool: str
     drives: tuple[DriveFacts, ...]
     usable_bytes: int
-    width_bytes: int | None  # data stripe width of all of it
+    width_bytes: int | None  # data stripe width of the whole layout
     alignment: tuple[Alignment, ...]
     build: tuple[Step, ...]
     take_down: tuple[Removal, ...]
-    purge: str = ""  # contract.purge.PurgeMethod: before each trial it is taken down, its drives purged, and built anew
+    purge: str = ""  # contract.purge.PurgeMethod: before each trial, remove the layout, purge, rebuild
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Of its drives: a sweep over drives of several models compares more than their number."""
+        """The models of its drives: with several models, a sweep over the number of drives also compares models."""
         return tuple(dict.fromkeys(drive.model or "unknown model" for drive in self.drives))
 
     @property
     def by_controller(self) -> bool:
-        """Made by a controller's tool, none of which was tried on real hardware."""
+        """Whether a RAID controller's tool builds it. No such tool has been tested on real hardware."""
         return any(step.by_controller for step in self.build)
 
     @property
@@ -69,7 +69,7 @@ class LayoutPlan:
 
 
 def layout_plan(layout: Layout, pool: str, drives: Sequence[DriveFacts], purge: str = "") -> LayoutPlan:
-    """`drives` are the pool's, at least as many as the layout has."""
+    """`drives` are the pool's drives, at least as many as the layout uses."""
     used = tuple(drives[: layout.drives])
     given = tuple(Drive(drive.path, drive.size_bytes) for drive in used)
     return LayoutPlan(

@@ -1,14 +1,14 @@
-"""Levels of a factor as people type them.
+"""Parses levels of a factor as people type them.
 
     4k                      one level
     1,10,40                 several
-    512..4M *2              512, 1k, 2k … 4M: each the double of the one before, never above the end
+    512..4M *2              512, 1k, 2k … 4M: each level doubles the previous one, up to the end
     10..100 +10             10, 20 … 100
     512..4k *2, 1M          mixed
 
-A layout has its own way of writing several in one line: see `worker.recipes.layouts.text`.
+Layouts have a different syntax for several in one line: see `worker.recipes.layouts.text`.
 
-A level that is named twice counts once.
+A repeated level counts once.
 """
 
 import re
@@ -16,14 +16,14 @@ import re
 from webapp.plans.factors import Factor
 from webapp.plans.values import LayoutLine, Value, ValueRefused
 
-MOST_LEVELS = 1000
+MAX_LEVELS = 1000
 _RANGE = re.compile(
     r"(?P<first>[^.]+(?:\.[0-9][^.]*)?)\.\.(?P<last>(?:[^*+.]|\.(?!\.))+?)\s*(?:(?P<how>[*+])\s*(?P<by>[^*+]+))?"
 )
 
 
 class LevelError(ValueError):
-    """A text that gives no levels: says which piece, and what would be right."""
+    """Invalid text: the message names the invalid part and the correct form."""
 
     code = "levels_not_understood"
 
@@ -33,11 +33,11 @@ def parse(factor: Factor, text: str) -> tuple[Value, ...]:
     levels: dict[tuple[type, Value], Value] = {}
     for piece in text.split(","):
         if not piece.strip():
-            raise LevelError(f"{factor.label}: there is nothing between two commas in `{text.strip()}`.")
+            raise LevelError(f"{factor.label}: a level is missing between two commas in `{text.strip()}`.")
         for level in _piece(factor, piece.strip()):
             levels.setdefault((type(level), level), level)
-        if len(levels) > MOST_LEVELS:
-            raise LevelError(f"{factor.label}: more than {MOST_LEVELS} levels. Take larger steps.")
+        if len(levels) > MAX_LEVELS:
+            raise LevelError(f"{factor.label}: more than {MAX_LEVELS} levels. Take larger steps.")
     return tuple(levels.values())
 
 
@@ -55,13 +55,13 @@ def _range(factor: Factor, text: str) -> tuple[Value, ...]:
     if match is None:
         raise ValueRefused(f"`{text}` is not understood; write a range like `1..64 *2` or `10..100 +10`")
     if not factor.numeric:
-        raise ValueRefused(f"`{text}`: this factor has names, not numbers, so list them: `a, b`")
+        raise ValueRefused(f"`{text}`: this factor has names, not numbers; list them: `a, b`")
     if match["how"] is None:
         by = (match["first"].strip().strip("0") and match["first"].strip()) or "1"
         raise ValueRefused(f"`{text}` has no step; write `{text} *2` to double or `{text} +{by}` to add")
     first, last = _number(factor, match["first"]), _number(factor, match["last"])
     if last < first:
-        raise ValueRefused(f"`{text}` ends below its beginning")
+        raise ValueRefused(f"`{text}` ends below its start")
     return _checked(factor, _steps(first, last, match["how"], _step(factor, match["how"], match["by"])))
 
 
@@ -73,31 +73,31 @@ def _number(factor: Factor, text: str) -> int:
 
 
 def _step(factor: Factor, how: str, text: str) -> int:
-    """The factor of a geometric range; the difference of an arithmetic one, in the factor's own way of writing."""
+    """The ratio of a geometric range, or the difference of an arithmetic range in the factor's notation."""
     if how == "*":
         if not re.fullmatch(r"[0-9]{1,9}", text.strip(), re.ASCII) or int(text) < 2:
-            raise ValueRefused(f"`*{text.strip()}` must be a whole number from 2 on")
+            raise ValueRefused(f"`*{text.strip()}` must be a whole number of at least 2")
         return int(text)
     try:
         step = _number(factor, text)
     except ValueRefused as refusal:
         raise ValueRefused(f"the step `+{text.strip()}` does not fit, {refusal}") from refusal
     if step < 1:
-        raise ValueRefused(f"`+{text.strip()}` must be more than nothing")
+        raise ValueRefused(f"`+{text.strip()}` must be greater than 0")
     return step
 
 
 def _steps(first: int, last: int, how: str, by: int) -> list[int]:
     if how == "*" and first < 1:
-        raise ValueRefused("a range that multiplies must begin above 0")
+        raise ValueRefused("a range that multiplies must start above 0")
     values = [first]
     while (following := values[-1] * by if how == "*" else values[-1] + by) <= last:
         values.append(following)
-        if len(values) > MOST_LEVELS:
-            raise ValueRefused(f"more than {MOST_LEVELS} levels; take larger steps")
+        if len(values) > MAX_LEVELS:
+            raise ValueRefused(f"more than {MAX_LEVELS} levels; take larger steps")
     return values
 
 
 def _checked(factor: Factor, numbers: list[int]) -> tuple[Value, ...]:
-    """Through the factor's own rules; settings keep their numbers as text."""
+    """Check the factor's rules; numbers of settings stay text."""
     return tuple(factor.parse(factor.write(number)) for number in numbers)

@@ -1,4 +1,4 @@
-"""Plans and their versions. What a plan says is a `document.PlanDocument`; versions are never changed."""
+"""Plans and their versions. The content of a version is a `document.PlanDocument`; versions never change."""
 
 import uuid
 
@@ -7,15 +7,15 @@ from django.db import models
 
 
 class Plan(models.Model):
-    """A named thing to measure. Its content is in its versions."""
+    """A named plan. Its content is in its versions."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     slug = models.SlugField(unique=True, max_length=80)
     title = models.CharField(max_length=200)
-    # Name of the file that it comes from where it comes with Sweetspot: then people copy it and do not change it.
+    # Name of the source file of a built-in plan. People can copy a built-in plan but not change it.
     builtin = models.CharField(max_length=80, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    deleted_at = models.DateTimeField(null=True)  # deleted plans can be brought back; their runs stay
+    deleted_at = models.DateTimeField(null=True)  # deleted plans can be restored; their runs stay
 
     class Meta:
         ordering = ["title"]
@@ -28,7 +28,7 @@ class Plan(models.Model):
 
 
 class PlanVersion(models.Model):
-    """What a plan said at one time. A run leads here for ever."""
+    """The content of a plan at one time. Runs refer to it permanently."""
 
     plan = models.ForeignKey(Plan, on_delete=models.PROTECT, related_name="versions")
     number = models.PositiveIntegerField()

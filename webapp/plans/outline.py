@@ -1,4 +1,4 @@
-"""How large a plan is before anybody says where it runs. Pure."""
+"""The size of a plan before its targets are chosen. Pure."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -15,17 +15,17 @@ from webapp.plans.values import Value
 
 @dataclass(frozen=True)
 class Outline:
-    """For each target; the least and the most over the kinds of target that the plan runs on. A trial of several at
-    once counts for each of them with its share.
+    """The size per target: minimum and maximum over the kinds of target that the plan runs on. A trial of several
+    targets at once counts for each of them with its share.
     """
 
     trials_low: int
     trials_high: int
-    seconds: float | None  # of the most; None where an amount ends trials, then the drive decides
+    seconds: float | None  # of the maximum; None if trials end by an amount, because their time depends on the drive
 
 
 def outline(document: PlanDocument) -> Outline:
-    """Zeros for a plan whose levels are not understood."""
+    """The outline of a plan; zeros if its levels are invalid."""
     trials: dict[str, int] = defaultdict(int)
     seconds: dict[str, float] = defaultdict(float)
     bound = True

@@ -1,4 +1,4 @@
-"""Where a part of a plan runs: on each chosen target, or on groups of them at once. Pure."""
+"""Assigns a part of a plan to targets: each chosen target, or groups of targets at once. Pure."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,46 +16,46 @@ _KIND_WORDS = {
     TargetKind.DIRECTORY: ("directories", "a directory"),
     TargetKind.FILE: ("files", "a file"),
     TargetKind.POOL: ("pools of drives", "a pool of drives"),
-    TargetKind.SLOT: ("slots of controllers", "a slot of a controller, which only a pool makes use of"),
+    TargetKind.SLOT: ("slots of controllers", "a slot of a controller, which only a pool can use"),
 }
 
-Group = tuple[TargetFacts, ...]  # used at once, in the order in which they were chosen
+Group = tuple[TargetFacts, ...]  # targets used at once, in the order in which they were chosen
 
 
 @dataclass(frozen=True)
 class Places:
-    """Of one part on the chosen targets. A group has targets of one host and one kind, so that a workload means the
-    same in each of its streams."""
+    """The groups of one part. A group has targets of one host and one kind, so the workload is the same in each of its
+    streams."""
 
     grid: PartGrid
     targets: Sequence[TargetFacts]
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Of every level of `at_once`, each target alone first."""
+        """Groups for every level of `at_once`, single targets first."""
         return tuple(group for size in self._sizes for group in self._groups(size))
 
     @property
     def cells(self) -> int:
-        """Points on all groups. All levels of `at_once` have equally many points."""
+        """The number of points on all groups. All levels of `at_once` have the same number of points."""
         return self.grid.count // len(self._sizes) * len(self.groups)
 
     @property
     def left_out(self) -> list[str]:
-        """What it does not run on, in words."""
+        """Targets that the part does not run on, as sentences."""
         unfit = [self._unfit(target) for target in self.targets if not self._runs(target)]
         return unfit + [text for size in self._sizes for text in self._over(size)]
 
     @property
     def problems(self) -> list[str]:
-        """Levels of `at_once` that are more than the targets of a host, and groups that cannot be held together."""
+        """Levels of `at_once` above the number of a host's targets, and groups that cannot be opened together."""
         return [*self._too_many, *dict.fromkeys(text for group in self.groups for text in self._clashes(group))]
 
     @property
     def _too_many(self) -> list[str]:
         return [
             f"Part {self.grid.part.name}: {size} targets at once are more than the {len(alike)} {_named(alike)} that "
-            f"{'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}. Choose more, or take the level out."
+            f"{'is' if len(alike) == 1 else 'are'} chosen on {_host(alike)}. Choose more targets, or remove the level."
             for size in self._sizes
             for alike in self._alike
             if len(alike) < size
@@ -67,7 +67,7 @@ class Places:
 
     @cached_property
     def _alike(self) -> list[list[TargetFacts]]:
-        """Targets of one host and kind, as they were chosen."""
+        """Targets of one host and kind, in the chosen order."""
         found: dict[tuple[str, TargetKind], list[TargetFacts]] = {}
         for target in filter(self._runs, self.targets):
             found.setdefault((target.host_id, target.kind), []).append(target)
@@ -85,13 +85,13 @@ class Places:
                 yield from (tuple(alike[start : start + size]) for start in range(0, whole, size))
 
     def _clashes(self, group: Group) -> Iterator[str]:
-        """A whole disk and a partition of it: whoever holds one keeps the other from being opened exclusively."""
+        """A disk and its partition: while one is open, the other cannot be opened exclusively."""
         for disk, other in permutations(group, 2):
             between = "p" if disk.opens[-1:].isdigit() else ""
             if disk.opens and re.fullmatch(rf"{re.escape(disk.opens)}{between}\d+", other.opens):
                 yield (
                     f"Part {self.grid.part.name}: {other.shown} is a partition of {disk.shown}, so the two cannot be "
-                    "used at once. Leave one out, or choose them in an order that keeps them in different groups."
+                    "used at once. Remove one, or choose them in an order that puts them into different groups."
                 )
 
     def _over(self, size: int) -> Iterator[str]:
@@ -101,7 +101,7 @@ class Places:
                 names = ", ".join(target.shown for target in alike[-over:])
                 yield (
                     f"Part {self.grid.part.name} with {size} targets at once does not use {names}: {len(alike)} "
-                    f"{_named(alike)} of {_host(alike)} are chosen, and {len(alike)} is no multiple of {size}."
+                    f"{_named(alike)} of {_host(alike)} are chosen, and {len(alike)} is not a multiple of {size}."
                 )
 
     def _unfit(self, target: TargetFacts) -> str:

@@ -1,10 +1,9 @@
 """Points: one combination of levels, as a flat JSON object from factor name to stored value.
 
-A point carries every factor that applies, those left at their default too, so that results of plans that
-were written differently can be found and compared. A layout, settings, what is of fio's processes
-and how many targets are used at once are in it only where the plan sets them.
-Left out are: `read_percent` of patterns that do not mix, `block_size` where `block_split` is given,
-`runtime` where `amount` is given.
+A point contains every factor that applies, including defaults, so that results of differently written plans can be
+found and compared. The layout, settings, factors of fio's processes and the number of targets at once are included only
+if the plan sets them. Left out: `read_percent` of patterns that do not mix, `block_size` if `block_split` is given,
+`runtime` if `amount` is given.
 """
 
 import hashlib
@@ -28,9 +27,9 @@ _OF_A_SCHEDULER = {name: needed for name in FACTORS if (needed := scheduler_need
 
 
 def with_defaults(grid: Grid, *, drop_caches: bool, sequence: Sequence[str] = ()) -> dict[str, tuple[Value, ...]]:
-    """The grid with every factor that a part leaves out, at its default.
+    """The grid, completed with the defaults of missing factors.
 
-    Slowest first: those of `sequence` in their order, then the others by what changing them costs.
+    Slowest first: the factors of `sequence` in their order, then the others by the cost of changing them.
     """
     replaced = {default for default, instead in ALTERNATIVES if instead in grid}
     optional = {instead for _, instead in ALTERNATIVES}
@@ -57,10 +56,7 @@ def combinations(grid: Grid) -> Iterator[Point]:
 
 
 def applicable(point: Point) -> Point:
-    """The point without what says nothing there.
-
-    That is what its engine says nothing of there, and tunables of schedulers other than the point's.
-    """
+    """The point without factors that have no effect: unused factors of its engine, and tunables of other schedulers."""
     scheduler = point.get("scheduler")
     silent = {name for name, needed in _OF_A_SCHEDULER.items() if scheduler and scheduler != needed}
     silent |= {*engine_of(point).silent(point)}
@@ -68,13 +64,13 @@ def applicable(point: Point) -> Point:
 
 
 def purge_of(point: Mapping[str, Value]) -> str:
-    """The method by which the drive is purged before the trial, "" for none."""
+    """The purge method before the trial, "" for none."""
     wanted = str(point.get("purge") or "none")
     return "" if wanted == "none" else wanted
 
 
 def at_once(point: Mapping[str, object]) -> int:
-    """How many targets a trial at this point uses at the same time."""
+    """The number of targets that a trial at this point uses at once."""
     wanted = point.get(AT_ONCE, 1)
     return wanted if isinstance(wanted, int) else 1
 
@@ -85,25 +81,25 @@ def point_key(point: Mapping[str, Value]) -> str:
 
 
 def workload_of(point: Point, *, seed: int) -> AnyWorkload:
-    """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
+    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
 
-    `seed` is of random offsets and data.
+    `seed` is the seed of random offsets and data.
     """
     return engine_of(point).workload(point, seed=seed)
 
 
 def layout_of(point: Mapping[str, Value]) -> Layout | None:
-    """How the drives of a pool are put together for it; None where it names no layout."""
+    """The point's layout; None if it has none."""
     return LayoutLine().layout(point.get("layout"))
 
 
 def on_virtual_drives(points: Iterable[Mapping[str, Value]]) -> bool:
-    """Whether the layout of any of them is made by a RAID controller's tool, none of which was tried for real."""
+    """Whether a RAID controller's tool builds any of their layouts. No such tool has been tested on real hardware."""
     lines = {point.get("layout") for point in points}
     layouts = (LayoutLine().layout(line) for line in lines)
     return any(layout is not None and layout.maker is Maker.CONTROLLER for layout in layouts)
 
 
 def settings_of(point: Point) -> dict[str, str]:
-    """Kernel name -> wanted text, of the settings in a point."""
+    """Kernel name -> wanted text, for the settings in a point."""
     return {name: str(value) for name, value in point.items() if name in _SETTINGS}

@@ -1,4 +1,4 @@
-"""What would happen if a plan were started on chosen targets, down to the very text fio would get."""
+"""Previews a plan on chosen targets: trials, estimates, commands and fio's job text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from webapp.plans.selectors import facts_of, stream_at
 from worker.recipes import Recipe, opening, render, render_prefill
 from worker.recipes.layouts import Drive, Names, top_path
 
-# A run draws the seed of its order when it starts; a preview shows the order of this one. Job texts are the same.
+# A run draws its seed when it starts; a preview uses this seed. The job texts are the same.
 PREVIEW_SEED = 1
 
 
@@ -24,16 +24,16 @@ PREVIEW_SEED = 1
 class Preview:
     expansion: Expansion
     estimate: Estimate
-    destructive: tuple[Target, ...]  # devices and files whose content would be overwritten: to be armed
-    stop_after: int  # trials that may fail in a row on a host before it gets no more of the run; 0: all of them
+    destructive: tuple[Target, ...]  # devices and files that would be overwritten and must be armed
+    stop_after: int  # consecutive failures after which a host gets no more trials of the run; 0: no limit
     endurance: tuple[EnduranceUse, ...] = ()
-    layouts: tuple[LayoutPlan, ...] = ()  # each once, in the order in which they are first built
-    shared: tuple[str, ...] = ()  # in words: targets that are used at once and lie on the same drive
+    layouts: tuple[LayoutPlan, ...] = ()  # each once, in build order
+    shared: tuple[str, ...] = ()  # sentences about targets that are used at once and share a drive
 
 
 @dataclass(frozen=True)
 class StreamJob:
-    """One stream of a trial as fio would get it; `prefill` is None where nothing is to be written first."""
+    """The fio job text of one stream of a trial; `prefill` is None without a prefill."""
 
     target: Target
     recipe: Recipe
@@ -47,7 +47,7 @@ def preview(
     seed: int = PREVIEW_SEED,
     experience: Mapping[str, Experience] | None = None,
 ) -> Preview:
-    """Touches nothing. The hosts of `targets` must have been fetched with them; `experience` is by host id."""
+    """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them; `experience` is by host id."""
     expansion = expand(document, [facts_of(target) for target in targets], seed=seed)
     return Preview(
         expansion=expansion,
@@ -66,7 +66,7 @@ def _shared(expansion: Expansion, targets: Sequence[Target]) -> Iterator[str]:
     pairs = dict.fromkeys(pair for ids in groups for pair in combinations(ids, 2))
     for one, other in ((by_id[first], by_id[second]) for first, second in pairs):
         if {*one.lock_keys} & {*other.lock_keys}:
-            yield f"{one} and {other} share a drive: at once they get what it has for both."
+            yield f"{one} and {other} share a drive, so they share its throughput."
 
 
 def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
@@ -78,7 +78,7 @@ def _layouts(expansion: Expansion) -> Iterator[LayoutPlan]:
 
 
 def _node(trial: PlannedTrial, target: Target) -> str:
-    """The node that fio would get; of an array or volume, with KEY where the worker puts one of its own."""
+    """The device node that fio would get; for an array or volume, with KEY instead of the run's key."""
     if trial.layout is None:
         return target.opens
     drives = tuple(Drive(drive.opens or drive.path, drive.size_bytes) for drive in drives_of(target))
@@ -86,10 +86,10 @@ def _node(trial: PlannedTrial, target: Target) -> str:
 
 
 def jobs_of(trial: PlannedTrial, targets: Mapping[str, Target]) -> tuple[StreamJob, ...]:
-    """The text the worker would give to fio for each stream: for a device behind a link, with the node its host last
-    reported. `targets` by id.
+    """fio's job text for each stream. Symbolic links are replaced by the device nodes of the last registration.
+    `targets` are by id.
 
-    Raises worker.recipes.RecipeError for a path that fio cannot be given.
+    Raises worker.recipes.RecipeError for a path that fio does not accept.
     """
     return tuple(_job(trial, number, targets[target_id]) for number, target_id in enumerate(trial.target_ids))
 

@@ -1,7 +1,7 @@
-"""Everything that is wrong with a plan whatever it runs on, each with its place in the document.
+"""Finds problems of a plan that do not depend on its targets, each with its place in the document.
 
-Saving, importing and the editor's fields all say what this module says. What depends on the target
-(free space, the host's policy, engines that are missing) is found by `expand` when targets are chosen.
+Saving, importing and the editor show these problems. Problems that depend on the target (free space, the host's
+policy, missing engines) are found by `expand` when targets are chosen.
 """
 
 from collections import Counter
@@ -20,14 +20,14 @@ class FieldProblem:
 
     place: str
     message: str
-    part: str = ""  # name of the part, for messages that stand alone
+    part: str = ""  # name of the part, for messages without context
 
     def __str__(self) -> str:
         return f"Part {self.part}: {self.message}" if self.part else self.message
 
 
 class PlanRefused(Refusal):
-    """A plan that could not run on any target."""
+    """A plan that cannot run on any target."""
 
     def __init__(self, problems: tuple[FieldProblem, ...]) -> None:
         more = f" And {len(problems) - _SHOWN} more." if len(problems) > _SHOWN else ""
@@ -42,7 +42,7 @@ def refuse_unsound(document: PlanDocument) -> None:
 
 
 def document_problems(document: PlanDocument) -> tuple[FieldProblem, ...]:
-    """In the order of the document; a factor of all parts is named once."""
+    """Problems in the order of the document; a problem of a common factor appears once."""
     return (*_titles(document), *_common(document), *_parts(document))
 
 
@@ -63,7 +63,7 @@ def _parts(document: PlanDocument) -> list[FieldProblem]:
         if not part.name.strip():
             found.append(FieldProblem(f"parts.{number}.name", "Give the part a name."))
         elif names[part.name] > 1:
-            found.append(FieldProblem(f"parts.{number}.name", f"Two parts are called {part.name}: give each its own."))
+            found.append(FieldProblem(f"parts.{number}.name", f"Two parts are called {part.name}. Rename one of them."))
         if not part.on:
             found.append(FieldProblem(f"parts.{number}.on", "Choose at least one kind of target.", part.name))
         found += [
@@ -79,7 +79,7 @@ def _own(document: PlanDocument, number: int) -> tuple[GridProblem, ...]:
 
 
 def _place(number: int, field: str, *, in_part: bool) -> str:
-    """Beside the factor where the part names it; else at the part, which is what brings it into conflict."""
+    """The place of the factor if the part names it; else the part, which causes the conflict."""
     if field == "on":
         return f"parts.{number}.on"
     return f"parts.{number}.factors.{field}" if in_part else f"parts.{number}"

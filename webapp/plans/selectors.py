@@ -1,4 +1,4 @@
-"""Reads about plans, and the facts of targets that expansion asks for."""
+"""Selectors of plans, and of the target facts that expansion needs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plans_list() -> QuerySet[WithAnnotations[Plan, PlanCounts]]:
 
 
 def version_of(slug: str, number: int | None = None) -> PlanVersion:
-    """A version of a plan, the newest where no number is given. Raises Refusal plan_unknown."""
+    """A version of a plan; the newest if no number is given. Raises Refusal plan_unknown."""
     versions = PlanVersion.objects.select_related("plan", "created_by").filter(plan__slug=slug)
     if number is not None:
         versions = versions.filter(number=number)
@@ -44,7 +44,7 @@ def version_of(slug: str, number: int | None = None) -> PlanVersion:
 
 
 def facts_of(target: Target) -> TargetFacts:
-    """What expansion needs to know of a target; its host must have been fetched with it."""
+    """The facts about a target that expansion needs; its host must have been fetched with it."""
     return TargetFacts(
         id=str(target.id),
         kind=TargetKind(target.kind),
@@ -79,7 +79,7 @@ def _purges(target: Target) -> dict[str, str]:
 
 
 def reference_of(target: Target) -> TargetRef:
-    """The target as an order names it."""
+    """The target for an order."""
     return TargetRef(
         id=target.slug,
         kind=TargetKind(target.kind),
@@ -90,6 +90,6 @@ def reference_of(target: Target) -> TargetRef:
 
 
 def stream_at(target: Target, workload: AnyWorkload, layout: Layout | None, number: int = 0) -> Stream:
-    """A stream of a trial: on a pool, at what the layout makes of its drives."""
+    """A stream of a trial; on a pool it uses the target that the layout creates."""
     made = made_kind(TargetKind(target.kind), layout)
     return Stream(number=number, target=msgspec.structs.replace(reference_of(target), kind=made), workload=workload)

@@ -1,4 +1,4 @@
-"""Writes of plans. A version is never changed: saving makes the next one."""
+"""Services for plans. A version never changes: saving creates the next one."""
 
 import itertools
 from pathlib import Path
@@ -20,14 +20,14 @@ from webapp.plans.yaml_io import import_plan
 BUILTIN = Path(__file__).resolve().parent / "builtin"
 _SLUG_LENGTH = 80
 _TITLE_STEM = 180  # leaves room for " (copy 12)" in the 200 characters of a title
-RESERVED = frozenset({"new", "import", "preview"})  # pages of their own under /plans/
+RESERVED = frozenset({"new", "import", "preview"})  # addresses of other pages under /plans/
 
 
 @transaction.atomic
 def create_plan(*, document: PlanDocument, by: User | None, slug: str | None = None) -> Plan:
-    """A new plan with its first version. Without `slug` one is made from the title.
+    """Create a plan with its first version. Without `slug`, it is derived from the title.
 
-    Raises PlanRefused; Refusal plan_exists where the slug that was asked for is taken.
+    Raises PlanRefused; Refusal plan_exists if the given slug is taken.
     """
     return _create(document, by, slug)
 
@@ -39,7 +39,7 @@ def _create(document: PlanDocument, by: User | None, slug: str | None, builtin: 
     plan = Plan(slug=chosen, title=document.title, builtin=builtin)
     if Plan.objects.filter(slug=plan.slug).exists():
         raise Refusal(
-            "plan_exists", f"There is a plan {plan.slug} already. Save a version of it, or take another name."
+            "plan_exists", f"A plan {plan.slug} already exists. Save a new version of it, or choose another name."
         )
     plan.save()
     _add_version(plan, document, by)
@@ -51,9 +51,9 @@ def _create(document: PlanDocument, by: User | None, slug: str | None, builtin: 
 def save_version(
     *, plan: Plan, document: PlanDocument, by: User | None, base: int | None = None, restored: int | None = None
 ) -> PlanVersion:
-    """The next version of a plan; the newest one as it is where nothing has changed.
+    """Save the next version of a plan; return the newest version if nothing has changed.
 
-    With `base`, only if that is still the newest version. `restored` is the number of the version this is a copy of.
+    With `base`, only if that is still the newest version. `restored` is the number of the copied version.
     Raises PlanRefused; Refusal plan_builtin, plan_deleted, plan_changed.
     """
     plan = Plan.objects.select_for_update().get(pk=plan.pk)
@@ -68,16 +68,16 @@ def save_version(
 
 def _refuse_fixed(plan: Plan) -> None:
     if plan.builtin:
-        raise Refusal("plan_builtin", f"{plan} comes with Sweetspot and stays as it is. Copy it and change the copy.")
+        raise Refusal("plan_builtin", f"{plan} is built in and cannot be changed. Copy it and change the copy.")
     if plan.deleted_at:
-        raise Refusal("plan_deleted", f"{plan} was deleted. Bring it back before you change it.")
+        raise Refusal("plan_deleted", f"{plan} was deleted. Restore it before you change it.")
 
 
 def _overtaken(newest: PlanVersion, base: int) -> str:
     who = newest.created_by.username if newest.created_by else "somebody"
     return (
-        f"While you were changing version {base}, {who} saved version {newest.number}. Nothing is saved yet: look at "
-        "what changed, then save again; yours becomes the next version."
+        f"While you were changing version {base}, {who} saved version {newest.number}. Your changes are not "
+        "saved: check the differences, then save again to create the next version."
     )
 
 
@@ -93,14 +93,14 @@ def _save(plan: Plan, document: PlanDocument, by: User | None, restored: int | N
 
 @transaction.atomic
 def restore_version(*, plan: Plan, number: int, by: User | None) -> PlanVersion:
-    """What an older version said, as the next version. Raises as `save_version`; PlanVersion.DoesNotExist."""
+    """Save an older version's content as the next version. Raises as `save_version`; PlanVersion.DoesNotExist."""
     old = plan.versions.get(number=number)
     return save_version(plan=plan, document=read(old.document), by=by, restored=number)
 
 
 @transaction.atomic
 def copy_plan(*, version: PlanVersion, by: User | None) -> Plan:
-    """A new plan that says what `version` says, under a title of its own."""
+    """Create a plan with the content of `version` and a new title."""
     document = read(version.document)
     titles = set(Plan.objects.filter(title__startswith=document.title[:_TITLE_STEM]).values_list("title", flat=True))
     copies = (f"{document.title[:_TITLE_STEM]} (copy{f' {n}' if n > 1 else ''})" for n in itertools.count(1))
@@ -109,13 +109,15 @@ def copy_plan(*, version: PlanVersion, by: User | None) -> Plan:
 
 
 def _checked_texts(document: PlanDocument) -> None:
-    """PostgreSQL keeps neither NUL nor half of a surrogate pair. Raises Refusal."""
+    """PostgreSQL cannot store NUL or unpaired surrogates. Raises Refusal."""
     try:
         stored = msgspec.json.encode(document)
     except UnicodeEncodeError as error:
-        raise Refusal("text_refused", "The plan holds characters that are no text.") from error
+        raise Refusal(
+            "text_refused", "The plan contains invalid characters (unpaired surrogates). Remove them."
+        ) from error
     if b"\\u0000" in stored:
-        raise Refusal("text_refused", "The plan holds a NUL character.")
+        raise Refusal("text_refused", "The plan contains a NUL character. Remove it.")
 
 
 def _add_version(plan: Plan, document: PlanDocument, by: User | None) -> PlanVersion:
@@ -125,23 +127,23 @@ def _add_version(plan: Plan, document: PlanDocument, by: User | None) -> PlanVer
 
 @transaction.atomic
 def delete_plan(*, plan: Plan, by: User | None) -> None:
-    """Take a plan out of the lists; its versions and runs stay."""
+    """Delete a plan: it disappears from the lists; its versions and runs stay."""
     if Plan.objects.filter(pk=plan.pk, deleted_at=None).update(deleted_at=timezone.now()):
         audit(by=by, action="plan.delete", on=plan, label=plan.slug)
 
 
 @transaction.atomic
 def undelete_plan(*, plan: Plan, by: User | None) -> None:
-    """Bring a deleted plan back."""
+    """Restore a deleted plan."""
     if Plan.objects.filter(pk=plan.pk, deleted_at__isnull=False).update(deleted_at=None):
         audit(by=by, action="plan.restore", on=plan, label=plan.slug)
 
 
 def load_builtin_plans() -> list[Plan]:
-    """Bring the plans that come with Sweetspot up to date: a new version only where the text has changed.
+    """Update the built-in plans: save a new version of each plan whose text has changed.
 
-    Safe to call any number of times. A built-in plan that somebody has deleted stays deleted, and a plan of somebody's
-    own that has the name of a built-in one is left alone.
+    Safe to call repeatedly. A deleted built-in plan stays deleted, and a user's plan with the name of a built-in plan
+    does not change.
     """
     return [_load(path) for path in sorted(BUILTIN.glob("*.yaml"))]
 
@@ -158,7 +160,7 @@ def _load(path: Path) -> Plan:
 
 
 def _adopted(stem: str) -> Plan | None:
-    """A built-in plan of an installation that did not mark them yet: the system made its first version."""
+    """A built-in plan of an older installation, which has no mark: the system created its first version."""
     known = Plan.objects.filter(slug=stem, builtin="", versions__number=1, versions__created_by=None).first()
     if known is not None:
         Plan.objects.filter(pk=known.pk).update(builtin=stem)
@@ -170,14 +172,14 @@ def _checked_slug(slug: str) -> str:
     if slugify(slug) != slug or not 0 < len(slug) <= _SLUG_LENGTH or slug in RESERVED:
         raise Refusal(
             "slug_refused",
-            f"`{slug}` is no short name: use small letters, digits and hyphens, "
-            "and none of the words that pages of plans have in their addresses.",
+            f"`{slug}` is not a valid name: use lowercase letters, digits and hyphens, "
+            "and none of the words in the addresses of other pages.",
         )
     return slug
 
 
 def _free_slug(title: str) -> str:
-    """From the title, with a number where that is taken."""
+    """A slug from the title, with a number if it is taken."""
     wanted = slugify(title)[: _SLUG_LENGTH - 5].strip("-") or "plan"
     taken: set[str] = set(Plan.objects.filter(slug__startswith=wanted).values_list("slug", flat=True))
     numbered = (f"{wanted}-{number}" for number in range(2, len(taken) + 3))

@@ -1,14 +1,14 @@
-"""The rows of the table of factors that are settings: names are the worker's own, values are kept as text.
+"""The settings in the table of factors: names are the worker's, values are stored as text.
 
-A randomised run changes the costly ones most slowly: first what is kernel-wide, then what touches a whole
-controller, then what resets other settings of the device.
+A randomised run changes costly settings most slowly: first kernel-wide settings, then settings of a controller, then
+settings that reset others of the device.
 """
 
 from dataclasses import dataclass
 
 from webapp.plans.values import Choice, Token, Values, number_token
 
-HOST, CONTROLLER = 130, 120  # `cost` of what is not the target's alone
+HOST, CONTROLLER = 130, 120  # `cost` of settings that affect more than the target
 _CACHE = Choice(("write back", "write through"))
 _ON_OFF = Choice(("0", "1"), {"0": "off", "1": "on"})
 _NUMBER = number_token()
@@ -40,7 +40,7 @@ def _tunable(name: str, label: str, *, unit: str = "", text: str = "") -> Settin
 
 _DEVICE = (
     _row("scheduler", "I/O scheduler", Token(), cost=100),
-    _row("nr_requests", "Queue size", _NUMBER, cost=90, text="requests that the block queue holds"),
+    _row("nr_requests", "Queue size", _NUMBER, cost=90, text="maximum requests in the block queue"),
     _row("wbt_lat_usec", "Write-back throttle", number_token(" µs", negative=True), cost=80, unit="µs"),
     _row("read_ahead_kb", "Read-ahead", number_token(" KiB"), cost=70, unit="KiB"),
     _row(
@@ -51,23 +51,23 @@ _DEVICE = (
     _row("rq_affinity", "Completion CPU", _NUMBER, cost=60, text="0 any, 1 same group, 2 same CPU"),
     _row("nomerges", "No merges", _NUMBER, cost=60, text="0 merge, 1 simple only, 2 never"),
     _row("io_poll", "Polling", _ON_OFF, cost=75, text="follows the driver's poll queues; newer kernels take no write"),
-    _row("rotational", "Rotational", _ON_OFF, cost=75, text="what the kernel takes the drive for"),
+    _row("rotational", "Rotational", _ON_OFF, cost=75, text="whether the kernel treats the drive as rotational"),
     _row("add_random", "Feeds random pool", _ON_OFF, cost=75),
-    _row("iostats", "I/O statistics", _ON_OFF, cost=75, text="off also takes the per-second figures of the device"),
+    _row("iostats", "I/O statistics", _ON_OFF, cost=75, text="off also disables the device's samples"),
     _row(
         "write_cache", "Flushes (write_cache)", _CACHE, cost=75,
-        text="write through: the kernel sends no flushes, as nobarrier did; data may be lost at a power cut",
+        text="write through: the kernel sends no flushes, as nobarrier did; data may be lost in a power failure",
     ),
-    _row("queue_depth", "Drive queue depth", _NUMBER, cost=75, text="commands a SCSI or SATA drive is given at once"),
+    _row("queue_depth", "Drive queue depth", _NUMBER, cost=75, text="maximum queued commands of a SCSI or SATA drive"),
     _row("drive_write_cache", "Drive write cache", _CACHE, cost=95, text="inside a SCSI or SATA drive"),
     _row(
         "controller.write_cache", "Controller write cache",
         Choice(("write back", "write through", "always write back")), cost=96,
-        text="of a RAID controller's virtual drive; always: without a good battery, too",
+        text="of a RAID controller's virtual drive; always: even without a working battery",
     ),
     _row(
         "controller.read_ahead", "Controller read-ahead", Choice(("none", "read ahead", "adaptive")), cost=96,
-        text="of a RAID controller's virtual drive; adaptive by MegaCli alone",
+        text="of a RAID controller's virtual drive; adaptive only with MegaCli",
     ),
     _row(
         "controller.io_policy", "Controller I/O policy", Choice(("direct", "cached")), cost=96,
@@ -75,9 +75,9 @@ _DEVICE = (
     ),
     _row(
         "controller.disk_cache", "Controller disk cache", Choice(("enabled", "disabled", "unchanged")), cost=96,
-        text="inside the drives of a virtual drive; unchanged: as each drive comes",
+        text="cache inside the drives of a virtual drive; unchanged: each drive's default",
     ),
-    _row("md.stripe_cache_size", "md stripe cache", _NUMBER, cost=75, text="pages a drive; RAID 4, 5, 6"),
+    _row("md.stripe_cache_size", "md stripe cache", _NUMBER, cost=75, text="pages per drive; RAID 4, 5, 6"),
     _row("md.sync_speed_min", "md slowest rebuild", Token(example="`1000` or `system`"), cost=75, text="KiB/s"),
     _row("md.sync_speed_max", "md fastest rebuild", Token(example="`200000` or `system`"), cost=75, text="KiB/s"),
 )  # fmt: skip
@@ -105,13 +105,13 @@ _CONTROLLER = (
     _row(
         "irq_affinity", "Interrupts",
         Token(pattern=r"cpu\d{1,4}|node\d{1,3}|local|spread|all", example="`cpu0`, `node1`, `local`, `spread`, `all`"),
-        cost=CONTROLLER, text="processors that take the controller's interrupts; for everything behind it",
+        cost=CONTROLLER, text="CPUs that handle the controller's interrupts; affects all its drives",
     ),
     _row("nvme.write_cache", "NVMe write cache", _ON_OFF, cost=CONTROLLER, text="volatile, of the controller"),
     _row("nvme.power_state", "NVMe power state", _NUMBER, cost=CONTROLLER, text="0 is the fastest"),
 )  # fmt: skip
 _HOST = (
-    _row("irqbalance", "irqbalance", Choice(("on", "off")), cost=HOST, text="the daemon that moves interrupts"),
+    _row("irqbalance", "irqbalance", Choice(("on", "off")), cost=HOST, text="the daemon that distributes interrupts"),
     _row("cpu.governor", "CPU governor", Token(example="`performance`"), cost=HOST),
     _row("cpu.energy_preference", "CPU energy preference", Token(example="`balance_performance`"), cost=HOST),
     _row("cpu.deepest_idle_state", "Deepest idle state", _NUMBER, cost=HOST, text="number of the C-state; 0 polls"),
@@ -124,7 +124,7 @@ _HOST = (
     _row("transparent_hugepage", "Huge pages", Choice(("always", "madvise", "never")), cost=HOST),
 )
 SETTING_ROWS = (*_DEVICE, *_TUNABLES, *_CONTROLLER, *_HOST)
-# Faces of one state of the kernel: a plan names one of them.
+# Different files for one state of the kernel: a plan may name only one of them.
 SAME_STATE = (
     ("read_ahead_kb", "read_ahead_sectors"),
     ("vm.dirty_ratio", "vm.dirty_bytes"),

@@ -1,4 +1,4 @@
-"""Trials are numbered from 1 wherever people and the API meet them. What is stored is an index, from 0."""
+"""Trial numbers start at 1 on pages and in the API. The database stores an index from 0."""
 
 _FIRST = 1
 

@@ -1,7 +1,7 @@
-"""Kinds of values that factors have: how a person types one, how it is stored, how it is shown.
+"""Kinds of factor values: parsing, storage and display.
 
-Sizes are binary in and out (k, K, KiB are 1024 bytes), as in fio's default of kb_base=1024.
-Stored are plain JSON values: bytes, seconds and counts as integers, switches as booleans, names as text.
+Sizes are binary (k, K, KiB are 1,024 bytes), as in fio's default of kb_base=1024. Stored values are plain JSON: bytes,
+seconds and counts as integers, switches as booleans, names as text.
 """
 
 import re
@@ -23,14 +23,14 @@ _NUMBER_UNIT = re.compile(r"([0-9]{1,19})(\.[0-9]{1,6})?\s*([a-z]*)", re.IGNOREC
 
 
 class ValueRefused(ValueError):
-    """A text that is no value of this kind; says what would be."""
+    """Invalid text for this kind of value; the message says what is valid."""
 
 
 class Values(Protocol):
     """A kind of values."""
 
     @property
-    def numeric(self) -> bool: ...  # has an order and differences, can be the x axis of a chart
+    def numeric(self) -> bool: ...  # ordered numbers, which can be the x axis of a chart
 
     def parse(self, text: str) -> Value: ...  # raises ValueRefused
 
@@ -61,12 +61,12 @@ def _in_range(value: int, low: int, high: int, shown: "Values") -> int:
 
 @dataclass(frozen=True)
 class Size:
-    """Bytes. With `whole`, None is a value too: all there is."""
+    """Bytes. With `whole`, None means the whole device."""
 
     low: int = 512
     high: int = 2**60
     multiple: int = 512
-    whole: str = ""  # what None is called; "" where None is not allowed
+    whole: str = ""  # text for None; "" if None is not allowed
     numeric: bool = True
 
     def parse(self, text: str) -> Value:
@@ -167,12 +167,12 @@ class Choice:
     """One of a fixed set of names."""
 
     names: tuple[str, ...]
-    shown: Mapping[str, str] = field(default_factory=dict)  # where the name says too little
+    shown: Mapping[str, str] = field(default_factory=dict)  # labels of unclear names
     numeric: bool = False
 
     def parse(self, text: str) -> Value:
         if text.strip() not in self.names:
-            raise ValueRefused(f"`{text.strip()}` is none of {', '.join(self.names)}")
+            raise ValueRefused(f"`{text.strip()}` is not one of {', '.join(self.names)}")
         return text.strip()
 
     def format(self, value: Value) -> str:
@@ -205,7 +205,7 @@ class Switch:
 
 @dataclass(frozen=True)
 class Token:
-    """A value of the kernel's own, kept as it is written: `none`, `mq-deadline`, `128`."""
+    """A kernel value, stored as typed: `none`, `mq-deadline`, `128`."""
 
     pattern: str = r"[A-Za-z0-9_.:+-]{1,60}"
     example: str = "`none` or `mq-deadline`"
@@ -226,7 +226,7 @@ class Token:
 
 @dataclass(frozen=True)
 class LayoutLine:
-    """How drives are put together, kept as `recipes.layouts.write` writes it. One text may mean many."""
+    """A layout, stored as `recipes.layouts.write` formats it. One text may describe several layouts."""
 
     numeric: bool = False
 
@@ -234,11 +234,11 @@ class LayoutLine:
         return layouts.write(_understood(layouts.parse, text))
 
     def sweep(self, text: str) -> tuple[Value, ...]:
-        """All layouts that a text means. Raises ValueRefused."""
+        """All layouts in a text. Raises ValueRefused."""
         return tuple(map(layouts.write, _understood(layouts.sweep, text)))
 
     def layout(self, value: Value) -> Layout | None:
-        """A stored value as the contract has it; None where there is none."""
+        """A stored value as the contract's layout; None if there is none."""
         return layouts.parse(str(value)) if value else None
 
     def format(self, value: Value) -> str:
@@ -256,7 +256,7 @@ def _understood(read: Callable[[str], T], text: str) -> T:
 
 
 def number_token(unit: str = "", *, negative: bool = False) -> Token:
-    """A setting whose values are whole numbers; kept as text, as the kernel's files hold it."""
+    """A setting with whole numbers, stored as text as in the kernel's files."""
     return Token(
         pattern=r"-?(0|[1-9][0-9]{0,9})" if negative else r"0|[1-9][0-9]{0,9}",
         example="`128`",
@@ -267,7 +267,7 @@ def number_token(unit: str = "", *, negative: bool = False) -> Token:
 
 @dataclass(frozen=True)
 class BlockSplit:
-    """fio's bssplit: `4k/60:8k/40`; the shares add up to 100 %. Kept in that form, sizes as short as they can be."""
+    """fio's bssplit: `4k/60:8k/40`; the shares add up to 100 %. Stored in that form with the shortest sizes."""
 
     block: Size = Size(high=16 * 1024 * 1024)
     numeric: bool = False

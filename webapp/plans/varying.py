@@ -1,9 +1,9 @@
-"""Which factors vary among points: the one rule for tables, grids, filters and comparisons.
+"""Finds the factors that vary among points; tables, grids, filters and comparisons use this rule.
 
-A factor varies if it takes more than one level. That a point lacks a factor is a level where it says something:
-a setting that is left as the host had it, no layout, one target alone, or one of two alternatives (a block size or a
-split, a time or an amount).
-Where a factor just does not apply (`fixedbufs` of psync), what makes it so varies itself, and nothing is said twice.
+A factor varies if it has more than one level. A missing factor counts as a level if its absence has a meaning: a
+setting that keeps the host's value, no layout, one target alone, or the other of two alternatives (a block size or a
+split, a time or an amount). It does not count if the factor does not apply (`fixedbufs` of psync), because then the
+factor that causes it varies already.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Mapping, Sequence
 from webapp.plans.factors import ALTERNATIVES, FACTORS, FactorKind
 
 _SPEAKING = (FactorKind.SETTING, FactorKind.LAYOUT, FactorKind.TARGETS)
-_ABSENT = "absent"  # is no repr of a level: those of texts have quotes
+_ABSENT = "absent"  # cannot be the repr of a level: a text's repr has quotes
 _PLACES = {name: index for index, name in enumerate(FACTORS)}
 
 
 def varying(points: Iterable[Mapping[str, object]]) -> tuple[str, ...]:
-    """Names of the factors that vary, in the order of the table of factors; unknown ones last, by alphabet."""
+    """Names of the varying factors, in the order of the table of factors; unknown ones last, in alphabetical order."""
     known = list(points)
     names = [name for name in differing(known) if len(_levels(name, known)) > 1]
     return tuple(in_order(names))
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    """As in the table of factors, unknown ones last, by alphabet; the database keeps points in an order of its own."""
+    """Names in the order of the table of factors, unknown ones last, alphabetically; jsonb does not keep the order."""
     return sorted(names, key=lambda name: (_PLACES.get(name, len(_PLACES)), name))
 
 
 def differing(points: Sequence[Mapping[str, object]]) -> set[str]:
-    """Names that some points have and others lack, or that take more than one level: all that can vary."""
+    """Names that only some points have, or that have more than one level: all candidates."""
     columns = {name: [point.get(name, _ABSENT) for point in points] for name in set[str]().union(*points)}
     return {name for name, column in columns.items() if column.count(column[0]) < len(column)}
 
 
 def _levels(name: str, points: Sequence[Mapping[str, object]]) -> set[str]:
-    """What it takes in the points that have it, and that others lack it where this says something."""
+    """The factor's levels, and its absence if that has a meaning."""
     levels = {repr(point[name]) for point in points if name in point}
     return levels | {_ABSENT} if _absence_speaks(name) and any(name not in point for point in points) else levels
 

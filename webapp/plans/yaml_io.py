@@ -1,8 +1,7 @@
-"""Plans as YAML files, to be kept beside other things and carried from one installation to another.
+"""Reads and writes plans as YAML files, for version control and for other installations.
 
-The keys are those of `document.PlanDocument`; what is at its default is left out on export. Comments are not kept:
-a plan's `note` is the place for words. Every scalar is read as the text it is, so `on`, `no` and `60:40` stay
-what they look like.
+The keys are those of `document.PlanDocument`; defaults are left out on export. Comments are lost: use the plan's
+`note`. Every scalar is read as text, so `on`, `no` and `60:40` are not converted.
 """
 
 import msgspec
@@ -12,38 +11,38 @@ from webapp.core.errors import Refusal
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.factors import by_cost
 
-MOST_BYTES = 256 * 1024
-HEAD = "# A plan of Sweetspot.\n"
+MAX_BYTES = 256 * 1024
+HEAD = "# Sweetspot plan\n"
 
 
 class PlanFileRefused(Refusal):
-    """The file is no plan; the text says where."""
+    """The file is not a valid plan; the message says where."""
 
     def __init__(self, message: str) -> None:
         super().__init__("plan_file_refused", message)
 
 
 class _Loader(yaml.BaseLoader):
-    """Texts, lists and maps only, and no aliases: a file of a few bytes must not become gigabytes."""
+    """A loader for texts, lists and maps. It refuses aliases, with which a few bytes can expand to gigabytes."""
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         if self.check_event(yaml.AliasEvent):
             line = self.peek_event().start_mark.line + 1  # type: ignore[no-untyped-call]
-            raise PlanFileRefused(f"Line {line}: aliases (`*name`) are not read.")
+            raise PlanFileRefused(f"Line {line}: aliases (`*name`) are not supported.")
         node: yaml.Node | None = super().compose_node(parent, index)
         return node
 
 
 def import_plan(text: str) -> PlanDocument:
-    """Read a plan from YAML (JSON is YAML too). Raises PlanFileRefused; what the levels say is not looked at."""
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise PlanFileRefused(f"The file is over the limit of {MOST_BYTES // 1024} KiB.")
+    """Read a plan from YAML or JSON. Raises PlanFileRefused; the levels are not checked."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise PlanFileRefused(f"The file is over the limit of {MAX_BYTES // 1024} KiB.")
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506 - a BaseLoader makes nothing but texts, lists and maps
     except yaml.YAMLError as error:
         raise PlanFileRefused(f"The file is not YAML: {' '.join(str(error).split())}.") from error
     except (RecursionError, ValueError) as error:
-        raise PlanFileRefused("The file is not YAML of any plan.") from error
+        raise PlanFileRefused("The file is not valid YAML.") from error
     return document_of(data)
 
 
@@ -52,11 +51,11 @@ def document_of(data: object) -> PlanDocument:
     try:
         return msgspec.convert(_joined(data), PlanDocument, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise PlanFileRefused(f"This is no plan: {error}.") from error
+        raise PlanFileRefused(f"This is not a valid plan: {error}.") from error
 
 
 def _joined(data: object) -> object:
-    """Levels may be written as a list too: [4k, 8k] is `4k, 8k`."""
+    """Levels may also be a list: [4k, 8k] is `4k, 8k`."""
     if not isinstance(data, dict):
         return data
     parts = data.get("parts")
@@ -73,7 +72,7 @@ def _levels(factors: object) -> object:
 
 
 def export_plan(document: PlanDocument) -> str:
-    """The YAML that `import_plan` reads back as the same document."""
+    """The YAML text from which `import_plan` reads the same document."""
     plain: dict[str, object] = {
         name: value for name, value in msgspec.to_builtins(document).items() if value != _default(PlanDocument, name)
     }

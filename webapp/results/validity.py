@@ -14,7 +14,7 @@ from webapp.results.models import Result
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import ENDED_RUN_STATES
 
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 
 
 @transaction.atomic
@@ -70,8 +70,8 @@ def _checked(reason: str) -> str:
     words = reason.strip()
     if not words:
         raise Refusal("reason_missing", "Say why: the reason stands beside every number that is struck through.")
-    if len(words) > LONGEST_REASON:
-        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    if len(words) > MAX_REASON_LENGTH:
+        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
     return words
 
 

@@ -1,11 +1,11 @@
-"""A person's word that what is on a run's drives may be destroyed.
+"""Arming: a person's permission to overwrite the drives of a run.
 
-    (typed serials) ──► armed ──► the run begins in time: it holds to the run's end
-                          ├── the hour passes before the run began: it waits to be armed again
-                          └── disarmed, or a pause longer than an arming lasts: the same
+    (typed serials) ──► armed ──► the run starts in time: armed until the run ends
+                          ├── the hour ends before the run starts: the run waits to be armed again
+                          └── disarmed, or paused for longer than an arming lasts: the run waits too
 
-Arming names the drives, the run and the person, is written to the audit log, and goes with every order, signed:
-the worker looks at serials and time itself.
+Arming names the drives, the run and the person. It is recorded in the audit log and included in every signed order; the
+worker checks the serial numbers and the time too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,26 +28,26 @@ from worker.contract.orders import Arming
 
 @dataclass(frozen=True)
 class ArmingState:
-    """How a run that has something left to destroy is armed."""
+    """The arming of a run with destructive trials left."""
 
-    drives: list[Target]  # that trials which are still planned overwrite
+    drives: list[Target]  # overwritten by trials that are still planned
     by: str
     until: datetime | None  # None: disarmed
     holds: bool  # the next destructive trial may be sent
-    begun: bool  # in time, so that `until` does not matter any more
+    begun: bool  # the run started in time, so `until` no longer applies
 
     @property
     def why_not(self) -> str:
-        """In words, "" where it holds."""
+        """Why the run is not armed, in words; "" if it is."""
         if self.holds:
             return ""
         if self.until is None:
-            return "It was disarmed, or paused for longer than an arming lasts."
-        return f"{self.by} armed it until {viewers_time(self.until)}, and it had not begun by then."
+            return "The run was disarmed, or paused for longer than an arming lasts."
+        return f"{self.by} armed the run until {viewers_time(self.until)}, but it did not start by then."
 
 
 def arming_state(run: Run) -> ArmingState | None:
-    """None where nothing is left to destroy."""
+    """The state of the arming; None if no destructive trial is left."""
     drives = armed_targets(run)
     if not drives:
         return None
@@ -56,13 +56,13 @@ def arming_state(run: Run) -> ArmingState | None:
 
 
 def is_armed(run: Run) -> bool:
-    """Also of a run that began while its arming was fresh."""
+    """Whether destructive trials may be sent. An arming stays valid for a run that started in time."""
     began: datetime = run.started_at or timezone.now()
     return bool(run.armed_serials) and run.armed_until is not None and began <= run.armed_until
 
 
 def arming_of(run: Run) -> Arming | None:
-    """As it goes with an order; None where the run may destroy nothing now."""
+    """The arming for an order; None if the run may not overwrite anything now."""
     if not is_armed(run) or run.armed_until is None:
         return None
     return Arming(
@@ -74,7 +74,7 @@ def arming_of(run: Run) -> Arming | None:
 
 
 def armed_targets(run: Run) -> list[Target]:
-    """What trials of the run which are still planned would overwrite."""
+    """Targets that the run's planned trials will overwrite."""
     return overwritten(run.trials.filter(state=TrialState.PLANNED, destructive=True))
 
 
@@ -91,14 +91,14 @@ def refuse_untyped(targets: Sequence[Target], serials: Sequence[str]) -> None:
     unarmed = [target for target in targets if target.arming_serial not in serials]
     if unarmed:
         wanted = ", ".join(f"{target.arming_serial} for {target}" for target in unarmed)
-        raise Refusal("not_armed", f"This destroys what is on the drives. To arm it, type: {wanted}.")
+        raise Refusal("not_armed", f"This destroys all data on the drives. To arm it, type: {wanted}.")
 
 
 def arm(
     *, run: Run, serials: Sequence[str], targets: Sequence[Target], by: User | None, until: datetime | None = None
 ) -> None:
-    """Record the arming; the caller has checked the serials and holds the run. It ends after ARMING_SECONDS unless
-    `until` says when."""
+    """Record the arming; the caller has checked the serials and locked the run. It lasts ARMING_SECONDS, or until
+    `until`."""
     until = until or timezone.now() + timedelta(seconds=settings.ARMING_SECONDS)
     run.armed_serials, run.armed_until, run.armed_by = list(serials), until, by
     run.save(update_fields=["armed_serials", "armed_until", "armed_by"])

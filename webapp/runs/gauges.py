@@ -1,4 +1,4 @@
-"""Runs, trials and leases."""
+"""Metrics of runs, trials and leases."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ def states() -> list[Family]:
 
 @collector
 def leases() -> list[Family]:
-    """Active attempts hold a lease each; below 0 it has lapsed and the next tick says so."""
+    """Leases of active attempts; below 0 the lease has expired and the next tick marks the attempt as lost."""
     now = timezone.now()
     active = list(Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).select_related("host"))
     kinds = Counter(attempt.kind for attempt in active)
@@ -27,7 +27,7 @@ def leases() -> list[Family]:
     held = tuple(Reading(count, {"kind": kind}) for kind, count in sorted(kinds.items()))
     return [
         Family("sweetspot_leases", "Leases held, by kind of order", held),
-        Family("sweetspot_lease_left_seconds", "Until a host's lease lapses", left),
+        Family("sweetspot_lease_left_seconds", "Seconds until a host's lease expires", left),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What an attempt is doing now, as a sentence for people: the only place that makes it."""
+"""The current phase of an attempt, as a sentence for people."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,7 +10,7 @@ from worker.contract.items import Phase, PhaseName
 
 
 def doing(attempt: Attempt) -> str:
-    """The phase, or the state of the attempt where the worker has reported no phase yet."""
+    """The phase, or the attempt's state before the first reported phase."""
     return phase_sentence(attempt) or attempt.get_state_display().lower()
 
 

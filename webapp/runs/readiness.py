@@ -1,4 +1,4 @@
-"""What must be true before a run is started: hosts there, capabilities offered, destruction armed. Says no in words."""
+"""Checks before a run starts: hosts online, capabilities available, drives armed."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -22,7 +22,7 @@ from worker.recipes.layouts import needed
 
 
 def refuse_unfit_hosts(targets: Sequence[Target]) -> None:
-    """Raises Refusal for the first target or host that cannot be used now."""
+    """Check targets and hosts. Raises Refusal for the first one that cannot be used now."""
     if not targets:
         raise Refusal("target_unavailable", "Choose at least one target.")
     for target in targets:
@@ -34,12 +34,12 @@ def refuse_target(target: Target) -> None:
     if not target.in_policy:
         raise Refusal("target_unavailable", f"{target} is no longer in the policy file of its host.")
     if not target.present:
-        why = target.problem or "it was not found"
-        raise Refusal("target_unavailable", f"{target} is not there now: {why}.")
+        why = target.problem or "not found"
+        raise Refusal("target_unavailable", f"{target} is unavailable: {why}.")
 
 
 def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
-    """Raises Refusal where the host cannot be given anything now; what a person does by hand goes on in maintenance."""
+    """Raises Refusal if the host cannot take orders now. Host actions are allowed during maintenance."""
     usable = (HostState.ACTIVE, HostState.MAINTENANCE) if also_in_maintenance else (HostState.ACTIVE,)
     if host.state not in usable:
         raise Refusal("host_unavailable", f"Host {host} is {host.get_state_display().lower()} and takes no runs.")
@@ -47,27 +47,31 @@ def refuse_host(host: Host, *, also_in_maintenance: bool = False) -> None:
         raise Refusal("host_unavailable", f"Host {host} is {window} and takes no runs.")
     heard_since = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     if host.last_seen_at is None or host.last_seen_at < heard_since:
-        raise Refusal("host_unavailable", f"Host {host} has not been heard lately. Is its worker running?")
+        raise Refusal("host_unavailable", f"Host {host} is offline. Check that its worker is running.")
     if not OLDEST_UNDERSTOOD <= host.contract <= CONTRACT_VERSION:
-        raise Refusal("host_unavailable", f"The worker of host {host} speaks another contract version. Upgrade it.")
+        raise Refusal(
+            "host_unavailable", f"The worker of host {host} uses another contract version. Update the worker."
+        )
 
 
 def refuse_unfit_trials(trials: Iterable[PlannedTrial], targets: Sequence[Target]) -> None:
-    """Raises Refusal naming everything that is asked of a host and that it does not offer."""
+    """Raises Refusal with all capabilities that the plan needs and a host does not have."""
     offered = {str(target.pk): _capabilities(target.host) for target in targets}
     hosts = {str(target.pk): target.host.slug for target in targets}
     missing = {
         f"{hosts[trial.target_id]}: {lack}" for trial in trials for lack in _lacks(trial, offered[trial.target_id])
     }
     if missing:
-        raise Refusal("capability_missing", "Not offered by the host: " + "; ".join(sorted(missing)) + ".")
+        raise Refusal("capability_missing", "Not supported by the host: " + "; ".join(sorted(missing)) + ".")
 
 
 def _capabilities(host: Host) -> Capabilities:
     try:
         return msgspec.convert(host.capabilities, Capabilities)
     except msgspec.ValidationError as error:
-        raise Refusal("host_unavailable", f"Host {host} has not said yet what it can run.") from error
+        raise Refusal(
+            "host_unavailable", f"Host {host} has not reported its capabilities yet. Wait a minute and try again."
+        ) from error
 
 
 def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
@@ -79,8 +83,8 @@ def _lacks(trial: PlannedTrial, offered: Capabilities) -> list[str]:
 
 
 def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
-    """Raises Refusal where more could be written to a drive than its host's policy allows, or than is left of its
-    rated endurance."""
+    """Raises Refusal if more could be written to a drive than its host's policy or its remaining rated endurance
+    allows."""
     for use in endurance_uses(expansion, targets):
         if use.over_limit:
             raise Refusal("write_limit_exceeded", _over_limit(use))
@@ -90,9 +94,9 @@ def refuse_worn(expansion: Expansion, targets: Sequence[Target]) -> None:
 
 def _over_limit(use: EnduranceUse) -> str:
     return (
-        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, and the policy of its host allows "
-        f"{bytes_decimal(use.limit_bytes)} a run (max_write_bytes). Let it write less, with an amount instead of a "
-        "time."
+        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, but the policy of its host allows "
+        f"{bytes_decimal(use.limit_bytes)} per run (max_write_bytes). Write less, for example "
+        "with an amount instead of a run time."
     )
 
 
@@ -100,20 +104,20 @@ def _too_much(use: EnduranceUse) -> str:
     rating, left = use.endurance.rating, use.endurance.left_bytes
     assert rating is not None
     return (
-        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, and of its rated endurance of "
-        f"{bytes_decimal(rating.rated_bytes)} ({rating.source}) {bytes_decimal(left)} is left. Let it write less, with "
-        "an amount instead of a time, or take the rating away on the page of the target."
+        f"The plan could write {bytes_decimal(use.bytes_most)} to {use.target}, but of its rated endurance of "
+        f"{bytes_decimal(rating.rated_bytes)} ({rating.source}) {bytes_decimal(left)} is left. Write less, for example "
+        "with an amount instead of a run time, or delete the rating on the page of the target."
     )
 
 
 def refuse_unarmed(trials: Iterable[PlannedTrial], targets: Sequence[Target], armed: Sequence[str]) -> None:
-    """Raises Refusal unless every target that is written over may be destroyed and was armed by its serial."""
+    """Raises Refusal unless the policy allows overwriting every destroyed target and its serial was typed."""
     taken = destroyed(trials, targets)
     for target in taken:
         if not target.destroy:
             raise Refusal(
                 "not_destroyable",
-                f"The plan destroys what is on {target}, and the policy of its host does not allow that. "
+                f"The plan overwrites {target}, but the policy of its host does not allow that. "
                 "Its administrator can set destroy = true for it.",
             )
     refuse_untyped(taken, armed)

@@ -1,7 +1,7 @@
-"""Why a run, a trial or an attempt changed its state: a code and fields are stored, the sentence is made when shown.
+"""Reasons for changes of state: a code and fields are stored, the sentence is built when it is shown.
 
-The field `message` is text that the worker reported, and is shown as it is. A person is never in the fields: the row
-refers to the person, and `by` is the name that the person has now.
+The field `message` is text reported by the worker and is shown unchanged. The fields never contain a person: the row
+refers to the person, and `by` is the person's current name.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +16,7 @@ AT_DEADLINE = "cancelled_at_deadline"
 
 
 def sentence(code: str, fields: Fields, by: str = "") -> str:
-    """The reason for people; "" where none is known. `by` is the person who acted, "" where it was the server."""
+    """The reason as a sentence; "" if unknown. `by` is the person who acted, "" for the server."""
     if "message" in fields:
         words = str(fields["message"])
     else:
@@ -27,12 +27,12 @@ def sentence(code: str, fields: Fields, by: str = "") -> str:
 
 
 def told(message: str) -> Fields:
-    """The fields of what the worker reported."""
+    """The fields of a reason reported by the worker."""
     return {"message": message} if message else {}
 
 
 def codes_saying(text: str) -> list[str]:
-    """Codes whose sentence contains a text whatever their fields are. For searches."""
+    """Codes whose sentence contains a text for any fields. For searches."""
     return [code for code, words in _PLAIN.items() if text.lower() in words.lower()]
 
 
@@ -56,7 +56,7 @@ def _lease_expired(fields: Fields) -> str:
 def _stopped(fields: Fields) -> str:
     failures, host = fields["failures"], fields["host"]
     what = "1 trial" if failures == 1 else f"{failures} trials in a row"
-    return f"Not started: {what} failed on {host}, which is the stop limit of the plan."
+    return f"Not started: {what} failed on {host}, the stop limit of the plan."
 
 
 def _stopped_by_failures(fields: Fields) -> str:

@@ -1,4 +1,4 @@
-"""Reads about runs."""
+"""Selectors of runs."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -30,24 +30,24 @@ from webapp.runs.models import (
 
 @dataclass(frozen=True)
 class RunProgress:
-    """How far a run is. With several hosts, `running` and `attempt` are of the one that began last."""
+    """The progress of a run. With several hosts, `running` and `attempt` are of the host that started last."""
 
     total: int
     done: int
     failed: int
     cancelled: int
-    lost: int  # attempts that were lost, tried again or not
+    lost: int  # lost attempts, retried or not
     running: Trial | None
-    attempt: Attempt | None  # also one that puts settings back
+    attempt: Attempt | None  # may be a close-run attempt
     elapsed_s: float
-    paused_s: float  # of it, in all pauses
+    paused_s: float  # thereof in pauses
     seconds_left: float | None  # None until a trial is done
 
 
 def runs_list() -> QuerySet[Run]:
     """All runs, latest first, with counts of their trials as `done_count`, `failed_count` and `ended_count`.
 
-    Trials are counted for the runs that are read, not for all that there are.
+    Only the trials of fetched runs are counted.
     """
     return (
         Run.objects.select_related("version__plan", "created_by", "occurrence")
@@ -61,18 +61,18 @@ def runs_list() -> QuerySet[Run]:
 
 
 def count_of_trials(wanted: Q) -> Coalesce:
-    """How many trials of each run are so. To be used instead of a join, which would count those of all runs."""
+    """Subquery: the number of each run's trials that match. A join would count the trials of all runs."""
     found = Trial.objects.filter(wanted, run=OuterRef("pk")).order_by().values("run")
     return Coalesce(Subquery(found.annotate(count=Count("*")).values("count")), 0)
 
 
 def read_further(trials: Iterable[Trial]) -> None:
-    """The targets that are used beside the first ones, for all of these trials. One query, or none."""
+    """Fetch the further targets of these trials. One query, or none."""
     prefetch_related_objects([trial for trial in trials if trial.stream_count > 1], "further")
 
 
 def progress(run: Run) -> RunProgress:
-    """A fixed number of queries, however many trials there are."""
+    """The progress of a run, with a fixed number of queries."""
     per_host = _counts(run)
     states: Counter[str] = Counter()
     for counts in per_host.values():
@@ -113,7 +113,7 @@ def _began(run: Run) -> datetime:
 
 
 def _paused_s(run: Run) -> float:
-    """In all pauses since it began, the present one too."""
+    """Seconds in pauses since its start, including the current pause."""
     pauses = Transition.objects.filter(run=run, trial=None).filter(Q(before=RunState.PAUSED) | Q(after=RunState.PAUSED))
     total, since = 0.0, None
     for at, after in [*pauses.order_by("at", "id").values_list("at", "after"), (run.ended_at or timezone.now(), "")]:
@@ -128,13 +128,13 @@ Counts = frozenset[tuple[UUID, str, int]]  # host, state of trials, how many
 
 @lru_cache(maxsize=64)
 def _rest(run: UUID, _counts: Counts) -> tuple[Pace | None, Mapping[tuple[Any, ...], Work]]:
-    """The run's pace, and what it has left by host and state. Kept until the counts of its trials are others."""
+    """The run's pace, and its remaining work by host and state. Cached until the counts of its trials change."""
     left = Trial.objects.filter(run=run).exclude(state__in=ENDED_TRIAL_STATES)
     return paces(Attempt.objects.filter(run=run)).get(run), work_of(left, "host_id", "state")
 
 
 def _seconds_left(run: Run, per_host: dict[UUID, Counter[str]], active: list[Attempt]) -> float | None:
-    """Of the slowest host: hosts run side by side."""
+    """The remaining time of the slowest host: hosts work in parallel."""
     if run.ended_at:
         return 0.0
     counts = frozenset((host, state, count) for host, states in per_host.items() for state, count in states.items())

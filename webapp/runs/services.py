@@ -1,4 +1,4 @@
-"""Starting and cancelling runs."""
+"""Starts and cancels runs."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -29,25 +29,25 @@ from webapp.runs.readiness import refuse_unarmed, refuse_unfit_hosts, refuse_unf
 from webapp.runs.reasons import Fields, sentence
 from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials
 
-# An order that was not accepted when its run is cancelled is waited for this long (s).
+# How long a cancelled run waits for an order that was not accepted (s).
 UNACCEPTED_GRACE_SECONDS = 30
 
 
 class StartRefused(Refusal):
-    """The run cannot be started as asked for."""
+    """The run cannot be started with these options."""
 
 
 @dataclass(frozen=True)
 class StartOptions:
-    """What most starts leave as it is."""
+    """Options of a start, with their defaults."""
 
     again_of: Run | None = None
     keep: Callable[[PlannedTrial], bool] | None = None  # only these trials of the plan
-    request_id: UUID | None = None  # the same one twice starts one run
+    request_id: UUID | None = None  # the same id twice starts one run
     priority: Priority = Priority.NORMAL
-    label: str = ""  # of its host in a group
-    armed_by: User | None = None  # where it was not the one who starts it
-    armed_until: datetime | None = None  # where not the usual time from now
+    label: str = ""  # label of its host in a group
+    armed_by: User | None = None  # the person who armed it, if not the one who starts it
+    armed_until: datetime | None = None  # end of the arming; default: the usual time from now
 
 
 def start_run(
@@ -60,7 +60,7 @@ def start_run(
     note: str = "",
     options: StartOptions | None = None,
 ) -> Run:
-    """Plan all trials of a new run and send the first ones. `armed` are the serials typed by the person.
+    """Create a run with all its trials and send the first ones. `armed` are the serial numbers that the person typed.
 
     Raises StartRefused: target_unavailable, host_unavailable, plan_problem, capability_missing, write_limit_exceeded,
     endurance_exceeded, not_armed.
@@ -88,12 +88,12 @@ def _started_before(options: StartOptions) -> Run | None:
 
 
 def _kept(expansion: Expansion, options: StartOptions) -> Expansion:
-    """The expansion without the trials that are not wanted; the others keep their order."""
+    """The expansion with only the wanted trials, in the same order."""
     if options.keep is None:
         return expansion
     kept = [trial for trial in expansion.trials if options.keep(trial)]
     if not kept:
-        raise Refusal("plan_problem", "None of these trials is in the plan any more.")
+        raise Refusal("plan_problem", "The plan no longer contains any of these trials.")
     return replace(expansion, trials=tuple(replace(trial, index=index) for index, trial in enumerate(kept)))
 
 
@@ -102,7 +102,7 @@ def _expanded(document: PlanDocument, targets: Sequence[Target], seed: int) -> E
     if expansion.problems:
         raise Refusal("plan_problem", " ".join(expansion.problems)[:4000])
     if not expansion.trials:
-        raise Refusal("plan_problem", "There is nothing to run on these targets. " + " ".join(expansion.skipped))
+        raise Refusal("plan_problem", "No part of the plan runs on these targets. " + " ".join(expansion.skipped))
     return expansion
 
 
@@ -175,9 +175,9 @@ def _trial(run: Run, planned: PlannedTrial, target: Target, retries: int) -> Tri
 
 @transaction.atomic
 def cancel_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
-    """Cancel what has not begun, ask what is under way to stop, and put settings back. Twice is the same as once.
+    """Cancel a run: cancel planned trials, stop running ones and restore settings. Safe to repeat.
 
-    `code` and `fields` say why where no person cancels: see runs.reasons.
+    `code` and `fields` are the reason of an automatic cancellation: see runs.reasons.
     """
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if locked.state in ENDED_RUN_STATES or locked.state == RunState.CLOSING or locked.cancel_requested_at:
@@ -193,7 +193,7 @@ def cancel_run(*, run: Run, by: User | None, code: str = "", fields: Fields | No
 
 
 def _shorten_unaccepted(run: Run) -> None:
-    """An order nobody has accepted may have been lost with the broker: it is not waited for a whole lease."""
+    """Shorten the leases of unaccepted orders, which the broker may have lost."""
     until = timezone.now() + timedelta(seconds=UNACCEPTED_GRACE_SECONDS)
     Attempt.objects.filter(
         run=run, kind=AttemptKind.TRIAL, state=AttemptState.DISPATCHED, lease_until__gt=until

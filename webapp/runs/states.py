@@ -1,7 +1,7 @@
-"""The transitions between states of runs, trials and attempts, and the one function for each that makes them.
+"""The allowed transitions of runs, trials and attempts, and the functions that make them.
 
 Run      queued ──► running ──► closing ──► done | failed | cancelled
-            │          ├── done | failed | cancelled   (no order was ever sent, so nothing is to be put back)
+            │          ├── done | failed | cancelled   (no order was sent, so there are no settings to restore)
             └──► paused ──► queued | running | closing | done | failed | cancelled
 
 Trial    planned ──► dispatched ──► accepted ──► running ──► done
@@ -15,7 +15,7 @@ Attempt  dispatched ──► accepted ──► running ──► done | failed
               └─────────────┴───────────┴──────► lost ──► dispatched | accepted | running   (revival)
 
 A worker may skip steps that it had no time to report: dispatched ──► running | done.
-A revival makes a failed trial run again; `revive_trial` alone may do that, and only where the lease was the failure.
+Only `revive_trial` may make a failed trial run again, and only if an expired lease was the reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ ENDED_RUN_STATES = (R.DONE, R.FAILED, R.CANCELLED)
 RUN_TRANSITIONS: Mapping[RunState, frozenset[RunState]] = {
     R.QUEUED: frozenset({R.RUNNING, R.PAUSED, *ENDED_RUN_STATES}),
     R.RUNNING: frozenset({R.PAUSED, R.CLOSING, *ENDED_RUN_STATES}),
-    # back to what it was before: queued if it never began
+    # back to the state before: queued if it never started
     R.PAUSED: frozenset({R.QUEUED, R.RUNNING, R.CLOSING, *ENDED_RUN_STATES}),
     R.CLOSING: frozenset(ENDED_RUN_STATES),
     R.DONE: frozenset(),
@@ -79,11 +79,11 @@ ATTEMPT_TRANSITIONS: Mapping[AttemptState, frozenset[AttemptState]] = {
 
 
 class IllegalTransition(Exception):
-    """A transition that no table allows: our bug."""
+    """A transition that is not in the tables: our bug."""
 
 
 class StaleTransition(Exception):
-    """Another transaction was first: the row is no longer in the state it was read in."""
+    """Another transaction was first: the row's state has changed since it was read."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,9 @@ class Why:
     by: User | None
 
 
-def move_run(run: Run, to: RunState, *, code: str = "", fields: Fields | None = None, by: User | None = None) -> None:
+def transition_run(
+    run: Run, to: RunState, *, code: str = "", fields: Fields | None = None, by: User | None = None
+) -> None:
     """Change the state of a run and write its history. Raises IllegalTransition or StaleTransition."""
     before = RunState(run.state)
     if to not in RUN_TRANSITIONS[before]:
@@ -114,7 +116,7 @@ def move_run(run: Run, to: RunState, *, code: str = "", fields: Fields | None = 
     Transition.objects.create(run=run, before=before, after=to, by=by, code=code, fields=fields or {})
 
 
-def move_trial(
+def transition_trial(
     trial: Trial,
     to: TrialState,
     *,
@@ -132,7 +134,7 @@ def move_trial(
 
 
 def revive_trial(trial: Trial, to: TrialState, *, attempt: Attempt) -> None:
-    """Take a trial up again where it was, because its lost attempt reported again."""
+    """Revive a trial in its earlier state, because its lost attempt reported again."""
     before = TrialState(trial.state)
     if to not in TRIAL_REVIVALS.get(before, ()) or (before is T.FAILED and trial.reason_code != "lease_expired"):
         raise IllegalTransition(f"Trial {trial.pk} may not be revived from {before} to {to}.")
@@ -185,8 +187,8 @@ def cancel_these(
     )
 
 
-def move_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
-    """Change the state of an attempt and set the time of that. Its history is that of its trial."""
+def transition_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
+    """Change the state of an attempt and set the time of the change. Its history is its trial's."""
     if to not in ATTEMPT_TRANSITIONS[AttemptState(attempt.state)]:
         raise IllegalTransition(f"Attempt {attempt.pk} may not go from {attempt.state} to {to}.")
     times = _attempt_times(attempt, to, timezone.now())
@@ -205,7 +207,7 @@ def _attempt_times(attempt: Attempt, to: AttemptState, now: datetime) -> dict[st
 
 
 def _update(row: Run | Trial | Attempt, changes: Mapping[str, object]) -> None:
-    """Write the changes if the row still has its state; the row in memory has them too. Raises StaleTransition."""
+    """Write the changes if the row still has its old state, and update the object. Raises StaleTransition."""
     before = row.state
     changed = type(row)._default_manager.filter(pk=row.pk, state=before).update(**changes)
     for name, value in changes.items():

@@ -1,4 +1,4 @@
-"""The periodic task. Everything in it may be done twice, or at the same time by two."""
+"""The periodic task. It is safe to run twice, also at the same time."""
 
 import logging
 from collections.abc import Callable
@@ -20,13 +20,13 @@ TICK_SECONDS = 5
 
 @app.task(name="webapp.runs.tasks.tick")
 def tick() -> None:
-    """Every few seconds: what no report brings about."""
+    """Every few seconds: all changes that no report triggers."""
     for step in (note_tick, expire_leases, tidy_runs, publish_again, dispatch_all):
         _guarded(step)
 
 
 def _guarded(step: Callable[[], object]) -> None:
-    """One step that fails must not keep the others from being done."""
+    """Run one step; a failure does not stop the other steps."""
     try:
         step()
     except Exception:
@@ -38,7 +38,7 @@ def note_tick() -> None:
 
 
 def tidy_runs() -> None:
-    """Finish what a race, a crash or a revoked host has left half done."""
+    """Finish work that a race, a crash or a revoked host left incomplete."""
     for run in Run.objects.filter(state__in=OPEN_RUN_STATES):
         if run.trials.filter(host__state=HostState.REVOKED).exists():
             give_up_revoked(run)
@@ -48,7 +48,7 @@ def tidy_runs() -> None:
 
 
 def dispatch_all() -> None:
-    """One question for all hosts that are at work, of which there may be hundreds."""
+    """Check all busy hosts, perhaps hundreds, with one query."""
     open_trials = Trial.objects.filter(host=OuterRef("pk"), run__state__in=OPEN_RUN_STATES)
     for host_id in idle_hosts().filter(Exists(open_trials)).values_list("pk", flat=True):
         dispatch_host(host_id)

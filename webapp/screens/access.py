@@ -1,7 +1,7 @@
-"""Who may see and do what: everybody who is logged in may look, operators may change, admins manage people.
+"""Access rules of views: everyone who is logged in may read, operators may change, admins manage people.
 
-Each view carries exactly one of these decorators. `webapp/tests/access_table.py` says for every address which,
-and a test holds all of them to it.
+Each view has exactly one of these decorators. `webapp/tests/access_table.py` lists the rule for every address, and a
+test checks all views against it.
 """
 
 import functools
@@ -23,15 +23,15 @@ from webapp.core.models import Role, User
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
-LOG_IN_AGAIN = "Your log-in had ended, so nothing was changed. Log in and do it again."
+LOG_IN_AGAIN = "Your session had ended, so nothing was changed. Log in and try again."
 MAY = {
-    Role.VIEWER: "you may look at everything and change nothing",
-    Role.OPERATOR: "you may start and change runs, plans and hosts, but not manage people, nor add or remove hosts",
+    Role.VIEWER: "you may read everything and change nothing",
+    Role.OPERATOR: "you may start and change runs, plans and hosts, but not manage people or add or remove hosts",
 }
 
 
 class RoleNeeded(PermissionDenied):
-    """Somebody is logged in whose role does not reach."""
+    """The person is logged in, but the role is not sufficient."""
 
     def __init__(self, has: Role, needed: Role) -> None:
         super().__init__(f"Your role is {has}: {MAY[has]}. This needs the role {needed}.")
@@ -39,37 +39,37 @@ class RoleNeeded(PermissionDenied):
 
 
 def page(view: View[P]) -> View[P]:
-    """A page to look at: GET, logged in."""
+    """A page for everyone: GET, logged in."""
     return _guarded(view, Role.VIEWER, "GET", "HEAD")
 
 
 def own_action(view: View[P]) -> View[P]:
-    """Something that changes what is one's own: POST, logged in."""
+    """An action on the person's own data: POST, logged in."""
     return _guarded(view, Role.VIEWER, "POST")
 
 
 def operator_page(view: View[P]) -> View[P]:
-    """A page that viewers do not see: GET, operator."""
+    """A page for operators: GET, operator."""
     return _guarded(view, Role.OPERATOR, "GET", "HEAD")
 
 
 def operator_action(view: View[P]) -> View[P]:
-    """Something that changes: POST, operator."""
+    """An action of operators: POST, operator."""
     return _guarded(view, Role.OPERATOR, "POST")
 
 
 def admin_page(view: View[P]) -> View[P]:
-    """A page that only admins see: GET, admin."""
+    """A page for admins: GET, admin."""
     return _guarded(view, Role.ADMIN, "GET", "HEAD")
 
 
 def admin_action(view: View[P]) -> View[P]:
-    """Something that only admins may change: POST, admin."""
+    """An action of admins: POST, admin."""
     return _guarded(view, Role.ADMIN, "POST")
 
 
 def _guarded(view: View[P], needed: Role, *methods: str) -> View[P]:
-    """Who is not logged in goes to the log-in, who is but may not gets 403 in words, another method gets 405."""
+    """Redirect to the log-in without a session, 403 with a reason without the role, 405 for another method."""
 
     @functools.wraps(view)
     def checked(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
@@ -84,7 +84,7 @@ def _guarded(view: View[P], needed: Role, *methods: str) -> View[P]:
 
 
 def to_log_in(request: HttpRequest) -> HttpResponse:
-    """To the log-in and back. What was sent is not kept: it leads back to the page that it was sent from, in words."""
+    """Redirect to the log-in and back. A form's data is lost: a message says so on the page that it was sent from."""
     if request.method in ("GET", "HEAD"):
         return redirect_to_login(request.get_full_path())
     messages.warning(request, LOG_IN_AGAIN)
@@ -92,7 +92,7 @@ def to_log_in(request: HttpRequest) -> HttpResponse:
 
 
 def _came_from(request: HttpRequest) -> str:
-    """The page of ours that sent this request, else the overview."""
+    """The page of this site that sent the request, else the overview."""
     referrer = request.headers.get("Referer", "")
     if not url_has_allowed_host_and_scheme(referrer, {request.get_host()}, require_https=request.is_secure()):
         return reverse("overview")
@@ -101,7 +101,7 @@ def _came_from(request: HttpRequest) -> str:
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
-    """handler403: which role is needed, and who can give it."""
+    """handler403: the required role, and the admins who can assign it."""
     needed = getattr(exception, "needed", None)
     admins = User.objects.filter(role=Role.ADMIN, is_active=True).order_by("username") if needed else []
     context = {"exception": exception, "needed": needed, "admins": admins}
@@ -109,7 +109,7 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def form_out_of_date(request: HttpRequest, reason: str = "") -> HttpResponse:  # noqa: ARG001 - Django gives it
-    """CSRF_FAILURE_VIEW: a form without its token. Where the log-in has ended too, that is what is said."""
+    """CSRF_FAILURE_VIEW: a form without its token. If the session has ended too, redirect to the log-in."""
     if not request.user.is_authenticated and request.path != reverse("login"):
         return to_log_in(request)
     return render(request, "403_csrf.html", status=403)

@@ -1,4 +1,4 @@
-"""The drives that a person is asked about before they are overwritten."""
+"""Drives whose serial numbers a person must type before they are overwritten."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from webapp.hosts.models import Target
 @dataclass(frozen=True)
 class DriveToArm:
     target: Target
-    content: str  # what is on it now, in words
-    typed: str = ""  # as serial, in a form that was refused
-    problem: str = ""  # of what was typed
+    content: str  # its current content, in words
+    typed: str = ""  # typed serial number in a refused form
+    problem: str = ""  # problem of the typed serial number
 
 
 def drives_to_arm(targets: Collection[Target], typed: Sequence[str] = ()) -> list[DriveToArm]:
-    """`targets` come with their hosts. `typed`: the serials of a form that was refused, one a drive."""
+    """The hosts of `targets` must be fetched with them. `typed`: serial numbers of a refused form, one per drive."""
     found = contents(targets)
     serials = [*typed, *[""] * len(targets)]
     return [

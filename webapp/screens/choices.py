@@ -1,25 +1,20 @@
-"""What a form offers to choose from: selects with one choice, and lists to tick several from.
-
-Lists of hundreds are usual, so their HTML is made here and not in a template, which takes ten times as long.
-"""
+"""Choices of forms: selects and lists of check boxes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
-
-from django.utils.safestring import SafeString
+from typing import NamedTuple
 
 
 @lru_cache(maxsize=20_000)
 def escaped(text: str) -> str:
-    """As HTML, in attributes too. Pages say the same few texts again and again."""
+    """Escape text for HTML and attributes. Cached, because pages repeat the same few texts."""
     return escape(text)
 
 
-@dataclass(frozen=True)
-class Option:
-    value: str  # as it stands in the address
+class Option(NamedTuple):
+    value: str  # the value in the address
     text: str
     chosen: bool
 
@@ -34,7 +29,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Choice:
-    """A select. With `nothing` it may be left open."""
+    """A select. With `nothing`, it has an empty option with this text."""
 
     id: str
     name: str
@@ -44,27 +39,5 @@ class Choice:
 
 
 def options_of(pairs: Iterable[tuple[str, str]], *chosen: str) -> tuple[Option, ...]:
-    """From value and text."""
+    """Options from pairs of value and text."""
     return tuple(Option(value, text, value in chosen) for value, text in pairs)
-
-
-def option_tags(options: Iterable[Option]) -> SafeString:
-    """Of a select."""
-    return SafeString(
-        "".join(
-            f'<option value="{escaped(option.value)}"{" selected" * option.chosen}>{escaped(option.text)}</option>'
-            for option in options
-        )
-    )
-
-
-def check_boxes(name: str, options: Iterable[Option]) -> SafeString:
-    """One for each option, all of one name."""
-    box = f'<label class="form-check"><input class="form-check-input" type="checkbox" name="{escaped(name)}"'
-    return SafeString(
-        "".join(
-            f'{box} value="{escaped(option.value)}"{" checked" * option.chosen}>'
-            f'<span class="form-check-label">{escaped(option.text)}</span></label>'
-            for option in options
-        )
-    )

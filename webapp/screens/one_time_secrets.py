@@ -1,11 +1,9 @@
-"""A secret that is shown once: kept in the session from the POST that makes it to the GET that shows it.
+"""Secrets that are shown once: enrolment tokens, API tokens, password links and webhook secrets.
 
-For all of them: enrolment tokens, API tokens, password links and secrets of webhooks.
+    POST creates the secret, stores it in the session ──302──► GET removes it from the session and shows it
 
-    POST makes it, keeps it ──302──► GET takes it and shows it; when it is loaded again there is nothing to take
-
-So a reload makes no second token, and the secret is in no address and no log. Sessions lie in the database; there the
-secret is encrypted (Fernet) with a key derived from the settings' secret key, and can be read for ten minutes.
+So a reload creates no second token, and no address or log contains the secret. Sessions are in the database; there the
+secret is encrypted (Fernet) with a key derived from the settings' secret key, and expires after ten minutes.
 """
 
 from collections.abc import Mapping
@@ -22,13 +20,13 @@ _KEY = "shown_once"  # in the session: name of the page and of its subject -> en
 
 
 def keep(request: HttpRequest, name: str, secret: str) -> None:
-    """Until the page of this name takes it."""
+    """Store the secret until the page with this name shows it."""
     encrypted = _fernet().encrypt(secret.encode()).decode()
     request.session[_KEY] = {**request.session.get(_KEY, {}), name: encrypted}
 
 
 def take(request: HttpRequest, name: str) -> str:
-    """The secret, which is gone from the session with that; "" where it was shown before. HEAD takes nothing."""
+    """Remove and return the secret; "" if it was shown before. A HEAD request does not remove it."""
     kept = dict(request.session.get(_KEY, {}))
     if request.method != "GET" or name not in kept:
         return ""
@@ -36,12 +34,12 @@ def take(request: HttpRequest, name: str) -> str:
     request.session[_KEY] = kept
     try:
         return _fernet().decrypt(encrypted, ttl=KEPT_S).decode()
-    except InvalidToken:  # too old, or the secret key was changed
+    except InvalidToken:  # expired, or the secret key has changed
         return ""
 
 
 def render_once(request: HttpRequest, template: str, context: Mapping[str, object]) -> HttpResponse:
-    """A page with a secret: no cache keeps it."""
+    """Render a page with a secret; caches must not store it."""
     response = render(request, template, dict(context))
     response["Cache-Control"] = "no-store"
     return response

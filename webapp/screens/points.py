@@ -8,7 +8,7 @@ from webapp.plans.varying import varying as varying
 
 Point = Mapping[str, object]
 
-# What a workload is called by, in this order; the rest is said only where it varies.
+# The main factors of a workload, in this order; other factors are shown only if they vary.
 _NAMED_BY = ("pattern", "block_size", "numjobs", "iodepth", "ioengine")
 _SHORT = {"iodepth": "QD {}"}
 
@@ -19,13 +19,13 @@ def label(factor: str) -> str:
 
 
 def level(factor: str, value: object) -> str:
-    """One level as people read it, unit included."""
+    """A level in words, with its unit."""
     known = FACTORS.get(factor)
     return known.format(value) if known else str(value)
 
 
 def levels(point: Point, names: Iterable[str]) -> list[str]:
-    """Levels of the named factors; a dash where the point does not have one."""
+    """Levels of the named factors; a dash if the point lacks a factor."""
     return [level(name, point[name]) if name in point else "–" for name in names]
 
 
@@ -34,18 +34,18 @@ def _short(factor: str, value: object) -> str:
         return f"{level(factor, value)} job{'' if value == 1 else 's'}"
     if factor in _NAMED_BY:
         return _SHORT.get(factor, "{}").format(level(factor, value))
-    return f"{label(factor)} {level(factor, value)}"  # `none` and `128 KiB` alone may be of anything
+    return f"{label(factor)} {level(factor, value)}"  # `none` or `128 KiB` alone would be ambiguous
 
 
 def in_words(point: Point, names: Iterable[str] = ()) -> str:
-    """The named factors of a point in one line; without names the main ones, a single thread is not worth saying."""
+    """The named factors of a point in one line; by default the main factors, without a single thread."""
     main = [name for name in _NAMED_BY if not (name == "numjobs" and point.get(name) == 1)]
     named = [name for name in names or main if name in point]
     return " · ".join(_short(name, point[name]) for name in named)
 
 
 def sort_key(value: object) -> tuple[int, float, str]:
-    """Numbers by size before texts by alphabet."""
+    """Sort key: numbers by size, then texts alphabetically."""
     if isinstance(value, bool | int | float):
         return 0, float(value), ""
     return 1, 0.0, str(value)

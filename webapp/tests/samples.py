@@ -34,7 +34,7 @@ def make_samples() -> dict[str, object]:
     """One of everything, with runs that are done, running and failed in parts; values by `area/parameter`."""
     people = make_people()
     host = factories.make_host()
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": "It is frozen."}]
     target, drive = factories.make_target(host), factories.make_drive(host, purges=purges)
     issue_enrolment_token(by=people[ADMIN], slug="storage2")

@@ -39,7 +39,7 @@ def test_it_leads_from_the_line_to_the_host_and_its_log(system: System, page: Pa
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.get_by_label("Short name").fill("rack1")
-    page.get_by_role("button", name="Make the line").click()
+    page.get_by_role("button", name="Create enrolment command").click()
     waiting = page.locator("#enrolment")
     expect(waiting).to_contain_text(re.compile(r"Waiting for the worker….*min.*left"))
     token = re.search(r"SWEETSPOT_TOKEN=(\w+)", page.locator("#enrol-line").inner_text())
@@ -52,7 +52,7 @@ def test_it_leads_from_the_line_to_the_host_and_its_log(system: System, page: Pa
     host.run("enrol", "--server", system.web.url, "--token", token.group(1))
     expect(waiting).to_contain_text("rack1 is enrolled", timeout=PATIENCE_MS)
     host.start()
-    expect(waiting).to_contain_text("its worker is heard", timeout=PATIENCE_MS)
+    expect(waiting).to_contain_text("its worker is online", timeout=PATIENCE_MS)
     waiting.get_by_role("link", name="rack1").click()
 
     expect(page.get_by_role("heading", name="rack1")).to_be_visible()
@@ -66,7 +66,7 @@ def test_it_leads_from_the_line_to_the_host_and_its_log(system: System, page: Pa
     expect(page.get_by_text("rack1 is called rack2 now.")).to_be_visible()
     page.get_by_role("link", name="Manage").click()
     page.get_by_label("Note: why").fill("new drives")
-    page.get_by_role("button", name="Begin maintenance of rack2").click()
+    page.get_by_role("button", name="Start maintenance of rack2").click()
     expect(page.get_by_text("In maintenance, no new trials: new drives")).to_be_visible()
     assert Host.objects.get().state == "maintenance"
     host.slug = "rack2"

@@ -76,14 +76,14 @@ def test_a_drive_is_purged_filled_and_purged_again(system: System, tmp_path: Pat
             os.fsync(somebody.fileno())
         assert states(system, storage, some) == ["unknown"]
 
-        made = setting_by_hand(target=drive, name="read_ahead_kb", deed="set", value="64", by=None)
+        made = setting_by_hand(target=drive, name="read_ahead_kb", operation="set", value="64", by=None)
         assert ended(system, made).attempt.state == "done", made.attempt.outcome
         queue = Path("/sys/block") / Path(device).name / "queue/read_ahead_kb"
         assert queue.read_text().strip() == "64"
         assert states(system, storage, read | {"read_ahead_kb": "256"}) == ["unknown"]
         assert queue.read_text().strip() == "64", "a run puts back what it found"
         before = made.attempt.setting_changes.get().before
-        ended(system, setting_by_hand(target=drive, name="read_ahead_kb", deed="put_back", by=None))
+        ended(system, setting_by_hand(target=drive, name="read_ahead_kb", operation="restore", by=None))
         assert queue.read_text().strip() == before
         assert set_by_hand(drive) == []
         storage.stop()

@@ -119,7 +119,7 @@ BODIES = {
     "DELETE hosts/{slug}": '{"confirm": "storage1"}',
     "POST hosts/{slug}/targets/{target}/purges": '{"method": "discard", "serial": "x"}',
     "POST hosts/{slug}/targets/{target}/endurance": '{"tbw_tb": 600, "source": "data sheet"}',
-    "POST hosts/{slug}/targets/{target}/settings": '{"name": "scheduler", "deed": "read"}',
+    "POST hosts/{slug}/targets/{target}/settings": '{"name": "scheduler", "operation": "read"}',
     "POST hosts/{slug}/windows": '{"days": [6], "opens": "02:00", "closes": "04:00"}',
     "POST groups": '{"title": "x", "members": []}',
     "PUT groups/{slug}": '{"title": "x", "members": []}',

@@ -3,8 +3,8 @@
 The load is the mean number of reports that the process works on at the same time, over a few seconds. It is near 1
 while reports are taken as fast as they come, and near the number of threads (`webapp.serving`) when they pile up.
 
-    load > HIGH_LOAD    interval × 1.5, up to LONGEST_S
-    load < LOW_LOAD     interval ÷ 1.25, down to SHORTEST_S
+    load > HIGH_LOAD    interval × 1.5, up to MAX_INTERVAL_S
+    load < LOW_LOAD     interval ÷ 1.25, down to MIN_INTERVAL_S
 
 Each process decides by itself and for the hosts that are connected to it. The interval is changed again only after
 every host has had time to follow the last change. A report of ten seconds costs little more than a report of one.
@@ -18,10 +18,10 @@ from contextlib import contextmanager
 
 log = logging.getLogger(__name__)
 
-SHORTEST_S, LONGEST_S = 1.0, 10.0
+MIN_INTERVAL_S, MAX_INTERVAL_S = 1.0, 10.0
 HIGH_LOAD, LOW_LOAD = 8.0, 4.0
 SLOWER, FASTER = 1.5, 1 / 1.25
-LEAST_PERIOD_S = 2.0  # over which the load is measured
+MIN_PERIOD_S = 2.0  # over which the load is measured
 
 
 class ReportInterval:
@@ -29,14 +29,14 @@ class ReportInterval:
         self._lock = threading.Lock()
         self._busy_s = 0.0  # sum over the reports that ended in this period
         self._since = time.monotonic()
-        self.interval_s = SHORTEST_S
+        self.interval_s = MIN_INTERVAL_S
 
     def add(self, *, busy_s: float, now: float) -> None:
         """A report was taken, which took so long."""
         with self._lock:
             self._busy_s += busy_s
             elapsed_s = now - self._since
-            if elapsed_s < max(LEAST_PERIOD_S, self.interval_s):
+            if elapsed_s < max(MIN_PERIOD_S, self.interval_s):
                 return
             load = self._busy_s / elapsed_s
             self._busy_s, self._since = 0.0, now
@@ -46,11 +46,11 @@ class ReportInterval:
 
     def _next_s(self, load: float, elapsed_s: float) -> float:
         if load > HIGH_LOAD:
-            return min(LONGEST_S, self.interval_s * SLOWER)
+            return min(MAX_INTERVAL_S, self.interval_s * SLOWER)
         if load > LOW_LOAD:
             return self.interval_s
-        quiet = elapsed_s > 2 * LONGEST_S  # nobody reported for a while
-        return SHORTEST_S if quiet else max(SHORTEST_S, self.interval_s * FASTER)
+        quiet = elapsed_s > 2 * MAX_INTERVAL_S  # nobody reported for a while
+        return MIN_INTERVAL_S if quiet else max(MIN_INTERVAL_S, self.interval_s * FASTER)
 
 
 _of_this_process = ReportInterval()

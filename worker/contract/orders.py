@@ -96,18 +96,18 @@ class PurgeOrder(Order, tag="purge", frozen=True, kw_only=True):
     arming: Arming
 
 
-class SettingDeed(StrEnum):
+class SettingOperation(StrEnum):
     READ = "read"
     SET = "set"
-    PUT_BACK = "put_back"  # to what it was before it was first set by hand
+    RESTORE = "restore"  # the value before it was first set by hand
 
 
 class SettingOrder(Order, tag="setting", frozen=True, kw_only=True):
-    """Read, change or put back one setting now, outside any run."""
+    """Read, change or restore one setting now, outside any run."""
 
     target: TargetRef
     name: Name
-    deed: SettingDeed
+    operation: SettingOperation
     value: Annotated[str, Meta(max_length=200)] = ""  # to be set
 
 

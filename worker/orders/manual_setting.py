@@ -2,7 +2,7 @@
 
 from worker import guard, policy
 from worker.contract.items import Finished, Outcome
-from worker.contract.orders import SettingDeed, SettingOrder
+from worker.contract.orders import SettingOperation, SettingOrder
 from worker.orders.context import OrderContext
 from worker.orders.outcomes import failed, finished
 from worker.orders.restore import not_restored
@@ -24,10 +24,10 @@ def carry_out(order: SettingOrder, context: OrderContext) -> Finished:
 def _carry_out(order: SettingOrder, context: OrderContext) -> Finished:
     allowed = policy.load(context.host.policy, SETTING_NAMES)
     open_target, journal = guard.listed(order.target, allowed), context.host.journal
-    if order.deed is SettingDeed.READ:
+    if order.operation is SettingOperation.READ:
         context.emit(by_hand.read(order.name, open_target))
         return finished(Outcome.DONE)
-    if order.deed is SettingDeed.SET:
+    if order.operation is SettingOperation.SET:
         for record in by_hand.change(order.name, order.value, open_target, allowed, journal):
             context.emit(record)
         return finished(Outcome.DONE)

@@ -1,4 +1,4 @@
-/** On every page. */
+/** Features of every page. */
 
 import "../styles/look.css";
 import "../styles/bar.css";

@@ -1,4 +1,4 @@
-/** What runs now, one card a run. */
+/** The overview: one card per active run. */
 
 import "../styles/hosts.css";
 import { initNowCards } from "../features/nowCards";

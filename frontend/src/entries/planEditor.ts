@@ -1,4 +1,4 @@
-/** The plan editor. Without script it works by its buttons; with it they need no new page. */
+/** The plan editor. Without a script, its buttons reload the page; with a script they do not. */
 
 import { initPlanForm } from "../features/planForm";
 import { initPlanJobs } from "../features/planJobs";

@@ -1,4 +1,4 @@
-/** The queue: kept fresh while it is looked at. */
+/** The queue, updated while the page is visible. */
 
 import { initQueue } from "../features/queue";
 

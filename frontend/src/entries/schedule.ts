@@ -1,4 +1,4 @@
-/** The form of a schedule. Without script it works by its buttons. */
+/** The form of a schedule. Without a script, its buttons reload the page. */
 
 import { initScheduleForm } from "../features/scheduleForm";
 

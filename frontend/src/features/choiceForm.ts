@@ -1,4 +1,4 @@
-/** Forms of choices: shown again as soon as a choice is made, but never while somebody is still going through one. */
+/** Forms that are sent automatically after a choice, but never while the person is still choosing. */
 
 const KEPT = "sweetspot-choice";
 
@@ -6,12 +6,12 @@ function nameOf(element: Element | null): string {
   return element?.closest<HTMLElement>("[data-pick]")?.querySelector("input")?.name ?? element?.id ?? "";
 }
 
-/** Sends the form; the next page puts the focus back to where it was. */
+/** Sends the form; the next page restores the focus. */
 function send(form: HTMLFormElement, from: Element | null): void {
   try {
     sessionStorage.setItem(KEPT, JSON.stringify({ path: location.pathname, name: nameOf(from), top: window.scrollY }));
   } catch {
-    // storage is switched off: the focus is at the top, as on any page
+    // storage is disabled: the focus is at the top, as on any page
   }
   form.requestSubmit();
 }
@@ -31,7 +31,7 @@ function takeBackFocus(form: HTMLFormElement): void {
   window.scrollTo(0, kept.top ?? 0);
 }
 
-/** A select that is gone through with the keys changes with every key: it counts when it is left, or on Enter. */
+/** With the keyboard, a select changes with every key, so its value is sent on blur or Enter. */
 function listenToSelect(form: HTMLFormElement, select: HTMLSelectElement): void {
   let byKey = false;
   let changed = false;
@@ -51,7 +51,7 @@ function listenToSelect(form: HTMLFormElement, select: HTMLSelectElement): void 
   });
 }
 
-/** A list to tick from: what was ticked counts when the list is closed. */
+/** A list of check boxes is sent when it is closed. */
 function listenToPick(form: HTMLFormElement, pick: HTMLDetailsElement): void {
   let changed = false;
   pick.addEventListener("change", () => {

@@ -1,8 +1,8 @@
-/** What is left until a time, second by second: elements with data-until (ISO 8601). */
+/** Countdowns in seconds: elements with data-until (ISO 8601). */
 
 import { setText } from "../lib/dom";
 
-/** "59:07", "1:02:03" with hours; "0:00" from then on. */
+/** "59:07", "1:02:03" with hours; "0:00" after the time. */
 export function remaining(milliseconds: number): string {
   const left = Math.max(0, Math.floor(milliseconds / 1000));
   const [hours, minutes, seconds] = [Math.floor(left / 3600), Math.floor(left / 60) % 60, left % 60];
@@ -10,7 +10,7 @@ export function remaining(milliseconds: number): string {
   return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
 
-/** `over` is called once, when the first of them has come. */
+/** `over` is called once, at the earliest of the times. */
 export function initCountdowns(over: () => void): void {
   const timers = [...document.querySelectorAll<HTMLElement>("[data-until]")];
   if (!timers.length) return;

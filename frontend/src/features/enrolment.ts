@@ -1,4 +1,4 @@
-/** Below the line to paste: waits until the host came, and then leads to it. */
+/** Waits for the enrolment of a host, and then shows a link to it. */
 
 import { setText } from "../lib/dom";
 import { duration } from "../lib/format";
@@ -26,7 +26,7 @@ function paint(box: HTMLElement, now: Enrolment): void {
   const place = box.querySelector("[data-state]");
   if (!place) return;
   if (now.state === "waiting") setText(place, "Waiting for the worker…");
-  else if (now.state === "expired") setText(place, "The time is up: this line opens nothing any more. Make a new one.");
+  else if (now.state === "expired") setText(place, "The command has expired. Create a new one.");
   else place.replaceChildren(link(now), tail(now));
 }
 
@@ -38,5 +38,5 @@ function link(now: Enrolment): HTMLAnchorElement {
 }
 
 function tail(now: Enrolment): string {
-  return now.state === "heard" ? " is enrolled and its worker is heard." : " is enrolled. Waiting for its worker…";
+  return now.state === "heard" ? " is enrolled and its worker is online." : " is enrolled. Waiting for its worker…";
 }

@@ -1,4 +1,4 @@
-/** The ladder of percentiles, and the cumulative distribution of latency on a log axis. */
+/** The chart of percentiles, and the cumulative distribution of latency on a log axis. */
 
 import type { ChartConfiguration, TooltipItem } from "chart.js";
 import { tickText } from "../lib/axis";
@@ -12,7 +12,7 @@ import { ComparePage } from "./comparePage";
 
 type Series = LatencyCharts["series"][number];
 
-/** Nines: 0.9 is 1, 0.99 is 2, 0.999 is 3. The whole has infinitely many. */
+/** Nines: 0.9 is 1, 0.99 is 2, 0.999 is 3. For 1 the number is infinite. */
 export function nines(share: number): number {
   return -Math.log10(1 - share);
 }

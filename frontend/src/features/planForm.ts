@@ -1,4 +1,4 @@
-/** The form of a plan: its buttons without a new page, a preview while typing, a warning before what was typed is left. */
+/** The form of a plan: buttons without a page reload, a live preview, and a warning before unsaved input is left. */
 
 import { find, showProblem } from "../lib/dom";
 import { formData, type Previewing, post, startPreviewing } from "./planPreview";
@@ -7,11 +7,11 @@ import { warnBeforeLeaving } from "./unsaved";
 
 const LIMIT_MS = 20_000;
 
-/** The part of the server's new page that holds the fields. */
+/** The part of the server's new page with the fields. */
 async function steppedFields(form: HTMLFormElement, step: string): Promise<Element> {
   const response = await post(window.location.href, formData(form, step), AbortSignal.timeout(LIMIT_MS));
   const fields = new DOMParser().parseFromString(await response.text(), "text/html").getElementById("plan-fields");
-  if (!fields) throw new Error("The server's answer is not understood. Reload the page.");
+  if (!fields) throw new Error("The server's response is invalid. Reload the page.");
   return fields;
 }
 
@@ -19,33 +19,33 @@ function focusAfter(name: string | undefined): void {
   const last = [...document.querySelectorAll<HTMLElement>(".plan-part .part-name")].at(-1);
   const wanted = name === "last-part" ? last : document.getElementById(name ?? "");
   if (!wanted) return;
-  // At the end of the list the same button is switched off: its neighbour takes the focus.
+  // At the end of the list the same button is disabled: its neighbour gets the focus.
   const free = wanted.matches(":disabled")
     ? wanted.parentElement?.querySelector<HTMLElement>("button:enabled")
     : wanted;
   free?.focus();
-  if (free instanceof HTMLInputElement) free.select(); // the level that a new row begins with gives way to what is typed
+  if (free instanceof HTMLInputElement) free.select(); // typing replaces the default level of a new row
 }
 
-/** Typed before this script was here, or put back by the browser after a reload. */
+/** Whether a field was changed before this script was loaded, or restored by the browser after a reload. */
 export function isTouched(form: HTMLFormElement): boolean {
   return [...form.elements].some((field) => {
     if (field instanceof HTMLTextAreaElement) return field.value !== field.defaultValue;
     if (!(field instanceof HTMLInputElement)) return false;
-    // a box without a value of its own says "on" and has no default value
+    // a check box without a value attribute has the value "on" and no default value
     if (field.type === "checkbox" || field.type === "radio") return field.checked !== field.defaultChecked;
     return field.value !== field.defaultValue;
   });
 }
 
-/** One step after the other: while one is under way the fields take neither keys nor the pointer. */
+/** Sends steps one after another. During a step the fields do not react to the keyboard or the pointer. */
 function takeSteps(form: HTMLFormElement, previewing: Previewing): (step: string, focus?: string) => Promise<void> {
   return async function take(step: string, focus?: string): Promise<void> {
     const fields = find("plan-fields", HTMLFieldSetElement);
     if (!fields || fields.inert) return;
     try {
       const made = steppedFields(form, step);
-      fields.inert = true; // what is typed now would be lost
+      fields.inert = true; // input would be lost
       fields.replaceChildren(...(await made).childNodes);
       initPlanRows(form, (what) => void take(what));
       void previewing.now();
@@ -69,7 +69,7 @@ export function initPlanForm(): void {
     if (!(event.target instanceof Element && event.target.matches("[name^='add-']"))) previewing.later();
   });
   form.addEventListener("change", (event) => {
-    // Another factor in a row has other choices and another hint: the server makes the row anew.
+    // A different factor has other choices and another hint, so the server renders the row again.
     if (event.target instanceof HTMLSelectElement && event.target.matches(".factor-name"))
       void step("refresh", event.target.id);
   });

@@ -15,13 +15,13 @@ function paint(job: PlanJob): void {
   if (prefill) prefill.hidden = job.prefill_text === "";
 }
 
-/** Where an arrow key leads in a list of `count`; null where it is none or the list ends. */
+/** The index after an arrow key in a list of `count`; null for another key or at the end of the list. */
 export function nextRow(key: string, at: number, count: number): number | null {
   const next = at + (STEPS[key] ?? 0);
   return next === at || next < 0 || next >= count ? null : next;
 }
 
-/** To be called again whenever the server's preview was put in anew. */
+/** Call it again after each update of the preview. */
 export function initPlanJobs(): void {
   const body = document.querySelector<HTMLTableSectionElement>("[data-trials] tbody");
   const known = readJson("plan-jobs", planJobs);
@@ -37,7 +37,7 @@ export function initPlanJobs(): void {
     row.addEventListener("pointerenter", () => show(row));
     row.addEventListener("focusin", () => show(row));
     row.addEventListener("click", (event) => {
-      event.preventDefault(); // its job is here already
+      event.preventDefault(); // its job is already loaded
       show(row);
     });
     row.addEventListener("keydown", (event) => {

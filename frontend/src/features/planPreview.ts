@@ -1,4 +1,4 @@
-/** What a plan or a schedule would do, while it is typed: asked a moment after the last key, and only the newest answer counts. */
+/** The live preview of a plan or a schedule: requested shortly after the last key; only the newest response is shown. */
 
 import { find, setText, showProblem } from "../lib/dom";
 import { type PlanAnswer, planAnswer } from "../payloads/plan";
@@ -8,7 +8,7 @@ import { initPlanJobs } from "./planJobs";
 const PAUSE_MS = 250;
 const LIMIT_MS = 20_000;
 
-/** Answers in the order of their questions: what comes later than a newer one is dropped. */
+/** Drops responses that arrive after the response to a newer request. */
 export class Latest {
   private asked = 0;
 
@@ -22,11 +22,11 @@ export class Latest {
   }
 }
 
-/** Everything that was typed, with a step if a button asked for one. */
+/** All fields of the form, with the step of the pressed button, if any. */
 export function formData(form: HTMLFormElement, step = ""): FormData {
   const fields = form.querySelector("fieldset");
   const wasDisabled = fields?.disabled ?? false;
-  if (fields) fields.disabled = false; // a viewer's fields are sent too: a preview changes nothing
+  if (fields) fields.disabled = false; // disabled fields of viewers are sent too, because a preview changes nothing
   const data = new FormData(form);
   if (fields) fields.disabled = wasDisabled;
   if (step) data.set("do", step);
@@ -57,7 +57,7 @@ function paintProblems(form: HTMLFormElement, answer: PlanAnswer, name: string):
   setText(head?.querySelector("[data-count]") ?? null, `Correct ${count} field${count === 1 ? "" : "s"}.`);
 }
 
-/** A row's place follows the factor that is chosen in it. */
+/** The place of a row is the name of its factor. */
 function placeOf(box: HTMLElement): string {
   const place = box.dataset.problems ?? "";
   const select = box.closest(".factor-row")?.querySelector("select");
@@ -66,12 +66,12 @@ function placeOf(box: HTMLElement): string {
 }
 
 export interface Previewing {
-  /** Soon, once typing has paused. */
+  /** Request a preview after a short pause in typing. */
   readonly later: () => void;
   readonly now: (step?: string) => Promise<void>;
 }
 
-/** `name` begins the ids of what is painted: `plan-preview`, `plan-said`, `plan-problems`. */
+/** `name` is the prefix of the ids of the updated elements: `plan-preview`, `plan-said`, `plan-problems`. */
 export function startPreviewing(form: HTMLFormElement, name = "plan"): Previewing {
   const latest = new Latest();
   let timer = 0;

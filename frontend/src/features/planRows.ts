@@ -1,6 +1,6 @@
-/** Factors as rows: levels picked from names, rows dragged to another place. The server makes the rows. */
+/** Rows of factors: choose levels from names, and drag rows. The server renders the rows. */
 
-/** The typed levels with one name put in or taken out, the others as they were. */
+/** The typed levels with one name added or removed. */
 export function toggled(levels: string, name: string): string {
   const names = levels
     .split(",")
@@ -34,7 +34,7 @@ function initChoices(root: ParentNode): void {
 
 type Move = (step: string) => void;
 
-/** The row of the block at this height, if the pointer is over the block's rows at all. */
+/** The row of the block at this height, if the pointer is over the block's rows. */
 function rowAt(rows: readonly HTMLElement[], y: number): HTMLElement | undefined {
   return rows.find((row) => {
     const { top, bottom } = row.getBoundingClientRect();
@@ -43,8 +43,8 @@ function rowAt(rows: readonly HTMLElement[], y: number): HTMLElement | undefined
 }
 
 /**
- * Rows are lifted by their grip only, so that text in the fields can still be selected. The grip keeps the pointer
- * until it is let go, and only the rows that are there then decide: what the server puts in meanwhile moves nothing.
+ * Rows are dragged only by their handle, so that text in the fields can still be selected. The handle captures the
+ * pointer until it is released; only the rows at that time count, so an update by the server in between moves nothing.
  */
 function initDragging(root: ParentNode, move: Move): void {
   for (const block of root.querySelectorAll<HTMLElement>("[data-block]")) {
@@ -53,7 +53,7 @@ function initDragging(root: ParentNode, move: Move): void {
       const grip = row.querySelector<HTMLElement>(".grip");
       grip?.addEventListener("pointerdown", (event) => {
         if (event.button !== 0 || !event.isPrimary) return;
-        event.preventDefault(); // no text is selected meanwhile
+        event.preventDefault(); // do not select text while dragging
         drag(block.dataset.block ?? "", row, rows, grip, event.pointerId, move);
       });
     }
@@ -94,7 +94,7 @@ function drag(
   document.addEventListener("keydown", (event) => event.key === "Escape" && end(), listen);
 }
 
-/** To be called again whenever the server's rows were put in anew. */
+/** Call it again after each update of the rows. */
 export function initPlanRows(root: ParentNode, move: Move): void {
   initChoices(root);
   initDragging(root, move);

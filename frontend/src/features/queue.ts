@@ -1,4 +1,4 @@
-/** The queue's tables are replaced by the server's newest ones; who stands on a button stays there. */
+/** Replaces the queue's tables by the server's newest ones and keeps the focus on its button. */
 
 import { showProblem } from "../lib/dom";
 import { startPolling } from "../lib/poll";
@@ -24,13 +24,13 @@ export function initQueue(): void {
   });
 }
 
-/** After a move the page comes back with the button's name in its address. */
+/** After a move, the address of the page contains the button's name. */
 function focusNamed(): void {
   const button = document.getElementById(window.location.hash.slice(1));
   if (button instanceof HTMLButtonElement && !button.disabled) button.focus();
 }
 
-/** A dialog that is open is left alone: what it asks must not change under one's hands. */
+/** Does not update the page while a dialog is open, so that its question does not change. */
 function replace(shown: HTMLElement, fresh: Document): void {
   const found = fresh.getElementById("queue");
   const known = new Set([...document.querySelectorAll("dialog")].map((dialog) => dialog.id));
@@ -44,7 +44,7 @@ function replace(shown: HTMLElement, fresh: Document): void {
   paintTimes();
 }
 
-/** Times are shown relative here and absolute there, so they are compared by what they stand for. */
+/** One page has relative times and the other absolute ones, so compare them by their machine-readable value. */
 function sameText(one: Element, other: Element): boolean {
   return plain(one) === plain(other);
 }

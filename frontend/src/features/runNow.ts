@@ -1,4 +1,4 @@
-/** The head of a run's page: state, progress, what runs now and how fast. */
+/** The head of a run's page: state, progress, and the current trial with its rates. */
 
 import { find, setText } from "../lib/dom";
 import { bytesPerSecond, duration, iops, latency } from "../lib/format";

@@ -1,4 +1,4 @@
-/** The form of a schedule: usual cron lines at a click, a preview while typing, a warning before it is left unsaved. */
+/** The form of a schedule: buttons for usual cron lines, a live preview, and a warning before unsaved input is left. */
 
 import { find } from "../lib/dom";
 import { isTouched } from "./planForm";

@@ -1,9 +1,9 @@
-/** Tables that are larger than their box can be scrolled with keys, and say what they are. */
+/** Makes scrollable tables reachable with the keyboard, with a label. */
 
-const BOXES = ".table-scroll:not([role=region])"; // those are named by the server, whatever their size
+const BOXES = ".table-scroll:not([role=region])"; // the server labels those
 
 export function initScrollBoxes(): void {
-  // The page's height changes with its width, and with most of what is put into it later.
+  // The page's height changes with its width and with later content.
   new ResizeObserver(() => document.querySelectorAll<HTMLElement>(BOXES).forEach(mark)).observe(document.body);
 }
 
@@ -19,7 +19,7 @@ function mark(box: HTMLElement): void {
   }
 }
 
-/** The table's caption, else what stands above it. */
+/** The table's caption, else the heading above it. */
 function nameOf(box: HTMLElement): string {
   const part = box.closest("details, section, .card, main");
   const title = box.querySelector("caption") ?? part?.querySelector("summary, h1, h2, h3");

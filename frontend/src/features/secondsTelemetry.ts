@@ -1,4 +1,4 @@
-/** The panel under the others: telemetry of the host, one kind at a time. */
+/** The last panel: telemetry of the host, one kind at a time. */
 
 import { lookAt } from "../lib/colours";
 import { find } from "../lib/dom";
@@ -38,7 +38,7 @@ export class TelemetryPanel {
     }
   }
 
-  /** Offers the kinds that there are values of, and names the chosen one's lines. */
+  /** Shows buttons for the kinds with values, and the legend of the chosen kind. */
   paint(store: SampleStore): void {
     const there = this.buttons.filter((button) => names(store, button.dataset.telemetry ?? "").length > 0);
     const block = find("seconds-telemetry-block", HTMLElement);
@@ -54,7 +54,7 @@ export class TelemetryPanel {
     );
   }
 
-  /** What the chosen sensors told in the second of a sample; "" where none did. */
+  /** The values of the chosen sensors in the second of a sample; "" if there are none. */
   inWords(store: SampleStore, sample: LiveSample): string {
     const told = store.told(sample, this.chosen);
     return told.map(([name, value]) => `${name} ${this.text(value)}`).join(" · ");
@@ -87,7 +87,7 @@ function names(store: SampleStore, panel: string): string[] {
   return [...new Set(store.hosts.flatMap((host) => store.sensors(host, panel)))];
 }
 
-/** A line's mark and its name, which stay together. */
+/** A line's mark and its name, without a line break between them. */
 function entry(index: number, name: string): HTMLElement {
   const mark = document.createElement("span");
   mark.className = "dash";

@@ -1,10 +1,10 @@
-/** Light, dark or what the system says; kept in this browser. `entries/theme.ts` applies it before first paint. */
+/** The theme: light, dark or the system's; stored in this browser. `entries/theme.ts` applies it before the first paint. */
 
 export type Choice = "auto" | "light" | "dark";
 const KEY = "sweetspot-theme";
 const NEXT: Readonly<Record<Choice, Choice>> = { auto: "light", light: "dark", dark: "auto" };
 const WORDS: Readonly<Record<Choice, string>> = {
-  auto: "Theme: as the system",
+  auto: "Theme: system default",
   light: "Theme: light",
   dark: "Theme: dark",
 };
@@ -15,7 +15,7 @@ export function readChoice(): Choice {
     const kept = localStorage.getItem(KEY);
     return kept === "light" || kept === "dark" ? kept : "auto";
   } catch {
-    return "auto"; // storage is switched off in this browser
+    return "auto"; // storage is disabled in this browser
   }
 }
 
@@ -29,7 +29,7 @@ function keep(choice: Choice): void {
   try {
     localStorage.setItem(KEY, choice);
   } catch {
-    // not kept, still applied to this page
+    // not stored, but applied to this page
   }
 }
 
@@ -50,7 +50,7 @@ export function initThemeToggle(): void {
   systemDark.addEventListener("change", () => applyChoice(readChoice()));
 }
 
-/** The choice on the page Account. */
+/** The theme buttons on the page Account. */
 export function initThemeChoice(): void {
   for (const radio of document.querySelectorAll<HTMLInputElement>("#theme-choice input")) {
     radio.checked = radio.value === readChoice();

@@ -8,14 +8,14 @@ export function zoneIn(cookies: string): string {
   return pair?.slice("timezone=".length) ?? "";
 }
 
-/** A page that shows times in another zone is loaded again, once: the cookie then says this zone. */
+/** Reloads a page with times in another zone, once: the cookie then contains the browser's zone. */
 export function initTimeZone(): void {
   const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
   if (!zone || zoneIn(document.cookie) === zone) return;
   const secure = window.location.protocol === "https:" ? "; secure" : "";
   // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API needs HTTPS
   document.cookie = `timezone=${zone}; path=/; max-age=${YEAR_S}; samesite=lax${secure}`;
-  if (zoneIn(document.cookie) !== zone) return; // cookies are switched off
+  if (zoneIn(document.cookie) !== zone) return; // cookies are disabled
   const shown = document.querySelector<HTMLElement>("[data-zone]")?.dataset.zone;
   if (shown && shown !== zone) window.location.reload();
 }

@@ -2,12 +2,12 @@
 
 import { formData } from "./planPreview";
 
-/** The state of the fields as text, to be compared with a later one. */
+/** The state of the fields as text, for comparison with a later state. */
 function written(form: HTMLFormElement, ignored: RegExp): string {
   return JSON.stringify([...formData(form).entries()].filter(([name]) => !ignored.test(name)));
 }
 
-/** `ignored`: fields that are not saved. A form with `data-unsaved` was refused: what it holds is not saved yet. */
+/** `ignored`: fields that are not saved. A form with `data-unsaved` was refused, so its input is not saved yet. */
 export function warnBeforeLeaving(form: HTMLFormElement, ignored = /^csrf/): void {
   const opened = form.hasAttribute("data-unsaved") ? "" : written(form, ignored);
   let leaving = false;

@@ -1,4 +1,4 @@
-/** The worker's log on the page of its host: what comes is put at the end. */
+/** The worker's log on the page of its host: new lines are appended. */
 
 import { fetchJson, startPolling } from "../lib/poll";
 import { type LogTailLine, logTail } from "../payloads/hosts";
@@ -22,11 +22,11 @@ export function initWorkerLog(): void {
       if (tail.lines.length > 0) append(body, box, tail.lines);
       return "later";
     },
-    failed: () => undefined, // the lines that are there stay; the next exchange tries again
+    failed: () => undefined, // keep the lines; the next exchange tries again
   });
 }
 
-/** Whoever reads further up is not moved away. */
+/** Scrolls to new lines only if the end of the log is visible. */
 function append(body: HTMLElement, box: HTMLElement, lines: readonly LogTailLine[]): void {
   const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
   document.getElementById("worker-log-empty")?.remove();

@@ -1,4 +1,4 @@
-/** What all charts of ours share: the parts of Chart.js in use, the page's theme, axes with units. */
+/** Common parts of all charts: the registered parts of Chart.js, the page's theme, axes with units. */
 
 import {
   CategoryScale,
@@ -22,7 +22,7 @@ export { Chart };
 
 const charts = new Set<Chart>();
 
-/** What was given to the chart, not the resolver that Chart.js puts around it. */
+/** The options given to the chart, not Chart.js's resolver around them. */
 export function given(chart: Chart): ChartOptions {
   chart.config.options ??= {};
   return chart.config.options;
@@ -46,7 +46,7 @@ function paint(chart: Chart): void {
   }
 }
 
-/** Gives the chart the page's colours now and whenever the theme changes. */
+/** Applies the page's colours to the chart now and after each change of the theme. */
 export function follow(chart: Chart): void {
   if (charts.size === 0) {
     document.addEventListener("sweetspot:theme", () => {
@@ -66,7 +66,7 @@ export function forget(chart: Chart): void {
   chart.destroy();
 }
 
-/** Saves what the canvases show, one under the other, as one picture. */
+/** Saves the canvases as one picture, one below the other. */
 export function download(canvases: readonly HTMLCanvasElement[], name: string): void {
   const sheet = document.createElement("canvas");
   sheet.width = Math.max(...canvases.map((canvas) => canvas.width));

@@ -1,14 +1,14 @@
-/** Small helpers around elements of the server's pages. */
+/** Helpers for elements of the server's pages. */
 
 import type { Check } from "./schema";
 
-/** The element of this id, or null where the page does not have it or it is something else. */
+/** The element with this id; null if it is missing or of another type. */
 export function find<T extends HTMLElement>(id: string, kind: new () => T): T | null {
   const element = document.getElementById(id);
   return element instanceof kind ? element : null;
 }
 
-/** The checked content of a json_script element; null where the page does not have it. */
+/** The checked content of a json_script element; null if it is missing. */
 export function readJson<T>(id: string, check: Check<T>): T | null {
   const text = document.getElementById(id)?.textContent;
   return text ? check(JSON.parse(text)) : null;
@@ -18,7 +18,7 @@ export function setText(element: Element | null, text: string): void {
   if (element && element.textContent !== text) element.textContent = text;
 }
 
-/** Says in words, on the page, that something went wrong; an empty text takes it away. */
+/** Shows a problem on the page; an empty text hides it. */
 export function showProblem(text: string): void {
   const box = find("page-problem", HTMLElement);
   if (!box) return;

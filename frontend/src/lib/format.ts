@@ -1,4 +1,4 @@
-/** Numbers for people. `webapp/core/formatting.py` says the same in Python; tests/vectors/format.json holds both. */
+/** Formats numbers for people. `webapp/core/formatting.py` does the same; tests/vectors/format.json tests both. */
 
 export const NOTHING = "–";
 
@@ -17,7 +17,7 @@ interface Step {
   readonly unit: string;
 }
 
-/** The largest step that leaves at least 1 after rounding; the smallest one below that. */
+/** The largest unit in which the number is at least 1 after rounding; else the smallest unit. */
 function scaled(value: number, steps: readonly Step[]): [string, string] {
   const magnitude = Math.abs(value);
   const fits = steps.findLast((step) => Number((magnitude / step.factor).toPrecision(3)) >= 1) ?? steps[0];
@@ -84,7 +84,7 @@ export function duration(valueS: number | null): string {
   return `${Math.floor(seconds / 86400)} d ${Math.floor((seconds % 86400) / 3600)} h`;
 }
 
-/** Ratio to a baseline: ×2.60. Always two decimals below 10. */
+/** Ratio to a baseline: ×2.60. Two decimals below 10. */
 export function ratio(value: number | null): string {
   if (value === null) return NOTHING;
   return `×${value < 9.995 ? value.toFixed(2) : significant(value)}`;

@@ -1,4 +1,4 @@
-/** Charts and tables as one picture that speaks for itself: title, key, date and the address it came from. */
+/** Charts and tables as one picture with title, legend, date and address. */
 
 import { themed } from "./colours";
 
@@ -55,7 +55,7 @@ class Sheet {
     this.canvas.width = (width + 2 * MARGIN) * scale;
     this.canvas.height = height * scale;
     const pen = this.canvas.getContext("2d");
-    if (!pen) throw new Error("This browser draws no pictures.");
+    if (!pen) throw new Error("This browser cannot draw pictures.");
     this.pen = pen;
     pen.scale(scale, scale);
     pen.fillStyle = themed("--tblr-bg-surface") || "#ffffff";
@@ -124,7 +124,7 @@ export function savePicture(picture: Picture): void {
   link.click();
 }
 
-/** A table as it is seen, colours of its cells included. */
+/** A visible table, including the colours of its cells. */
 export function tablePicture(table: HTMLTableElement): HTMLCanvasElement {
   const scale = window.devicePixelRatio || 1;
   const box = table.getBoundingClientRect();

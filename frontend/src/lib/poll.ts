@@ -1,9 +1,9 @@
-/** Asks again and again, never two at a time: once a second, slower when the page is hidden or the server is away. */
+/** Polls the server, one request at a time: once a second, more slowly if the page is hidden or the server is unavailable. */
 
 export interface Poll {
   readonly visibleMs: number;
   readonly hiddenMs: number;
-  /** One exchange. `again`: at once, `later`: at the usual pace, `end`: no more. */
+  /** One exchange. `again`: repeat at once, `later`: at the usual interval, `end`: stop. */
   readonly exchange: (signal: AbortSignal) => Promise<"again" | "later" | "end">;
   readonly failed: (error: unknown) => void;
 }
@@ -11,7 +11,7 @@ export interface Poll {
 const SLOWEST_MS = 15_000;
 const EXCHANGE_LIMIT_MS = 20_000;
 
-/** 1, 2, 4 … seconds after failures in a row. */
+/** The delay after consecutive failures: 1, 2, 4 … seconds. */
 export function pauseMs(baseMs: number, failures: number): number {
   return Math.min(baseMs * 2 ** failures, Math.max(baseMs, SLOWEST_MS));
 }
@@ -48,7 +48,7 @@ export function startPolling(poll: Poll): void {
   schedule(0);
 }
 
-/** GET of a JSON answer. A log-in page in its place is said in words. */
+/** GET a JSON response. Throws a readable error if the session has ended. */
 export async function fetchJson(url: string, signal: AbortSignal): Promise<unknown> {
   const response = await fetch(url, { headers: { Accept: "application/json" }, signal });
   if (response.redirected || response.status === 401) throw new Error("You are logged out. Reload the page to log in.");

@@ -1,8 +1,8 @@
-/** Run-time checks of what the server sends. A check returns the value with its type or throws, naming the place. */
+/** Run-time checks of the server's data. A check returns the typed value, or throws an error with its path. */
 
 export class PayloadError extends Error {
   constructor(path: string, wanted: string) {
-    super(`The server's answer is not understood: ${path || "the answer"} is not ${wanted}. Reload the page.`);
+    super(`The server's response is invalid: ${path || "the response"} is not ${wanted}. Reload the page.`);
   }
 }
 
@@ -38,7 +38,7 @@ export function list<T>(check: Check<T>): Check<readonly T[]> {
 type Shape = Readonly<Record<string, Check<unknown>>>;
 type Struct<S extends Shape> = { readonly [K in keyof S]: Checked<S[K]> };
 
-/** Exactly these fields: one missing or one too many is refused, as on the server's side. */
+/** An object with exactly these fields: missing and additional fields are refused, as by the server. */
 export function struct<S extends Shape>(shape: S): Check<Struct<S>> {
   return (value, path = "") => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) throw new PayloadError(path, "an object");

@@ -1,4 +1,4 @@
-/** `webapp/screens/payloads.py` LiveRun; tests/vectors/live.json holds both together. */
+/** `webapp/screens/payloads.py` LiveRun; tests/vectors/live.json tests both. */
 
 import { boolean, type Checked, list, nullable, number, string, struct } from "../lib/schema";
 

@@ -1,4 +1,4 @@
-"""Who asks: the browser's session or an API token, and the role that an operation needs."""
+"""Authentication by the browser's session or an API token, and checks of the required role."""
 
 from datetime import timedelta
 
@@ -36,7 +36,7 @@ def _touch(token: ApiToken) -> None:
 
 
 class Session(APIKeyCookie):
-    """The log-in of the browser. Anything that changes needs Django's CSRF token too."""
+    """The browser's session. Requests that change data also need Django's CSRF token."""
 
     param_name = "sessionid"
 
@@ -48,12 +48,12 @@ AUTH = (Token(), Session())
 
 
 def operator(request: HttpRequest) -> User:
-    """The person who asks, if their role may change things. Raises Refusal not_allowed."""
+    """The person of the request, who must be an operator. Raises Refusal not_allowed."""
     return _with_role(request, Role.OPERATOR)
 
 
 def administrator(request: HttpRequest) -> User:
-    """The person who asks, if they may manage people. Raises Refusal not_allowed."""
+    """The person of the request, who must be an admin. Raises Refusal not_allowed."""
     return _with_role(request, Role.ADMIN)
 
 

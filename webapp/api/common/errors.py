@@ -1,4 +1,4 @@
-"""Every error is answered as {code, message}."""
+"""Error responses: every error is {code, message}."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +24,7 @@ _STATUSES = {
 
 
 class Problem(Schema):
-    """Body of every answer that is an error."""
+    """The body of every error response."""
 
     code: str
     message: str
@@ -37,10 +37,14 @@ def add_error_handlers(api: NinjaAPI) -> None:
         ValidationError: lambda error: (422, "request_refused", _said(error)),
         AuthenticationError: lambda _: (401, "not_logged_in", "Log in, or send Authorization: Bearer <API token>."),
         HttpError: lambda error: (error.status_code, _HTTP_CODES.get(error.status_code, "refused"), str(error)),
-        Http404: lambda _: (404, "not_found", "There is no such thing."),
-        ObjectDoesNotExist: lambda _: (404, "not_found", "There is no such thing."),
-        # JSON can hold both of these, and PostgreSQL's text neither: half of a surrogate pair, and e.g. a NUL
-        UnicodeEncodeError: lambda _: (422, "request_refused", "The request holds half of a surrogate pair."),
+        Http404: lambda _: (404, "not_found", "Not found. Check the address."),
+        ObjectDoesNotExist: lambda _: (404, "not_found", "Not found. Check the address."),
+        # JSON can contain unpaired surrogates and NUL, PostgreSQL's text cannot
+        UnicodeEncodeError: lambda _: (
+            422,
+            "request_refused",
+            "The request contains an unpaired surrogate. Send valid Unicode.",
+        ),
         DataError: lambda error: (422, "request_refused", _unkept(error)),
     }
     for kind, describe in handlers.items():
@@ -58,15 +62,15 @@ def _handler(
 
 
 def _status(code: str) -> int:
-    """Of a refusal: 404 for what is not there, 403 for what one may not, 422 for what cannot be as asked."""
+    """The status of a refusal: 404 not found, 403 not allowed, 422 invalid value."""
     if code.endswith("_unknown") and not code.startswith("compare_"):
         return 404
     return _STATUSES.get(code, 422)
 
 
 def _unkept(error: DataError) -> str:
-    """Without the statement, which PostgreSQL quotes in further lines."""
-    return f"The request holds what cannot be kept, for example a NUL: {str(error).splitlines()[0]}"
+    """The first line of the error; further lines quote the statement."""
+    return f"The request contains data that cannot be stored, for example a NUL: {str(error).splitlines()[0]}"
 
 
 def _said(error: ValidationError) -> str:

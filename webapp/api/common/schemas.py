@@ -1,4 +1,4 @@
-"""What request bodies, lists and answers share."""
+"""Base classes of request bodies, lists and responses."""
 
 from typing import Any
 
@@ -12,13 +12,13 @@ MAX_ITEMS = 500
 
 
 class Input(Schema):
-    """Base of every request body: a field that it does not have is refused by its name, never ignored."""
+    """The base of every request body: unknown fields are refused by name, never ignored."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class Paged(LimitOffsetPagination):
-    """`?limit=100&offset=0`; the answer is {items, count}."""
+    """`?limit=100&offset=0`; the response is {items, count}."""
 
     class Input(Schema):
         limit: int = Field(100, ge=1, le=MAX_ITEMS)
@@ -26,7 +26,7 @@ class Paged(LimitOffsetPagination):
 
 
 def schema_of(kind: type[msgspec.Struct]) -> type[Schema]:
-    """A description of a struct for openapi.json. Such answers are sent with `json_of`."""
+    """A description of a struct for openapi.json. Such responses are sent with `json_of`."""
     hints = {field.name: _described(field.type) for field in msgspec.structs.fields(kind)}
     made: type[Schema] = create_model(kind.__name__, __base__=Schema, __doc__=kind.__doc__, **_fields(hints))
     return made
@@ -37,7 +37,7 @@ def _fields(hints: dict[str, Any]) -> dict[str, Any]:
 
 
 def _described(hint: Any) -> Any:
-    """The hint with structs replaced by their descriptions, inside tuples and unions too."""
+    """The type hint with structs replaced by their descriptions, also inside tuples and unions."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return schema_of(hint)
     parts = getattr(hint, "__args__", None)
@@ -53,5 +53,5 @@ def _described(hint: Any) -> Any:
 
 
 def json_of(struct: msgspec.Struct) -> HttpResponse:
-    """The struct as it is, without another validation."""
+    """A response with the struct, without further validation."""
     return HttpResponse(msgspec.json.encode(struct), content_type="application/json")

@@ -1,4 +1,4 @@
-"""Refuse query parameters and bodies that an operation does not take."""
+"""Refuses unknown query parameters and unexpected bodies."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -13,20 +13,20 @@ _NO_BODY = (b"", b"{}", b"null")
 
 
 def refuse_unknown_input(run: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Decorator of an operation: parameters and bodies that it does not take are refused, never ignored."""
+    """Decorator of an operation: refuse unknown parameters and unexpected bodies instead of ignoring them."""
     operation: Operation = run.__self__  # type: ignore[attr-defined]  # of a bound method
     sources = {model.__ninja_param_source__: model for model in operation.models}
-    reads_address = bool((operation.openapi_extra or {}).get("parameters"))  # and refuses what it does not know
+    reads_address = bool((operation.openapi_extra or {}).get("parameters"))  # and refuses unknown fields
     known = sorted(getattr(sources.get("query"), "__ninja_flatten_map__", ()))
 
     def problem(request: HttpRequest) -> str:
         unknown = [] if reads_address else [key for key in request.GET if key not in known]
         if unknown:
-            there = f"There are {', '.join(known)}." if known else "There are none."
-            return f"query.{unknown[0]}: There is no such parameter. {there}"
+            there = f"Use {', '.join(known)}." if known else "It takes none."
+            return f"query.{unknown[0]}: Unknown parameter. {there}"
         is_form = (request.content_type or "").startswith("multipart/")  # has boundaries even when it is empty
         if "body" not in sources and not is_form and request.body.strip() not in _NO_BODY:
-            return "body: This operation takes no body. Leave it out."
+            return "body: This operation takes no body. Remove it."
         return ""
 
     @wraps(run)

@@ -106,13 +106,11 @@ def test_parameters_and_bodies_that_an_operation_does_not_take_are_refused(
 ) -> None:
     status, refused = viewer("get", "runs?colour=red")
     assert status == 422
-    assert refused["message"] == (
-        "query.colour: There is no such parameter. There are host, limit, offset, plan, schedule, state."
-    )
+    assert refused["message"] == ("query.colour: Unknown parameter. Use host, limit, offset, plan, schedule, state.")
     assert viewer("get", "runs?plan=plan-1&limit=1&offset=0&state=done&host=a")[0] == 200
     assert viewer("get", "hosts/a?colour=red")[0] == 422
     status, refused = operator("post", "runs/1/cancel", {"dry_run": True})
-    assert (status, refused["message"]) == (422, "body: This operation takes no body. Leave it out.")
+    assert (status, refused["message"]) == (422, "body: This operation takes no body. Remove it.")
     assert operator("post", "plans/plan-1/undelete", {})[0] == 200
 
 
@@ -152,5 +150,5 @@ def test_a_nul_inside_a_list_is_refused_without_the_statement(client: Client) ->
     body = {"plan": a_version().plan.slug, "targets": [str(a_target())], "armed_serials": ["\u0000"]}
     answer = client.post("/api/v1/runs", json.dumps(body), content_type="application/json")
     assert (answer.status_code, answer.json()["code"]) == (422, "request_refused")
-    assert answer.json()["message"].startswith("The request holds what cannot be kept, for example a NUL: ")
+    assert answer.json()["message"].startswith("The request contains data that cannot be stored, for example a NUL: ")
     assert "UPDATE" not in answer.json()["message"]

@@ -5,15 +5,15 @@ from django.utils import timezone
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.lifecycle import rename_host
-from webapp.hosts.models import Host, HostSnapshot, Snapshot
+from webapp.hosts.models import Host, HostInventory, InventoryContent
 from webapp.results.tests.lab import Lab, make_host, make_target
 
 pytestmark = pytest.mark.django_db
 
 
 def test_hosts_come_with_targets_and_inventory(viewer: Caller, lab: Lab, host: Host) -> None:
-    snapshot = Snapshot.objects.create(digest="d", facts={"hostname": "a"})
-    HostSnapshot.objects.create(host=host, snapshot=snapshot, taken_at=timezone.now())
+    content = InventoryContent.objects.create(digest="d", facts={"hostname": "a"})
+    HostInventory.objects.create(host=host, content=content, taken_at=timezone.now())
     status, found = viewer("get", "hosts/a")
     assert status == 200
     assert [target["name"] for target in found["targets"]] == ["a/scratch"]

@@ -45,7 +45,7 @@ def test_a_plan_that_can_run_nowhere_is_refused_by_its_place(operator: Caller) -
     parts = [{"name": "a", "factors": {"pattern": "sideways"}}]
     status, refused = operator("post", "plans", {"document": DOCUMENT | {"parts": parts}})
     assert (status, refused["code"]) == (422, "plan_refused")
-    assert refused["message"].startswith("Part a: Pattern: `sideways` is none of")
+    assert refused["message"].startswith("Part a: Pattern: `sideways` is not one of")
 
 
 def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> None:
@@ -53,4 +53,4 @@ def test_a_job_file_becomes_a_plan_or_its_line_is_named(operator: Caller) -> Non
     assert (status, made["plan"]) == (201, "old-job")
     status, refused = operator("post", "job-files", {"text": "[a]\nexec_prerun=id\nsize=1m"})
     assert (status, refused["code"]) == (422, "job_file_refused")
-    assert refused["message"] == "Line 2: `exec_prerun` is not an option that Sweetspot takes."
+    assert refused["message"] == "Line 2: `exec_prerun` is not supported by Sweetspot. Remove it."

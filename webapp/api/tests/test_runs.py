@@ -42,7 +42,7 @@ def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) 
     ("path", "more", "words"),
     [
         ("runs", {"dry_run": True}, "body.dry_run: Extra inputs are not permitted"),
-        ("runs?dry_run=1", {}, "query.dry_run: There is no such parameter. There are none."),
+        ("runs?dry_run=1", {}, "query.dry_run: Unknown parameter. It takes none."),
     ],
 )
 def test_a_run_that_is_asked_for_with_an_unknown_field_is_not_started(

@@ -63,8 +63,9 @@ def test_it_records_nothing_where_nothing_changes(admin: User) -> None:
 
 
 def test_it_keeps_the_last_admin(admin: User) -> None:
-    assert refused(lambda: people.change_role(user=admin, role=Role.VIEWER, by=admin, knowing=True)) == "last_admin"
-    assert refused(lambda: people.deactivate_user(user=admin, by=admin, knowing=True)) == "last_admin"
+    viewer = Role.VIEWER
+    assert refused(lambda: people.change_role(user=admin, role=viewer, by=admin, acknowledged=True)) == "last_admin"
+    assert refused(lambda: people.deactivate_user(user=admin, by=admin, acknowledged=True)) == "last_admin"
     admin.refresh_from_db()
     assert admin.is_administrator
     assert admin.is_active
@@ -74,7 +75,7 @@ def test_it_does_not_count_admins_who_cannot_log_in(admin: User) -> None:
     people.invite_user(username="invited", role=Role.ADMIN, by=admin)
     gone = a_user("gone", Role.ADMIN)
     people.deactivate_user(user=gone, by=admin)
-    assert refused(lambda: people.deactivate_user(user=admin, by=admin, knowing=True)) == "last_admin"
+    assert refused(lambda: people.deactivate_user(user=admin, by=admin, acknowledged=True)) == "last_admin"
 
 
 def test_it_asks_those_who_change_themselves(admin: User) -> None:
@@ -82,7 +83,7 @@ def test_it_asks_those_who_change_themselves(admin: User) -> None:
     assert refused(lambda: people.change_role(user=admin, role=Role.VIEWER, by=admin)) == "own_account"
     assert refused(lambda: people.deactivate_user(user=admin, by=admin)) == "own_account"
     assert refused(lambda: people.password_link(user=admin, by=admin)) == "own_account"
-    people.change_role(user=admin, role=Role.VIEWER, by=admin, knowing=True)
+    people.change_role(user=admin, role=Role.VIEWER, by=admin, acknowledged=True)
     admin.refresh_from_db()
     assert admin.role == Role.VIEWER
 
@@ -145,7 +146,7 @@ def test_who_left_can_be_brought_back_with_a_new_link(admin: User) -> None:
 
 
 def test_the_last_admin_cannot_leave_nor_oneself_unknowingly(admin: User) -> None:
-    assert refused(lambda: people.remove_user(user=admin, by=admin, knowing=True)) == "last_admin"
+    assert refused(lambda: people.remove_user(user=admin, by=admin, acknowledged=True)) == "last_admin"
     second = a_user("berta", Role.ADMIN)
     assert refused(lambda: people.remove_user(user=second, by=second)) == "own_account"
 

@@ -20,5 +20,5 @@ def test_a_file_that_was_taken_away_is_not_found(tmp_path: Path, settings: LazyS
     assert (found.status_code, b"".join(found)) == (200, b"let one;")
     built.unlink()
     gone = server(request)
-    assert (gone.status_code, "built anew" in gone.content.decode()) == (404, True)
+    assert (gone.status_code, "rebuilt" in gone.content.decode()) == (404, True)
     assert server(RequestFactory().get("/runs/")).content == b"a page"

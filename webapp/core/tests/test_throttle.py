@@ -11,8 +11,8 @@ from pytest_django import Settings
 
 from webapp.core.models import LoginTries
 from webapp.core.throttle import (
-    MOST_FOR_ACCOUNT,
-    MOST_FOR_ADDRESS,
+    MAX_FOR_ACCOUNT,
+    MAX_FOR_ADDRESS,
     WINDOW,
     address_of,
     count_try,
@@ -23,7 +23,7 @@ HERE, THERE = "192.0.2.1", "192.0.2.2"
 
 
 def exhaust(name: str = "olga", address: str = HERE) -> None:
-    assert [count_try(name=name, address=address) for _ in range(MOST_FOR_ACCOUNT)] == [None] * MOST_FOR_ACCOUNT
+    assert [count_try(name=name, address=address) for _ in range(MAX_FOR_ACCOUNT)] == [None] * MAX_FOR_ACCOUNT
 
 
 @pytest.mark.django_db
@@ -38,8 +38,8 @@ def test_it_makes_an_account_wait_from_one_address_and_nobody_else() -> None:
 
 @pytest.mark.django_db
 def test_it_makes_an_address_wait_whatever_the_account() -> None:
-    waits = [count_try(name=f"name{number}", address=HERE) for number in range(MOST_FOR_ADDRESS + 1)]
-    assert waits[:-1] == [None] * MOST_FOR_ADDRESS
+    waits = [count_try(name=f"name{number}", address=HERE) for number in range(MAX_FOR_ADDRESS + 1)]
+    assert waits[:-1] == [None] * MAX_FOR_ADDRESS
     assert waits[-1]
     assert count_try(name="new", address=THERE) is None
 
@@ -64,7 +64,7 @@ def test_it_does_not_wait_longer_for_who_goes_on_trying() -> None:
 
 @pytest.mark.django_db
 def test_it_forgives_those_who_knew_the_password() -> None:
-    for _ in range(MOST_FOR_ADDRESS * 2):
+    for _ in range(MAX_FOR_ADDRESS * 2):
         assert count_try(name="olga", address=HERE) is None
         forgive_try(name="olga", address=HERE)
 
@@ -92,7 +92,7 @@ def test_it_counts_guesses_that_are_made_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join(20)
-    assert (len(allowed), sum(allowed)) == (12, MOST_FOR_ACCOUNT)
+    assert (len(allowed), sum(allowed)) == (12, MAX_FOR_ACCOUNT)
 
 
 def request_from(address: str, forwarded: str = "") -> HttpRequest:

@@ -1,4 +1,4 @@
-"""What the target of a measurement could not exceed, in one line for a chart: the bound, and which link it is of."""
+"""Upper bounds of measured targets, one line each for a chart: the bound and its link."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,25 +13,24 @@ from webapp.hosts.inventory.reading import inventory_at
 from webapp.hosts.models import Target
 from webapp.hosts.names import parted
 
-MOST = 6  # lines that a chart can bear
+MAX_BOUNDS = 6  # lines in one chart
 
 
 @dataclass(frozen=True)
 class Bound:
-    """`realistic` is what a published source says the limiting link gives in practice; mostly nothing."""
+    """`realistic` is the practical throughput of the limiting link from a published source; usually None."""
 
-    target: str  # host/target, or what several at once are called together
+    target: str  # host/target, or the common name of several targets at once
     bytes_per_s: float
     words: str
     realistic: Interval | None = None
 
 
 def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
-    """Of targets (`host/target`, or several at once), each as its host was at a moment; those of which nothing is
-    known are left out. Of several at once it is what all of them together cannot exceed: a link that they share counts
-    once.
+    """Bounds by name of a target (`host/target`, or several at once), from the host's inventory at the given time.
 
-    Two queries, and one for each host. The targets with the lowest bounds are told, at most MOST.
+    Targets without a known bound are left out. For several targets at once it is the bound of their sum, in which a
+    shared link counts once. Two queries, and one for each host. Returns at most MAX_BOUNDS, lowest bounds first.
     """
     found, known = [], _targets(moments)
     for name, at in moments.items():
@@ -41,11 +40,11 @@ def bounds_of(moments: Mapping[str, datetime]) -> tuple[Bound, ...]:
             bound = bound_of(name, chain_of(inventory, *(target.device for target in targets))) if inventory else None
             found += [bound] if bound else []
     ordered = sorted(found, key=lambda each: (each.bytes_per_s, each.target))
-    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MOST])
+    return tuple((_folded(ordered) if any(len(parted(name)[1]) > 1 for name in moments) else ordered)[:MAX_BOUNDS])
 
 
 def _folded(found: Iterable[Bound]) -> list[Bound]:
-    """Where targets are used alone and in groups, each bound once for a host and a number of targets."""
+    """If targets were used alone and in groups: each bound once for a host and a number of targets."""
     alike: dict[tuple[str, int, float], list[Bound]] = {}
     for each in found:
         host, slugs = parted(each.target)
@@ -60,7 +59,7 @@ def _one_of(alike: Sequence[Bound]) -> Bound:
 
 
 def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
-    """By host and slug; of those under which a device is known. A slug may have been that of another drive before."""
+    """Targets with a known device, by host and slug. The slug may have belonged to another drive before."""
     wanted = Q()
     for host, slugs in map(parted, names):
         wanted |= Q(host__slug=host, slug__in=slugs)
@@ -71,7 +70,7 @@ def _targets(names: Iterable[str]) -> Mapping[tuple[str, str], list[Target]]:
 
 
 def bound_of(target: str, chain: Chain) -> Bound | None:
-    """None where nothing bounds the target."""
+    """None if no bound is known."""
     if chain.bytes_per_s is None:
         return None
     words, realistic = _limiting(chain.ceilings, chain.bytes_per_s)
@@ -79,7 +78,7 @@ def bound_of(target: str, chain: Chain) -> Bound | None:
 
 
 def _limiting(ceilings: tuple[Ceiling, ...], total: float) -> tuple[str, Interval | None]:
-    """The one ceiling that is as low as all together; else those of one kind that add up to it."""
+    """The single ceiling that is as low as the total; else the ceilings of one kind that add up to it."""
     for each in ceilings:
         if math.isclose(each.bytes_per_s, total):
             degraded = ", degraded" if each.degraded else ""

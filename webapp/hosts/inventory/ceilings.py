@@ -1,12 +1,12 @@
-"""What a target cannot exceed, by arithmetic: the links between its drives and memory, and memory itself.
+"""Computes upper bounds of a target's throughput: the links between its drives and memory, and memory itself.
 
-Pure. Every figure is bytes a second in one direction. An arithmetic bound leaves out what cannot be known from
-an inventory (flow control, reads of descriptors, the drives' own firmware), so nothing reaches it; where somebody
-has published what such a link gives in practice, that interval stands beside it with its source.
+Pure. All figures are bytes/s in one direction. The bounds ignore overhead that an inventory does not contain (flow
+control, descriptor reads, drive firmware), so real throughput stays below them. For links with published practical
+figures, the interval is given too, with its source.
 
 Sources: PCI Express Base Specification 3.0 (4.2.1 8b/10b, 4.2.2 128b/130b; 2.1 and 3.6 for the packet) and 6.0
 (FLIT mode); Serial ATA 3.0 and SAS 2.1, 3 (8b/10b up to 12 Gb/s), SAS 4 (128b/150b); JEDEC for memory: a channel
-moves its width once a transfer. Figures of practice: Dirk Geschke, "RAID-Optimierungen", Linux User Group Erding,
+moves its width once per transfer. Practical figures: Dirk Geschke, "RAID-Optimierungen", Linux User Group Erding,
 28 November 2012.
 """
 
@@ -32,7 +32,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Ceiling:
-    """One limit of the chain. `drives` of the target are behind it."""
+    """One limit of the chain. `drives` is the number of the target's drives behind it."""
 
     kind: str  # drive | drive link | PCI Express | memory
     where: str
@@ -45,11 +45,11 @@ class Ceiling:
 
 @dataclass(frozen=True)
 class Chain:
-    """The limits of a target, from its drives to memory. `bytes_per_s` is what all of them together leave of it."""
+    """The limits of a target, from its drives to memory. `bytes_per_s` is the bound that results from all of them."""
 
     ceilings: tuple[Ceiling, ...] = ()
     bytes_per_s: float | None = None
-    unknown: tuple[str, ...] = field(default=())  # what would limit it, too, and cannot be said; in words
+    unknown: tuple[str, ...] = field(default=())  # further limits whose figures are unknown, in words
 
     @property
     def tightest(self) -> Ceiling | None:
@@ -60,7 +60,7 @@ class Chain:
 
 
 def pcie_bytes_per_s(transfers_per_s: float, lanes: int, payload_bytes: int | None = None) -> float:
-    """Transfers x lanes x coding / 8, and of that the share of a packet that is data.
+    """Transfers x lanes x coding / 8 x the share of data in a packet.
 
     5 GT/s x 8 with payloads of 256 bytes: 4.00 GB/s x 256 / 282 = 3.63 GB/s.
     """
@@ -76,14 +76,14 @@ def _pcie_coding(transfers_per_s: float) -> float:
 
 
 def _packet_share(payload_bytes: int | None) -> float:
-    """1 where the payload is not known, which leaves the bound a bound."""
+    """The share of data in a packet; 1 if the payload size is unknown, so the result is still an upper bound."""
     return payload_bytes / (payload_bytes + PACKET_OVERHEAD_BYTES) if payload_bytes else 1.0
 
 
 def pcie_realistic(transfers_per_s: float, lanes: int, payload_bytes: int | None) -> Interval | None:
     """15 to 20 % less than the coded rate: 3.2 to 3.4 GB/s of PCIe 2.0 x8 with payloads of 256 bytes.
 
-    Nothing is said of faster generations and other payloads.
+    None for faster generations and other payload sizes, for which no figures are published.
     """
     if transfers_per_s > _GEN2 or payload_bytes != _ARTICLES_PAYLOAD_BYTES:
         return None
@@ -98,16 +98,16 @@ def serial_bytes_per_s(bits_per_s: float, lanes: int = 1) -> float:
 
 
 def serial_realistic(bits_per_s: float, lanes: int) -> Interval | None:
-    """2.0 to 2.2 GB/s of four lanes of 6 Gb/s, as the maker of the controller told the author of ARTICLE."""
+    """2.0 to 2.2 GB/s for four lanes of 6 Gb/s, from the controller's manufacturer, cited in ARTICLE."""
     if bits_per_s != _SAS_6G:
         return None
     return Interval(2.0e9 * lanes / 4, 2.2e9 * lanes / 4, ARTICLE)
 
 
 def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
-    """Every channel's width a transfer, at the slowest module's speed; None where the firmware's tables say too little.
+    """Sum of the channels' widths x the slowest module's speed; None if the firmware's tables are incomplete.
 
-    Slots of one channel share it: they are told apart by their bank's words where those name a channel.
+    Slots of one channel share its width; the channel's name comes from the bank's label.
     """
     speeds = [module.transfers_per_s for module in modules if module.transfers_per_s]
     widths = [module.data_bits for module in modules if module.data_bits]
@@ -121,10 +121,9 @@ def memory_bytes_per_s(modules: tuple[MemoryModule, ...]) -> float | None:
 
 
 def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, float] | None = None) -> Chain:
-    """From the drives under a block device, or several used at once, to memory, for what drives and links carry:
-    redundancy costs more of it. A drive or link that several devices share is there once.
+    """The limits from the drives under one or more block devices to memory, for raw traffic: redundancy adds to it.
 
-    Rates of drives (datasheet, or measured alone) are by kernel name.
+    A shared drive or link counts once. `rates` of drives (datasheet, or measured alone) are by kernel name.
     """
     devices = {found.name: found for found in inventory.block_devices}
     under = {name: _drives(name, devices) for name in names}
@@ -144,7 +143,7 @@ def chain_of(inventory: Inventory, *names: str, drive_bytes_per_s: Mapping[str, 
 
 
 def _drives(device: str, devices: Mapping[str, BlockDevice], seen: frozenset[str] = frozenset()) -> list[BlockDevice]:
-    """Everything at the bottom of a device, each once."""
+    """The devices at the bottom of a device, each once."""
     found = devices.get(device)
     if found is None or device in seen:
         return []
@@ -177,7 +176,7 @@ def _of_drive(
 
 
 def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[Ceiling]:
-    """One lane to each, as the controller tells; an expander between them would leave less."""
+    """One lane per drive, as reported by the controller; an expander would reduce the bound."""
     bits = [member.link_bits_per_s for member in members if member.link_bits_per_s]
     if not bits or len(bits) < len(members):
         return []
@@ -188,7 +187,7 @@ def _of_members(drive: BlockDevice, members: tuple[PhysicalDrive, ...]) -> list[
 
 
 def _links(drives: list[BlockDevice], functions: Mapping[str, PciFunction]) -> dict[str, Ceiling]:
-    """The PCI Express links on the way, by the address of their lower end; each once."""
+    """The PCI Express links up to the root, by the address of their lower end; each once."""
     behind: dict[str, int] = {}
     for drive in drives:
         for address in _way(drive.controller, functions):
@@ -250,9 +249,9 @@ def _together(
     memory: float | None,
     members: Mapping[str, tuple[PhysicalDrive, ...]],
 ) -> float | None:
-    """What passes up the tree: of every function the sum of what is below it, at most its own link.
+    """Throughput up the tree: for every function the sum of the functions below it, at most its link's bound.
 
-    None where nothing bounds one of the drives.
+    None if one of the drives has no known bound.
     """
     passes: dict[str, float] = {}
     for drive in drives:
@@ -267,12 +266,12 @@ def _together(
 
 
 def _above(address: str, functions: Mapping[str, PciFunction]) -> str:
-    """The next function upwards that has a link of its own above it; "" is memory."""
+    """The next function upwards that has a link above it; "" is memory."""
     return next(iter(_way(functions[address].parent, functions)), "")
 
 
 def _lowest_first(starts: Mapping[str, float], functions: Mapping[str, PciFunction]) -> list[str]:
-    """Every function on the drives' ways, those that are farther from the root before those that are nearer."""
+    """All functions between the drives and the root, farthest from the root first."""
     ways = [_way(address, functions) for address in starts]
     depth = {address: len(way) - place for way in ways for place, address in enumerate(way)}
     return sorted(depth, key=lambda address: -depth[address])
@@ -281,7 +280,7 @@ def _lowest_first(starts: Mapping[str, float], functions: Mapping[str, PciFuncti
 def _unknown(
     drives: list[BlockDevice], functions: Mapping[str, PciFunction], rates: Mapping[str, float], memory: float | None
 ) -> list[str]:
-    words = [f"the rate of {drive.name} itself" for drive in drives if drive.name not in rates]
+    words = [f"the rate of the drive {drive.name}" for drive in drives if drive.name not in rates]
     words += [f"the controller of {drive.name}" for drive in drives if drive.controller not in functions]
     for address in dict.fromkeys(drive.controller for drive in drives):
         function = functions.get(address)
@@ -289,4 +288,4 @@ def _unknown(
             words.append(f"the link of {address}, which is not PCI Express")
         if function is not None and function.kind == "raid":
             words.append(f"the lanes behind {address}, which its controller hides")
-    return words if memory else [*words, "memory, of whose speed the firmware tells nothing"]
+    return words if memory else [*words, "memory, because the firmware does not report its speed"]

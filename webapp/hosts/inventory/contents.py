@@ -1,4 +1,4 @@
-"""What lies on a target now, in words, as its host's newest inventory tells: for people who are about to destroy it."""
+"""Describes a target's current content from its host's newest inventory, for people who are about to destroy it."""
 
 from collections.abc import Collection
 from uuid import UUID
@@ -7,18 +7,18 @@ from webapp.hosts.inventory.reading import newest_inventories
 from webapp.hosts.models import Target
 from worker.contract.inventory import BlockDevice, Inventory
 
-NOT_KNOWN = "not known: its host has not told"
-NOTHING = "nothing that the host recognises"
+NOT_KNOWN = "unknown: its host has not reported it"
+NOTHING = "no recognised data"
 
 
 def contents(targets: Collection[Target]) -> dict[UUID, str]:
-    """By target. One query, however many targets and hosts there are."""
+    """Descriptions by target. One query for any number of targets and hosts."""
     inventories = newest_inventories({target.host_id for target in targets})
     return {target.pk: content(target, inventories.get(target.host_id)) for target in targets}
 
 
 def content(target: Target, inventory: Inventory | None) -> str:
-    """File systems, partitions and what is built on the device; of a file only that it is one."""
+    """File systems, partitions and stacked devices on the device; for a file only its kind and path."""
     if target.kind != "block":
         return f"the {target.kind} {target.path}"
     devices = {device.name: device for device in inventory.block_devices} if inventory else {}

@@ -1,7 +1,7 @@
-"""What differs between two inventories of a host.
+"""Compares two inventories of a host.
 
-No fact is known by name here, so that nothing of a newer inventory is left out. The parts of an inventory are the host
-itself and the things that it lists; a thing is recognised by facts that stay when kernel names move.
+The comparison knows no fact by name, so it also covers facts of newer workers. The parts of an inventory are the host
+and the items of its lists; an item is recognised by facts that stay the same when kernel names change.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +17,7 @@ from worker.contract.inventory import Inventory
 HOST = "host"
 VIRTUAL_DRIVES = "virtual_drives"
 PHYSICAL_DRIVES = "physical_drives"
-# list of an inventory -> what identifies a thing in it
+# list of an inventory -> facts that identify its items
 _IDENTITIES: Mapping[str, Callable[[Any], tuple[object, ...]]] = {
     "block_devices": lambda device: (device.stable_id, device.serial),
     "pci": lambda function: (function.address,),
@@ -38,7 +38,7 @@ class Change(Enum):
 
 @dataclass(frozen=True)
 class Difference:
-    """`part` is the newer one; of a removed part the only one. `fact` is a path such as kernel.release."""
+    """`part` is the newer state, or the old one of a removed part. `fact` is a path such as kernel.release."""
 
     change: Change
     kind: str  # of the part, one of KINDS
@@ -50,7 +50,7 @@ class Difference:
 
 
 def differences(before: Inventory, after: Inventory) -> list[Difference]:
-    """In the order of KINDS; within a kind changed and removed parts first, then added ones."""
+    """Differences in the order of KINDS; within a kind changed and removed parts first, then added ones."""
     old, new = _parts(before), _parts(after)
     keys = sorted(dict.fromkeys((*old, *new)), key=lambda key: KINDS.index(key[0]))
     return [found for key in keys for found in _of_part(key, old.get(key), new.get(key))]
@@ -61,7 +61,7 @@ def controller_name(controller: Controller) -> str:
 
 
 def _parts(inventory: Inventory) -> dict[_Key, Struct]:
-    """Parts with the same identity are told apart by their order."""
+    """Parts with the same identity are distinguished by their order."""
     found: dict[_Key, Struct] = {}
     for kind, identity, part in _listed(inventory):
         alike = sum(key[:2] == (kind, identity) for key in found)
@@ -96,7 +96,7 @@ def _of_part(key: _Key, before: Struct | None, after: Struct | None) -> Iterator
 
 
 def _facts(value: object, path: str = "") -> dict[str, object]:
-    """Path -> value, without the lists whose things are parts of their own."""
+    """Path -> value, without the lists whose items are separate parts."""
     if isinstance(value, Struct):
         named = {name: getattr(value, name) for name in value.__struct_fields__ if name not in KINDS}
     elif isinstance(value, dict):

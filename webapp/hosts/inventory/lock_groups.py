@@ -1,10 +1,10 @@
-"""Which targets are never used by two at once: those that share a drive, on whichever host they are seen.
+"""Lock groups: targets that share a drive, on any host. Two trials never use the same lock group at the same time.
 
-One trial may use several of them at once, where its plan wants exactly that (`Trial.all_targets`).
+One trial may use several targets of a group at once if its plan says so (`Trial.all_targets`).
 
-Each target has the keys of all drives that it lies on: partitions have their disk's, arrays and volumes those of
-every member, a directory those of its file system, a controller's virtual drive those of the physical drives behind it.
-Targets that have a key in common are one lock group.
+Each target has the keys of all drives under it: a partition has its disk's key, an array or volume the keys of its
+members, a directory those of its file system, a virtual drive those of its physical drives. Targets with a common key
+are one lock group.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -15,13 +15,13 @@ from webapp.hosts.models import Host, Target
 from worker.contract.controllers import Controller, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory, PolicyTarget
 
-# Names that a drive or LUN carries itself, so they mean the same device on every host.
+# Names stored in the drive or LUN, so they identify the same device on every host.
 WORLD_WIDE = ("slot:", "wwn-", "nvme-", "eui.", "nguid.", "naa.", "scsi-", "uuid.", "t10.")
-LONGEST_KEY = 300
+MAX_KEY_LENGTH = 300
 
 
 def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[str]:
-    """Sorted, at least one: world-wide names of drives, else names within the host."""
+    """Sorted keys, at least one: world-wide names of drives, else names within the host."""
     devices = {device.name: device for device in inventory.block_devices}
     found = [devices[name] for name in _under(target, inventory) if name in devices]
     if not found:
@@ -35,7 +35,7 @@ def lock_keys(host: Host, target: PolicyTarget, inventory: Inventory) -> list[st
 
 
 def sharing(targets: Collection[Target]) -> dict[UUID, list[Target]]:
-    """Other targets, of any host, that share a drive with each of these; without those that share none. One query."""
+    """For each target with any: the targets of all hosts that share a drive with it. One query."""
     keys = sorted({key for target in targets for key in target.lock_keys})
     others = Target.objects.filter(in_policy=True, host__archived_at=None, lock_keys__has_any_keys=keys)
     near = list(others.select_related("host")) if keys else []
@@ -49,7 +49,7 @@ def _common(target: Target, near: Iterable[Target]) -> list[Target]:
 
 
 def _under(target: PolicyTarget, inventory: Inventory) -> tuple[str, ...]:
-    """Kernel names of what the target is or directly lies on: several for a file system over several devices."""
+    """Kernel names of the devices directly under the target: several for a file system over several devices."""
     if target.device or target.kind == "block":
         return (target.device,)
     ways = [(point, each.devices) for each in inventory.file_systems for point in each.points]
@@ -58,7 +58,7 @@ def _under(target: PolicyTarget, inventory: Inventory) -> tuple[str, ...]:
 
 
 def _leaves(device: BlockDevice, devices: Mapping[str, BlockDevice], *, depth: int) -> list[BlockDevice]:
-    """What everything of the device lies on."""
+    """All devices under the device."""
     parents = [devices[name] for name in device.parents if name in devices]
     if not parents or depth > len(devices):
         return [device]
@@ -66,23 +66,23 @@ def _leaves(device: BlockDevice, devices: Mapping[str, BlockDevice], *, depth: i
 
 
 def _names(drive: BlockDevice) -> list[str]:
-    """Namespaces of one NVMe drive have ids of their own and share its serial number."""
+    """Namespaces of one NVMe drive have different ids and share its serial number."""
     whole = [f"nvme-drive:{drive.model}:{drive.serial}"] if drive.transport.startswith("nvme") and drive.serial else []
     return [drive.stable_id, *whole]
 
 
 def in_virtual_drives(inventory: Inventory) -> set[str]:
-    """Keys of the physical drives that any virtual drive of a controller is made of; as those of slots."""
+    """Keys of the physical drives in any virtual drive of a controller; equal to the keys of slots."""
     return {
         name for each in inventory.controllers for virtual in each.virtual_drives for name in _made_of(each, virtual)
     }
 
 
 def _behind_controllers(inventory: Inventory) -> dict[str, set[str]]:
-    """Names of the physical drives under each disk that a controller shows, whole or as virtual drives of several."""
+    """Names of the physical drives under each disk that a controller presents."""
     found: dict[str, set[str]] = {}
     for controller in inventory.controllers:
-        if controller.tool == "sysfs":  # the kernel's own view: each drive is a disk, and none hides behind another
+        if controller.tool == "sysfs":  # sysfs: each drive is a disk, and no drive is hidden behind another
             continue
         for drive in controller.physical_drives:
             found.setdefault(drive.device, set()).add(_physical(controller, drive.slot, drive.serial))
@@ -97,9 +97,9 @@ def _made_of(controller: Controller, virtual: VirtualDrive) -> set[str]:
 
 
 def _physical(controller: Controller, slot: str, serial: str) -> str:
-    """As a slot that is a target; without a serial, within the host."""
+    """The key of a slot; without a serial number, it is valid only within the host."""
     return f"slot:{serial}" if serial else f"physical:{controller.address or controller.number}/{slot}"
 
 
 def _named(host: Host, name: str) -> str:
-    return (name if name.startswith(WORLD_WIDE) else f"{host.id}:{name}")[:LONGEST_KEY]
+    return (name if name.startswith(WORLD_WIDE) else f"{host.id}:{name}")[:MAX_KEY_LENGTH]

@@ -17,7 +17,7 @@ from worker.contract.inventory import BlockDevice, Inventory
 
 _BOOT = "kernel.boot_id"
 _BEHIND_CONTROLLERS = ("controllers", VIRTUAL_DRIVES, PHYSICAL_DRIVES)
-# The facts that a summary tells of: path -> label.
+# Facts in the summary: path -> label.
 _HOST_FACTS: Mapping[str, str] = {
     "hostname": "host name",
     "distribution": "distribution",
@@ -39,7 +39,7 @@ _DEVICE_FACTS: Mapping[str, str] = {
     "holders": "in use by",
 }
 _CONTROLLER_FACTS_LEFT_OUT = ("drives", "device", "address", "number", "slot")
-# kind of part -> its name, and the facts that name one of them
+# kind of part -> its name, and the facts that identify one part
 _NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "block_devices": ("Block device", ("name", "model", "serial")),
     "pci": ("PCI function", ("address", "model")),
@@ -51,7 +51,7 @@ _NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True)
 class TableRow:
-    """`where` is the host or a thing in it; "" in `before` or `after`: none, or not known."""
+    """`where` is the host or a part of it; "" in `before` or `after` means none or unknown."""
 
     where: str
     what: str
@@ -95,9 +95,9 @@ def _behind_controller(found: Difference) -> str:
 
 
 def summary(before: Inventory, after: Inventory) -> list[str]:
-    """A sentence for each difference that matters to people: of the host, its block devices and its controllers.
+    """A sentence for each important difference of the host, its block devices and its controllers.
 
-    An older worker knew nothing of controllers: the first inventory with controllers does not count as a change.
+    Older workers did not report controllers, so the first inventory with controllers does not count as a change.
     """
     found = differences(before, after)
     kinds = [(HOST,), ("block_devices",), _BEHIND_CONTROLLERS if before.controllers and after.controllers else ()]
@@ -117,7 +117,7 @@ def _sentences(found: list[Difference]) -> Iterator[str]:
 
 def _host_sentence(found: Difference) -> Iterator[str]:
     if found.fact == _BOOT:
-        yield "It was rebooted."
+        yield "The host was rebooted."
     elif found.fact in _HOST_FACTS:
         yield f"The {_HOST_FACTS[found.fact]} was {_from_to(found, 'not known')}."
 
@@ -128,7 +128,7 @@ def _device_sentence(found: Difference) -> Iterator[str]:
     if found.change is not Change.CHANGED:
         yield f"{_device(device)} was {found.change.name.lower()}."
     elif found.fact == "name":
-        yield f"{_device(msgspec.structs.replace(device, name=str(found.before)))} is called {device.name} now."
+        yield f"{_device(msgspec.structs.replace(device, name=str(found.before)))} is now called {device.name}."
     elif found.fact in _DEVICE_FACTS:
         yield f"{device.name}: {_DEVICE_FACTS[found.fact]} was {_from_to(found, 'nothing')}."
 

@@ -104,7 +104,7 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="HostSnapshot",
+            name="HostInventory",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("taken_at", models.DateTimeField()),
@@ -141,7 +141,7 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
-            name="Snapshot",
+            name="InventoryContent",
             fields=[
                 ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
                 ("facts", models.JSONField()),
@@ -286,10 +286,10 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddField(
-            model_name="hostsnapshot",
+            model_name="hostinventory",
             name="host",
             field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, related_name="snapshots", to="hosts.host"
+                on_delete=django.db.models.deletion.CASCADE, related_name="inventories", to="hosts.host"
             ),
         ),
         migrations.AddField(
@@ -307,9 +307,11 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddField(
-            model_name="hostsnapshot",
-            name="snapshot",
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="hosts.snapshot"),
+            model_name="hostinventory",
+            name="content",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="+", to="hosts.inventorycontent"
+            ),
         ),
         migrations.AddField(
             model_name="workerlogline",
@@ -384,8 +386,8 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddIndex(
-            model_name="hostsnapshot",
-            index=models.Index(fields=["host", "-taken_at"], name="hostsnapshot_latest_first"),
+            model_name="hostinventory",
+            index=models.Index(fields=["host", "-taken_at"], name="hostinventory_latest_first"),
         ),
         migrations.AddIndex(
             model_name="workerlogline",

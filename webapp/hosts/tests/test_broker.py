@@ -244,5 +244,5 @@ def test_it_says_what_is_open_in_redis(capsys: pytest.CaptureFixture[str]) -> No
         finally:
             server.acl_setuser("default", enabled=False)
     said = capsys.readouterr().err
-    assert "default user is on" in said
+    assert "default user is enabled" in said
     assert "enrol these hosts again" in said

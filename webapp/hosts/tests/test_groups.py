@@ -104,7 +104,7 @@ def test_it_says_why_title_and_name_cannot_be(hosts: list[Host]) -> None:
     for slug in ("", "Both", "a b", "new", "-a", "x" * 64, "ä", "a\0"):
         assert refusal(BOTH, slug=slug)[0] == "slug_refused", slug
     create_group(title="Both", members=BOTH, by=None, slug="both")
-    with pytest.raises(Refusal, match="already a host group `both`"):
+    with pytest.raises(Refusal, match="A host group `both` already exists"):
         create_group(title="Other", members=BOTH, by=None, slug="both")
 
 

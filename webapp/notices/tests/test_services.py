@@ -85,7 +85,7 @@ def test_a_test_notice_waits_for_the_one_before() -> None:
     send_test(subscription=subscription)
     notice = Notice.objects.get()
     assert (notice.event, notice.payload["plan"], notice.payload["run"]) == ("test", None, None)
-    with pytest.raises(Refusal, match="on its way"):
+    with pytest.raises(Refusal, match="is pending"):
         send_test(subscription=subscription)
     Notice.objects.update(state="sent")
     send_test(subscription=subscription)

@@ -25,11 +25,11 @@ class PlanEngine(Protocol):
     def FACTORS(self) -> tuple[Factor, ...]: ...  # noqa: N802 - of the workload and its processes
 
     def silent(self, point: Mapping[str, Value]) -> tuple[str, ...]:
-        """Factors that say nothing at this point, so that they are left out of it."""
+        """Factors that have no effect at this point, so the point does not contain them."""
         ...
 
     def workload(self, point: Mapping[str, Value], *, seed: int) -> AnyWorkload:
-        """Raises msgspec.ValidationError where the contract cannot say it."""
+        """Raises msgspec.ValidationError if the contract does not allow it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Factors that several engines have."""
+"""Factors shared by several engines."""
 
 from webapp.plans.factor import Factor
 from webapp.plans.values import Choice, Count, Size, Switch
@@ -10,18 +10,25 @@ SIZE = Factor(
     Size(whole="whole device"),
     unit="B",
     cost=20,
-    help="of each file, or of the part of a device that is used; `whole` for a whole device",
+    help="size of each file, or of the used part of a device; `whole` for a whole device",
 )
 FILES = Factor("files", "Files", Count(1, 1024), cost=20, default=1, help="in a directory")
-PREFILL = Factor("prefill", "Written first", Switch(), cost=10, default=True, help="files are written whole before use")
+PREFILL = Factor(
+    "prefill",
+    "Written first",
+    Switch(),
+    cost=10,
+    default=True,
+    help="files are written completely before the first read",
+)
 BUFFERS = Factor(
     "buffers",
     "Data",
     Choice(tuple(Buffers)),
     cost=10,
     default=Buffers.INCOMPRESSIBLE.value,
-    help="what is written: incompressible, refilled for every I/O (slows fio), one random buffer repeated, zeroes",
+    help="data written: incompressible, refilled for every I/O (slows fio), one random buffer repeated, or zeroes",
 )
 DROP_CACHES = Factor(
-    "drop_caches", "Caches dropped", Switch(), default=False, help="the host's page cache, before each trial"
+    "drop_caches", "Caches dropped", Switch(), default=False, help="drops the host's page cache before each trial"
 )

@@ -1,4 +1,4 @@
-"""File copy in a plan: its factors, and the workload of a point."""
+"""The engine file copy: its factors, and the workload of a point."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,13 @@ FACTORS = (
         help="through the page cache, with O_DIRECT, by copy_file_range in the kernel, or sharing blocks (FICLONE)",
     ),
     Factor("block_size", "Block size", Size(low=4096, high=64 * MIB, multiple=4096), unit="B", default=MIB),
-    Factor("copy_fsync", "fsync of copies", Switch(), default=True, help="each copy when it is complete; counted"),
+    Factor(
+        "copy_fsync",
+        "fsync of copies",
+        Switch(),
+        default=True,
+        help="fsync each completed copy; the measured time includes it",
+    ),
     SIZE,
     FILES,
     BUFFERS,
@@ -39,11 +45,11 @@ _FIELDS = {
 
 
 def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
-    """Factors that say nothing at this point: the block size of a copy that moves no blocks."""
+    """Factors without effect at this point: the block size of a copy that moves no blocks."""
     return ("block_size",) if point.get("copy_method") == CopyMethod.REFLINK.value else ()
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> CopyWorkload:
-    """Raises msgspec.ValidationError where the contract cannot say it."""
+    """Raises msgspec.ValidationError if the contract does not allow it."""
     fields = {field: point[name] for name, field in _FIELDS.items() if name in point}
     return msgspec.convert(fields | {"seed": seed}, CopyWorkload)

@@ -1,4 +1,4 @@
-"""fio in a plan: its factors, and the workload of a point."""
+"""The engine fio: its factors, and the workload of a point."""
 
 from collections.abc import Mapping
 
@@ -24,23 +24,30 @@ REQUIRED = ("pattern", "e.g. `randread, randwrite`")
 
 FACTORS = (
     Factor("pattern", "Pattern", Choice(tuple(Pattern)), help="fio's rw"),
-    Factor("read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="of a mixed pattern"),
+    Factor(
+        "read_percent", "Reads", Count(0, 100, " %"), unit="%", default=50, help="share of reads in a mixed pattern"
+    ),
     Factor("block_size", "Block size", Size(high=16 * MIB), unit="B", default=4096),
-    Factor("block_split", "Block sizes", BlockSplit(), help="several at once, instead of one block size: 4k/60:8k/40"),
+    Factor(
+        "block_split",
+        "Block sizes",
+        BlockSplit(),
+        help="several block sizes with shares in %, instead of one: 4k/60:8k/40",
+    ),
     Factor("ioengine", "I/O engine", Choice(tuple(IoEngine)), default=IoEngine.IO_URING.value),
     Factor("fixedbufs", "Fixed buffers", Switch(), default=False, help="io_uring: buffers registered once"),
     Factor("registerfiles", "Registered files", Switch(), default=False, help="io_uring: files registered once"),
     Factor("hipri", "Polled completions", Switch(), default=False, help="io_uring: needs poll queues of the device"),
     Factor("sqthread_poll", "Submission thread", Switch(), default=False, help="io_uring: a kernel thread submits"),
     Factor("nonvectored", "Non-vectored", Switch(), default=False, help="io_uring: read and write, not readv, writev"),
-    Factor("numjobs", "Jobs", Count(1, 1024), default=1, help="processes or threads, each with the queue depth"),
+    Factor("numjobs", "Jobs", Count(1, 1024), default=1, help="processes or threads, each with its own queue depth"),
     Factor("iodepth", "Queue depth", Count(1, 4096), default=1, help="of each job"),
     Factor(
         "sync_depth",
         "Depth without a queue",
         Choice(tuple(SyncDepth), {"refuse": "refused", "threads": "as threads"}),
         default=SyncDepth.REFUSE.value,
-        help="what an engine without a queue does at depths above 1: refuse, or one thread for each unit of depth",
+        help="for I/O engines without a queue at depths above 1: refuse, or use one thread per unit of depth",
     ),
     Factor("direct", "Direct", Switch(), default=True, help="O_DIRECT: past the page cache"),
     Factor("sync", "Open flags", Choice(tuple(Sync)), default=Sync.NONE.value, help="O_SYNC or O_DSYNC"),
@@ -49,18 +56,26 @@ FACTORS = (
     SIZE,
     FILES,
     Factor("runtime", "Time", Duration(low=1), unit="s", default=10, help="of one trial"),
-    Factor("amount", "Amount", Size(multiple=1), unit="B", help="moved by one trial over all jobs, instead of a time"),
-    Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="before measuring begins"),
+    Factor(
+        "amount", "Amount", Size(multiple=1), unit="B", help="bytes moved by all jobs of a trial, instead of a run time"
+    ),
+    Factor("ramp", "Ramp", Duration(high=86400), unit="s", default=0, help="time before the measurement starts"),
     PREFILL,
     BUFFERS,
     DROP_CACHES,
-    Factor("nice", "nice", Whole(-20, 19), kind=FactorKind.PROCESS, help="of fio's processes; below 0 takes root"),
+    Factor(
+        "nice",
+        "nice",
+        Whole(-20, 19),
+        kind=FactorKind.PROCESS,
+        help="nice value of fio's processes; values below 0 need root",
+    ),
     Factor(
         "ionice",
         "I/O priority",
         Token(pattern=r"none|idle|be/[0-7]|rt/[0-7]", example="`none`, `idle`, `be/4` or `rt/0`"),
         kind=FactorKind.PROCESS,
-        help="class and level as ionice has them; bfq and mq-deadline look at it",
+        help="class and level as in ionice; used by bfq and mq-deadline",
     ),
     Factor(
         "cpus",
@@ -74,19 +89,21 @@ FACTORS = (
         "CPU sharing",
         Choice(tuple(CpusPolicy)),
         kind=FactorKind.PROCESS,
-        help="of `cpus`: every job on any of them, or split, one each",
+        help="use of `cpus`: all jobs share them, or split: one CPU per job",
     ),
-    Factor("numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="of fio's processors and memory"),
+    Factor(
+        "numa_node", "NUMA node", Count(0, 1023), kind=FactorKind.PROCESS, help="NUMA node of fio's CPUs and memory"
+    ),
 )
 
 URING = ("fixedbufs", "registerfiles", "hipri", "sqthread_poll", "nonvectored")
-# Where a factor is called otherwise in the contract.
+# Factors with a different name in the contract.
 _FIELDS = {"block_size": "block_bytes", "size": "size_bytes", "runtime": "runtime_s", "amount": "amount_bytes"} | {
     "ramp": "ramp_s"
 }
 PLACEMENT = Placement.__struct_fields__
 _ELSEWHERE = {*URING, *PLACEMENT, "block_split", "drop_caches"}
-# Looked up for every point: factors whose value goes into the workload as it is.
+# Factors whose value is copied into the workload unchanged.
 _PLAIN = {
     factor.name: _FIELDS.get(factor.name, factor.name)
     for factor in FACTORS
@@ -95,14 +112,14 @@ _PLAIN = {
 
 
 def silent(point: Mapping[str, Value]) -> tuple[str, ...]:
-    """Factors that say nothing at this point: the share of reads of a pattern that does not mix."""
+    """Factors without effect at this point: the share of reads of a pattern that does not mix."""
     return () if Pattern(str(point["pattern"])).mixed else ("read_percent",)
 
 
 def workload(point: Mapping[str, Value], *, seed: int) -> FioWorkload:
-    """The contract's workload for a point; raises msgspec.ValidationError where the contract cannot say it.
+    """The contract's workload for a point; raises msgspec.ValidationError if the contract does not allow it.
 
-    `seed` is of fio's random offsets.
+    `seed` is the seed of fio's random offsets.
     """
     fields: dict[str, object] = {_PLAIN[name]: value for name, value in point.items() if name in _PLAIN}
     fields["uring"] = {name: point[name] for name in URING if name in point}

@@ -1,4 +1,4 @@
-"""fio job files <-> plans. `read_job_file` and `write_job_file` are all that others use."""
+"""Converts fio job files to plans and back. The interface is `read_job_file` and `write_job_file`."""
 
 from webapp.plans.jobfile.lines import JobFileError, JobProblem
 from webapp.plans.jobfile.reader import read_job_file

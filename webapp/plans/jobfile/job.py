@@ -1,7 +1,7 @@
-"""One job of a file -> factors of a part.
+"""Converts one job of a file into the factors of a part.
 
-Options come through the worker's allowlist; what is not on it is refused by name. fio's own defaults are kept
-(sequential reads, psync, buffered), not Sweetspot's, so that the plan measures what the file would.
+Options must be on the worker's allowlist; others are refused by name. Missing options get fio's defaults (sequential
+reads, psync, buffered), not Sweetspot's, so that the plan measures the same as the file.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,16 @@ from worker.recipes.fio.options import ALLOWED, Meaning, Option
 
 _FIO_DEFAULTS: Mapping[str, Value] = {"pattern": "read", "ioengine": "psync", "direct": False}
 _STONEWALL = "stonewall"
-GROUPING = ("part", "on")  # stated of a section, and no factors
+GROUPING = ("part", "on")  # properties of a section that are not factors
 
 
 @dataclass
 class Job:
-    """What a section says, while it is read."""
+    """The options of a section, while it is read."""
 
     section: Section
     problems: list[JobProblem] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)  # where fio would do otherwise
+    notes: list[str] = field(default_factory=list)  # differences from fio
     values: dict[str, Value] = field(default_factory=dict)  # factor -> stored value
     given: dict[str, Line] = field(default_factory=dict)  # option, or factor that it set -> its last line
 
@@ -42,7 +42,7 @@ class Job:
 
 
 def read_job(section: Section) -> Job:
-    """A section's factors; what is wrong with it is in `problems`."""
+    """A section's factors; its errors are in `problems`."""
     job = Job(section)
     for option, line in _last_lines(job).items():
         _take(job, option, line)
@@ -50,13 +50,13 @@ def read_job(section: Section) -> Job:
         job.values = dict(_FIO_DEFAULTS) | job.values
         _whole(job)
     if section.stated:
-        job.notes.clear()  # written by Sweetspot: nothing is done otherwise
+        job.notes.clear()  # written by Sweetspot: no differences from fio
         _stated(job)
     return job
 
 
 def _stated(job: Job) -> None:
-    """What Sweetspot said in comments wins over fio's options, as `block_split` over `block_size`."""
+    """Sweetspot's comments override fio's options, and `block_split` overrides `block_size`."""
     for line in job.section.stated:
         if line.option in GROUPING:
             continue
@@ -72,23 +72,23 @@ def _stated(job: Job) -> None:
 
 
 def texts(job: Job) -> dict[str, str]:
-    """The factors as a plan writes them; call it only without problems."""
+    """The factors as text for a plan; call it only if there are no problems."""
     return {name: FACTORS[name].write(value) for name, value in job.values.items()}
 
 
 def whole_point(job: Job) -> dict[str, str]:
-    """The factors with those at their default, so that the points of one part name the same ones."""
+    """The factors including defaults, so that all points of a part have the same factors."""
     grid = with_defaults({name: (value,) for name, value in job.values.items()}, drop_caches=False)
     return {name: FACTORS[name].write(value) for name, value in applicable({n: v for n, (v,) in grid.items()}).items()}
 
 
 def _last_lines(job: Job) -> dict[str, Line]:
-    """Option -> the line that counts: the last one, whichever of its names it used."""
+    """Option -> its effective line: the last one, under any of its names."""
     found: dict[str, Line] = {}
     for line in job.section.lines:
         option = ALLOWED.get(line.option)
         if option is None:
-            job.problems.append(JobProblem(line.number, line.option, "is not an option that Sweetspot takes."))
+            job.problems.append(JobProblem(line.number, line.option, "is not supported by Sweetspot. Remove it."))
             continue
         found.pop(option.name, None)
         found[option.name] = line
@@ -101,16 +101,16 @@ def _take(job: Job, name: str, line: Line) -> None:
     try:
         for factor, value in option.read(line.value).items():
             _set(job, factor, _checked(factor, value, option), line)
-    except ValueError as error:  # OptionRefused, ValueRefused, or digits beyond what Python turns into a number
+    except ValueError as error:  # OptionRefused, ValueRefused, or more digits than Python converts to a number
         words = str(error) if not isinstance(error, UnicodeError) else "cannot be read"
         job.problems.append(JobProblem(line.number, line.option, f"is refused: {words[:300]}."))
 
 
 def _checked(factor: str, value: Value, option: Option) -> Value:
-    """Through the factor's own limits, but for sizes that are still to be shared out."""
+    """Check the factor's limits, except for sizes that are still to be divided among files."""
     if option.meaning in (Meaning.PER_JOB, Meaning.OVER_FILES):
         if not isinstance(value, int) or not 0 < value <= 2**60:
-            raise ValueRefused("it is no size that can be")
+            raise ValueRefused("the size is not possible")
         return value
     return FACTORS[factor].parse(value if isinstance(value, str) else FACTORS[factor].write(value))
 
@@ -118,53 +118,55 @@ def _checked(factor: str, value: Value, option: Option) -> Value:
 def _set(job: Job, factor: str, value: Value, line: Line) -> None:
     if factor in job.values and job.values[factor] != value:
         other = job.given[factor].option
-        job.problems.append(JobProblem(line.number, line.option, f"contradicts `{other}`: take one of them out."))
+        job.problems.append(JobProblem(line.number, line.option, f"contradicts `{other}`: remove one of them."))
         return
     job.values[factor] = value
     job.given[factor] = line
 
 
 def _whole(job: Job) -> None:
-    """What only the whole job can say: sizes of files, amounts, depth, the end."""
+    """Values that depend on the whole job: sizes of files, amounts, depth, the end."""
     for step in (_depth, _split, _mix, _sizes, _end, _differences):
         step(job)
 
 
 def _depth(job: Job) -> None:
     if job.values["ioengine"] == IoEngine.PSYNC and int(job.values.get("iodepth") or 1) > 1:
-        job.refuse("iodepth", "has no effect with psync, which has one I/O in flight: take it out, or another engine.")
+        job.refuse(
+            "iodepth", "has no effect with psync, which has one I/O in flight: remove it, or choose another I/O engine."
+        )
 
 
 def _split(job: Job) -> None:
-    """bssplit wins over bs in fio too."""
+    """bssplit overrides bs, as in fio."""
     if "block_split" in job.values:
         job.values.pop("block_size", None)
 
 
 def _mix(job: Job) -> None:
-    """Half reads where the file does not say; of no meaning where nothing is mixed."""
+    """The share of reads; 50 % by default, and without effect if the pattern does not mix."""
     if not Pattern(str(job.values["pattern"])).mixed:
         job.values.pop("read_percent", None)
 
 
 def _sizes(job: Job) -> None:
-    """fio's size is of all files of one job together, Sweetspot's of each file."""
+    """fio's size is the total of one job's files, Sweetspot's is the size of each file."""
     line, size = job.given.get("size"), job.values.get("size")
     if line is None or not isinstance(size, int) or ALLOWED[line.option].meaning is not Meaning.OVER_FILES:
         return
     each, rest = divmod(size, int(job.values.get("files") or 1))
     if rest or each % 512:
-        job.refuse("size", f"of {size} bytes cannot be shared out to the files in whole blocks of 512 bytes.")
+        job.refuse("size", f"of {size} bytes cannot be divided among the files in whole blocks of 512 bytes.")
     job.values["size"] = each
 
 
 def _end(job: Job) -> None:
-    """A time, an amount, or as fio does without either: every job goes once through its size."""
+    """A run time, an amount, or without either fio's default: every job goes once through its size."""
     jobs = int(job.values.get("numjobs") or 1)
     amount, size = job.values.get("amount"), job.values.get("size")
     if "runtime" in job.values:
         if amount is not None:
-            job.refuse("runtime", "and `io_size` are both given, and fio ends at the first: take one of them out.")
+            job.refuse("runtime", "and `io_size` are both given, and fio ends at the first: remove one of them.")
         elif "time_based" not in job.given:
             job.notes.append("without `time_based` fio would end early once every job has gone through its size")
         return
@@ -174,20 +176,20 @@ def _end(job: Job) -> None:
     if not total:
         job.problems.append(JobProblem(job.section.number, "", f"[{job.section.name}] never ends: give it a runtime."))
     elif job.values.get("ramp"):
-        job.refuse("ramp_time", "needs a runtime: what the ramp moves would be missing from the amount.")
+        job.refuse("ramp_time", "needs a runtime: the bytes moved during the ramp would be missing from the amount.")
     else:
         job.values["amount"] = min(total * jobs, 2**60)
 
 
 def _differences(job: Job) -> None:
-    """Where fio would do otherwise than Sweetspot does; said in the plan's note."""
+    """Differences between fio and Sweetspot, for the plan's note."""
     pattern, jobs = Pattern(str(job.values["pattern"])), int(job.values.get("numjobs") or 1)
     if pattern.random and "norandommap" not in job.given:
         job.notes.append("fio would visit every block once before any twice; here every offset is drawn independently")
     if pattern.writes and "buffers" not in job.values:
         job.notes.append("fio would scramble one random buffer; here the data does not compress")
     if jobs > 1 and not pattern.random:
-        job.notes.append("fio's jobs would all begin at the same offset; here each has a part of the file to itself")
+        job.notes.append("fio's jobs would all begin at the same offset; here each uses a separate part of the file")
     if jobs > 1 and "filename" not in job.given:
         job.notes.append("fio's jobs would have files of their own; here they share them")
     for option in ("filename", "directory"):

@@ -1,7 +1,7 @@
-"""The lines of a fio job file: sections, and the options that hold in each.
+"""Parses a fio job file into sections and their options.
 
-As fio reads them: `;` and `#` begin a comment anywhere in a line, an option may stand alone, a `[global]` section
-holds for the sections below it, and several of them add up. Comments of Sweetspot's own (`writer`) are read too.
+As in fio: `;` and `#` begin a comment anywhere in a line, an option may have no value, a `[global]` section applies to
+the sections below it, and several of them accumulate. Sweetspot's comments (see `writer`) are read too.
 """
 
 import re
@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from webapp.core.errors import Refusal
 
-MOST_BYTES = 256 * 1024
-MOST_JOBS = 1000
+MAX_BYTES = 256 * 1024
+MAX_JOBS = 1000
 _SECTION = re.compile(r"\[([^\[\]]{1,100})\]")
 _STATED = re.compile(r"[;#]\s*sweetspot( plan)?:\s*([a-z][a-z0-9_.]{0,59})\s*=(.*)", re.ASCII)
 _SHOWN = 5
@@ -18,7 +18,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class JobProblem:
-    """`line` counts from 1; 0 is the whole file. `option` is "" where it is not about one."""
+    """`line` counts from 1; 0 is the whole file. `option` is "" if no option is concerned."""
 
     line: int
     option: str
@@ -30,7 +30,7 @@ class JobProblem:
 
 
 class JobFileError(Refusal):
-    """A job file that is not taken, with everything that is wrong in it."""
+    """A refused job file, with all its problems."""
 
     def __init__(self, problems: list[JobProblem]) -> None:
         shown = " ".join(str(problem) for problem in problems[:_SHOWN])
@@ -45,32 +45,32 @@ class Line:
 
     number: int
     option: str
-    value: str  # "" where it stands alone
+    value: str  # "" without a value
 
 
 @dataclass(frozen=True)
 class Section:
-    """A job with all lines that hold for it: those of [global] above it first."""
+    """A job with all lines that apply to it, those of [global] first."""
 
     number: int  # of the line with its name
     name: str
     lines: tuple[Line, ...]
-    stated: tuple[Line, ...] = ()  # comments of Sweetspot's own: `option` is a factor, `part` or `on`
+    stated: tuple[Line, ...] = ()  # Sweetspot's comments: `option` is a factor, `part` or `on`
 
 
 @dataclass(frozen=True)
 class JobFile:
-    """`plan` are the comments about the whole plan: `title`, `repeats`, `order` and so on."""
+    """`plan` are Sweetspot's comments about the whole plan: `title`, `repeats`, `order` and so on."""
 
     sections: tuple[Section, ...]
     plan: tuple[Line, ...] = ()
-    problems: tuple[JobProblem, ...] = ()  # lines that are no options; the others can still be looked at
+    problems: tuple[JobProblem, ...] = ()  # lines that are not options; the others are still checked
 
 
 def read_lines(text: str) -> JobFile:
-    """The jobs of a file in their order. Raises JobFileError where there are none, or too many."""
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MOST_BYTES // 1024} KiB.")])
+    """The jobs of a file in their order. Raises JobFileError if there are none or too many."""
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        raise JobFileError([JobProblem(0, "", f"The file is over the limit of {MAX_BYTES // 1024} KiB.")])
     reading = _Reading([], [], [])
     for number, written in enumerate(text.split("\n"), start=1):
         if stated := _STATED.fullmatch(written.strip()):
@@ -82,7 +82,7 @@ def read_lines(text: str) -> JobFile:
 
 @dataclass
 class _Reading:
-    """What has been read so far. `jobs` are (line, name, lines); the last one is being read unless `in_global`."""
+    """The state of the parser. `jobs` are (line, name, lines); the last one is being read unless `in_global`."""
 
     jobs: list[tuple[int, str, list[Line]]]
     common: list[Line]
@@ -92,7 +92,7 @@ class _Reading:
     stated: list[list[Line]] = field(default_factory=list)  # of each job
 
     def state(self, line: Line, *, of_plan: bool) -> None:
-        """A comment of ours; outside a job one about a factor says nothing."""
+        """A comment of Sweetspot. Outside a job, a comment about a factor is ignored."""
         if of_plan:
             self.plan.append(line)
         elif self.jobs and not self.in_global:
@@ -117,18 +117,20 @@ class _Reading:
     def _option(self, number: int, text: str) -> None:
         option, _, value = (piece.strip() for piece in text.partition("="))
         if text.split()[0] == "include":
-            self.problems.append(JobProblem(number, "include", "is not read: paste the other file's text in."))
+            self.problems.append(JobProblem(number, "include", "is not supported: paste the other file's text."))
         elif "$" in text:
-            self.problems.append(JobProblem(number, option, "holds `$`: variables are not read, write the value."))
+            self.problems.append(
+                JobProblem(number, option, "contains `$`: variables are not supported, write the value.")
+            )
         else:
             (self.common if self.in_global else self.jobs[-1][2]).append(Line(number, option, value))
 
     def finished(self) -> JobFile:
         if not self.jobs and not self.problems:
             self.problems.append(JobProblem(0, "", "There is no job in this file: no section other than [global]."))
-        if len(self.jobs) > MOST_JOBS:
-            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MOST_JOBS:,}."))
-        if not self.jobs or len(self.jobs) > MOST_JOBS:
+        if len(self.jobs) > MAX_JOBS:
+            self.problems.append(JobProblem(0, "", f"{len(self.jobs):,} jobs are over the limit of {MAX_JOBS:,}."))
+        if not self.jobs or len(self.jobs) > MAX_JOBS:
             raise JobFileError(self.problems)
         jobs = zip(self.jobs, self.stated, strict=True)
         sections = tuple(Section(number, name, tuple(lines), tuple(said)) for (number, name, lines), said in jobs)

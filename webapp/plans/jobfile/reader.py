@@ -1,6 +1,6 @@
-"""The whole file -> a plan: each job becomes a part, those that Sweetspot wrote for one part become that part again.
+"""Converts a job file into a plan: each job becomes a part; the jobs of an exported part become that part again.
 
-Jobs that fio would run at the same time are refused: a trial has one workload. Put `stonewall` into each.
+Jobs that fio would run at the same time are refused, because a trial has one workload; `stonewall` separates them.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from webapp.plans.jobfile.lines import JobFileError, JobProblem, Line, read_line
 
 _TITLE_LENGTH = 200
 _NOTE_LENGTH = 20_000
-_MOST_PARTS = 50
+_MAX_PARTS = 50
 _ABOUT_PLAN = ("title", "repeats", "order", "retries", "stop_after", "sequence")
 
 
 def read_job_file(text: str, *, title: str = "") -> PlanDocument:
     """A plan that measures what the job file would, with the order of its jobs kept. Raises JobFileError.
 
-    What fio would do otherwise is said in the plan's note.
+    The plan's note lists the differences from fio.
     """
     file = read_lines(text)
     jobs = [read_job(section) for section in file.sections]
@@ -37,7 +37,7 @@ def read_job_file(text: str, *, title: str = "") -> PlanDocument:
 
 
 def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: bool) -> PlanDocument:
-    """With what the file's comments say of the whole plan."""
+    """The plan with the values from the file's comments."""
     said: dict[str, object] = {line.option: line.value for line in lines if line.option in _ABOUT_PLAN}
     if keep_title:
         said.pop("title", None)
@@ -52,7 +52,7 @@ def _as_stated(document: PlanDocument, lines: Sequence[Line], *, keep_title: boo
 
 @dataclass(frozen=True)
 class _Group:
-    """Jobs that belong to one part of the plan that the file was written from; or one job, then `part` is ""."""
+    """Jobs that Sweetspot wrote for one part of a plan; or a single other job with `part` ""."""
 
     part: str
     on: tuple[str, ...]
@@ -73,8 +73,8 @@ def _parts(jobs: Sequence[Job]) -> tuple[Part, ...]:
             grids = [(job.section.name[:90], texts(job)) for job in members]
         on = {"on": group.on} if group.on else {}
         parts += [Part(name=name, factors=grid, **on) for name, grid in grids]
-    if len(parts) > _MOST_PARTS:
-        problem = f"{len(parts)} jobs are more than the {_MOST_PARTS} parts that a plan may have."
+    if len(parts) > _MAX_PARTS:
+        problem = f"{len(parts)} jobs exceed the maximum of {_MAX_PARTS} parts in a plan."
         raise JobFileError([JobProblem(0, "", problem)])
     names = _numbered([part.name for part in parts])
     return tuple(msgspec.structs.replace(part, name=name) for part, name in zip(parts, names, strict=True))
@@ -85,7 +85,7 @@ def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
         JobProblem(
             job.section.number,
             "",
-            f"[{job.section.name}] would run at the same time as [{before.section.name}], which Sweetspot does not do. "
+            f"[{job.section.name}] would run at the same time as [{before.section.name}], which is not supported. "
             f"Put `stonewall` into [{job.section.name}] to run it afterwards.",
         )
         for before, job in pairwise(jobs)
@@ -94,7 +94,7 @@ def _simultaneous(jobs: Sequence[Job]) -> list[JobProblem]:
 
 
 def _numbered(wanted: Sequence[str]) -> list[str]:
-    """The names, with a number where one comes again."""
+    """The names; repeated names get a number."""
     names: list[str] = []
     for name in wanted:
         numbered = (f"{name} {number}" for number in range(2, len(wanted) + 2))
@@ -105,5 +105,5 @@ def _numbered(wanted: Sequence[str]) -> list[str]:
 def _note(jobs: Sequence[Job]) -> str:
     names = _numbered([job.section.name[:90] for job in jobs])
     lines = [f"- {name}: {note}." for name, job in zip(names, jobs, strict=True) for note in job.notes]
-    whole = "\n".join(["Read from a fio job file.", *(["What fio would do otherwise:", "", *lines] if lines else [])])
+    whole = "\n".join(["Read from a fio job file.", *(["Differences from fio:", "", *lines] if lines else [])])
     return whole[:_NOTE_LENGTH]

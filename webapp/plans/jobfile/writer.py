@@ -1,13 +1,13 @@
-"""A plan -> a fio job file: one section a point, each waiting for the one before it.
+"""Converts a plan into a fio job file: one section per point, each waiting for the previous one.
 
-fio can run the file as it is, once for each point. What a job file cannot say (settings of the host, dropped caches,
-depth as threads, kinds of target, repeats) is in comments that `read_job_file` reads back:
+fio can run the file, once for each point. Values without an fio option (settings of the host, dropped caches, depth as
+threads, kinds of target, repeats) are in comments that `read_job_file` reads back:
 
-    ; sweetspot plan: repeats = 3            before the first section: of the whole plan
-    ; sweetspot: scheduler = none            in a section: wins over what fio's options say
+    ; sweetspot plan: repeats = 3            before the first section: for the whole plan
+    ; sweetspot: scheduler = none            in a section: overrides fio's options
 
-A factor gets such a comment wherever reading fio's options alone would not give its value again. So what is exported
-has the same points when it is imported.
+A factor gets such a comment if fio's options alone would not restore its value. So an exported plan has the same points
+after an import.
 """
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ from webapp.plans.points import Point, combinations, with_defaults
 from webapp.plans.problems import refuse_unsound
 from worker.contract.workload import Pattern
 
-MOST_POINTS = 1000
+MAX_POINTS = 1000
 _BUFFERS = {"refilled": ("refill_buffers", "1"), "repeated": ("scramble_buffers", "0"), "zeroes": ("zero_buffers", "1")}
 _SAME = (
     ("bssplit", "block_split"), ("ioengine", "ioengine"), ("numjobs", "numjobs"), ("sync", "sync"),
@@ -41,10 +41,13 @@ def write_job_file(document: PlanDocument) -> str:
     grids = [part_grid(document, part) for part in document.parts]
     others = [grid.part.name for grid in grids if grid.levels.get(ENGINE, (FIO,)) != (FIO,)]
     if others:
-        raise Refusal("not_fio", f"A fio job file holds parts of fio only, not {', '.join(others)}: take the YAML.")
-    if sum(grid.count for grid in grids) > MOST_POINTS:
         raise Refusal(
-            "too_many_points", f"More than {MOST_POINTS:,} points are too many for a job file: take the YAML."
+            "not_fio", f"A fio job file can contain only parts of fio, not of {', '.join(others)}. Export YAML instead."
+        )
+    if sum(grid.count for grid in grids) > MAX_POINTS:
+        raise Refusal(
+            "too_many_points",
+            f"The plan has more than {MAX_POINTS:,} points, the maximum of a job file. Export YAML instead.",
         )
     names = _unique([_plain(part.name) for part in document.parts])
     lines = _head(document)
@@ -66,7 +69,7 @@ def _head(document: PlanDocument) -> list[str]:
     }
     note = [f"; > {line}" for line in document.note.splitlines() if line.strip()]
     return [
-        "; A plan of Sweetspot as a fio job file: one section a point. Give it a filename= or directory=.",
+        "; A Sweetspot plan as a fio job file: one section per point. Add filename= or directory=.",
         *(f"; sweetspot plan: {name} = {value}" for name, value in plan.items() if value),
         *note,
     ]
@@ -81,7 +84,7 @@ def _section(name: str, point: Point) -> list[str]:
 
 
 def _options(point: Point) -> Options:
-    """fio's words for what fio can say of the point."""
+    """The point's fio options."""
     options: Options = [("rw", str(point["pattern"])), ("direct", "1" if point["direct"] else "0")]
     if point.get("block_size"):
         options.append(("bs", str(point["block_size"])))
@@ -94,7 +97,7 @@ def _options(point: Point) -> Options:
 
 
 def _depth(point: Point) -> Options:
-    """A thread for each unit of depth where that is what the engine would get."""
+    """One thread per unit of depth if the workload uses threads instead of a queue."""
     work = fio.workload(point, seed=1)
     if work.ioengine.asynchronous:
         return [("iodepth", str(work.iodepth))]
@@ -102,13 +105,13 @@ def _depth(point: Point) -> Options:
 
 
 def _extent(point: Point) -> Options:
-    """fio's size is that of all files of a job together."""
+    """fio's size is the total of a job's files."""
     size = point["size"]
     return [("size", str(size * int(point["files"] or 1)))] if isinstance(size, int) else []
 
 
 def _end(point: Point) -> Options:
-    """fio's io_size is each job's share, rounded up."""
+    """fio's io_size is the share of each job, rounded up."""
     if "runtime" in point:
         ramp: Options = [("ramp_time", f"{point['ramp']}s")] if point["ramp"] else []
         return [("runtime", f"{point['runtime']}s"), ("time_based", ""), *ramp]
@@ -117,7 +120,7 @@ def _end(point: Point) -> Options:
 
 
 def _lost(options: Options, point: Point) -> Iterator[str]:
-    """Factors that do not come back from the options."""
+    """Factors that the options alone would not restore."""
     lines = tuple(Line(1, option, value) for option, value in options)
     read = read_job(Section(1, "point", lines)).values
     back = with_defaults({name: (value,) for name, value in read.items()}, drop_caches=False)
@@ -127,7 +130,7 @@ def _lost(options: Options, point: Point) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Fit for a section's name: neither brackets nor what fio takes for a comment or a variable."""
+    """The text as a section name: without brackets, comment signs and variables."""
     kept = "".join(" " if character in "[];#$" or not character.isprintable() else character for character in text)
     return " ".join(kept.split())[:80]
 

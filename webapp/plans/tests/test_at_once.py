@@ -54,15 +54,15 @@ def test_what_is_left_over_is_left_out_and_named() -> None:
     made = expanded("1, 2", drives(3))
     assert groups(made) == {("a0",), ("a1",), ("a2",), ("a0", "a1")}
     assert made.skipped == (
-        "Part main with 2 targets at once does not use a/d2: 3 block devices of a are chosen, and 3 is no multiple "
-        "of 2.",
+        "Part main with 2 targets at once does not use a/d2: 3 block devices of a are chosen, and 3 is not a "
+        "multiple of 2.",
     )
 
 
 def test_too_few_targets_are_a_problem() -> None:
     assert expanded("1, 4", drives(2)).problems == (
-        "Part main: 4 targets at once are more than the 2 block devices that are chosen on a. Choose more, or take the "
-        "level out.",
+        "Part main: 4 targets at once are more than the 2 block devices that are chosen on a. Choose more targets, "
+        "or remove the level.",
     )
     assert "the 1 block device that is chosen on b" in expanded("2", [*drives(2), *drives(1, "b")]).problems[0]
 

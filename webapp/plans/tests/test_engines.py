@@ -42,9 +42,9 @@ def test_common_factors_of_fio_do_not_reach_it() -> None:
 @pytest.mark.parametrize(
     ("factors", "words"),
     [
-        ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; take it out."),
-        ({"engine": "fio, file_copy"}, "a part has one engine; make a part for each."),
-        ({"engine": "bonnie"}, "none of fio, file_copy"),
+        ({"iodepth": "8"}, "`iodepth` is not a factor of File copy; remove it."),
+        ({"engine": "fio, file_copy"}, "a part has one engine; create one part per engine."),
+        ({"engine": "bonnie"}, "not one of fio, file_copy"),
     ],
 )
 def test_it_refuses_what_no_engine_can_do(factors: dict[str, str], words: str) -> None:
@@ -65,5 +65,5 @@ def test_it_writes_each_byte_once_and_its_files_first() -> None:
 
 
 def test_a_job_file_cannot_hold_it() -> None:
-    with pytest.raises(Refusal, match="parts of fio only, not copy"):
+    with pytest.raises(Refusal, match="only parts of fio, not of copy"):
         write_job_file(document(copying()))

@@ -122,7 +122,7 @@ def test_a_part_is_left_out_on_other_kinds_of_target_and_that_is_said() -> None:
             "I/O engine psync has one I/O in flight per thread, so depth 4 is impossible",
         ),
         ({"block_size": "4k", "block_split": "4k/50:8k/50"}, "exclude each other"),
-        ({"read_percent": "70"}, "`read_percent` says nothing here"),
+        ({"read_percent": "70"}, "`read_percent` has no effect"),
         ({"size": "100G"}, "100 GiB are needed on a/scratch, 10 GiB are free"),
         ({"size": "10737418752"}, "10,737,418,752 B are needed on a/scratch, 10,737,418,240 B are free"),
         ({"size": "whole"}, "a directory target needs the size"),
@@ -154,14 +154,14 @@ def test_it_does_not_plan_writes_to_a_device_that_the_policy_protects() -> None:
 
 def test_it_refuses_a_run_without_targets_or_with_nothing_to_do() -> None:
     assert "No target is chosen" in only_problem(expand(document(part()), [], seed=1))
-    assert "nothing to run" in only_problem(expand(document(part(on=("file",))), [directory()], seed=1))
+    assert "No part of this plan runs" in only_problem(expand(document(part(on=("file",))), [directory()], seed=1))
     assert "chosen twice" in only_problem(expand(document(part()), [directory(), directory()], seed=1))
     assert "Two parts are called main" in only_problem(expand(document(part(), part()), [directory()], seed=1))
 
 
 def test_it_counts_before_it_expands() -> None:
     plan = document(part(block_size="512..256k +512", iodepth="1..1000 +1"))
-    assert "more than a run may have" in only_problem(expand(plan, [directory()], seed=1))
+    assert "exceed the maximum of 10,000 per run" in only_problem(expand(plan, [directory()], seed=1))
 
 
 def test_a_target_kind_is_named_once_in_words() -> None:

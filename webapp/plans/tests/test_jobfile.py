@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from webapp.plans.document import Order
 from webapp.plans.expand import expand
 from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.jobfile.lines import MOST_BYTES
+from webapp.plans.jobfile.lines import MAX_BYTES
 from webapp.plans.tests.helpers import device, directory
 from webapp.plans.yaml_io import export_plan, import_plan
 from worker.recipes.fio.options import ALLOWED
@@ -102,15 +102,15 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ("exec_prerun=rm -rf /", "is not an option that Sweetspot takes"),
-        ("exec_postrun=id", "is not an option"),
+        ("exec_prerun=rm -rf /", "is not supported by Sweetspot"),
+        ("exec_postrun=id", "is not supported"),
         ("ioengine=external:/tmp/x.so", "'external:/tmp/x.so' is not one of io_uring, libaio, psync"),
-        ("mem=mmap:/etc/passwd", "is not an option"),
-        ("kb_base=1000", "is not an option"),
-        ("bs=${BS}", "variables are not read"),
-        ("numjobs=$ncpus", "variables are not read"),
-        ("include other.fio", "paste the other file's text in"),
-        ("include=other.fio", "is not an option"),
+        ("mem=mmap:/etc/passwd", "is not supported"),
+        ("kb_base=1000", "is not supported"),
+        ("bs=${BS}", "variables are not supported"),
+        ("numjobs=$ncpus", "variables are not supported"),
+        ("include other.fio", "paste the other file's text"),
+        ("include=other.fio", "is not supported"),
         ("bs=1000", "not a multiple of 512 B"),
         ("bs=4k,8k", "separate block sizes"),
         ("rw=trim", "is not one of"),
@@ -121,10 +121,10 @@ def test_it_says_where_fio_would_do_otherwise() -> None:
         ("size=" + "9" * 5000, "is refused"),
         ("io_size=2m\nruntime=3", "fio ends at the first"),
         ("filesize=2m", "contradicts `size`"),
-        ("nrfiles=3", "cannot be shared out"),
+        ("nrfiles=3", "cannot be divided"),
         ("ramp_time=2", "needs a runtime"),
         ("zero_buffers\nrefill_buffers", "contradicts `zero_buffers`"),
-        ("write_bw_log=/etc/x", "is not an option"),
+        ("write_bw_log=/etc/x", "is not supported"),
     ],
 )
 def test_it_names_the_line_and_the_option_that_it_refuses(option: str, words: str) -> None:
@@ -156,8 +156,8 @@ def test_jobs_at_the_same_time_are_refused_by_name() -> None:
         ("[global]\nsize=1m", "no job in this file"),
         ("size=1m\n[a]\n", "before the first section"),
         ("[a]\nrw=read\n", "never ends"),
-        ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs are more than the 50"),
-        ("#" * (MOST_BYTES + 1), "over the limit of 256 KiB"),
+        ("".join(f"[j{n}]\nsize=1m\nstonewall\n" for n in range(51)), "51 jobs exceed the maximum of 50"),
+        ("#" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
     ],
 )
 def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from webapp.plans.factors import FACTORS, ValueRefused, by_cost, closest
-from webapp.plans.levels import MOST_LEVELS, LevelError, parse
+from webapp.plans.levels import MAX_LEVELS, LevelError, parse
 from worker.contract.workload import FioWorkload
 
 KIB, MIB = 1024, 1024**2
@@ -49,8 +49,8 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
     ("factor", "text", "words"),
     [
         ("block_size", "512..1k..2k *2", "not understood"),
-        ("block_size", "", "nothing between two commas"),
-        ("block_size", "4k,,8k", "nothing between two commas"),
+        ("block_size", "", "a level is missing between two commas"),
+        ("block_size", "4k,,8k", "a level is missing between two commas"),
         ("block_size", "1000", "not a multiple of 512 B"),
         ("block_size", "32M", "outside 512 B to 16 MiB"),
         ("block_size", "4 kilo", "write it like"),
@@ -58,12 +58,12 @@ def test_it_reads_levels_as_typed(factor: str, text: str, expected: tuple[object
         ("block_size", "512..4M", "`512..4M +512` to add"),  # what it says to write can be written
         ("read_percent", "0..100", "`0..100 +1` to add"),
         ("block_size", "512..4M +1", "the step `+1` does not fit, 1 B is outside"),
-        ("iodepth", "64..1 *2", "ends below its beginning"),
-        ("iodepth", "1..64 *1", "from 2 on"),
-        ("iodepth", "1..4096 +1", f"more than {MOST_LEVELS} levels"),
-        ("fsync_every", "0..8 *2", "begin above 0"),
+        ("iodepth", "64..1 *2", "ends below its start"),
+        ("iodepth", "1..64 *1", "of at least 2"),
+        ("iodepth", "1..4096 +1", f"more than {MAX_LEVELS} levels"),
+        ("fsync_every", "0..8 *2", "start above 0"),
         ("ioengine", "a..b *2", "has names, not numbers"),
-        ("ioengine", "sync", "none of io_uring, libaio, psync"),
+        ("ioengine", "sync", "not one of io_uring, libaio, psync"),
         ("direct", "maybe", "neither on nor off"),
         ("scheduler", "none; reboot", "not understood"),
         ("read_ahead_kb", "lots", "not understood"),
@@ -106,7 +106,7 @@ def test_it_never_fails_otherwise_than_in_words(factor: str, text: str) -> None:
         found = levels(factor, text)
     except LevelError:
         return
-    assert 1 <= len(found) <= MOST_LEVELS
+    assert 1 <= len(found) <= MAX_LEVELS
     assert len(set(map(repr, found))) == len(found)
 
 

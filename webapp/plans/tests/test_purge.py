@@ -29,10 +29,10 @@ def test_a_plan_that_does_not_name_it_has_the_points_that_it_had() -> None:
 
 def test_it_is_refused_where_it_cannot_be_done() -> None:
     assert "It is frozen." in " ".join(expanded("ata_secure_erase").problems)
-    assert "does not offer" in " ".join(expanded("nvme_format").problems)
+    assert "does not support" in " ".join(expanded("nvme_format").problems)
     assert "policy does not allow" in " ".join(expanded("discard", destroy=False).problems)
     made = expand(document(part(purge="discard")), [directory()], seed=1)
-    assert "no block device" in " ".join(made.problems)
+    assert "not a block device" in " ".join(made.problems)
     assert expanded("shred").problems
 
 
@@ -46,12 +46,12 @@ def test_under_a_layout_every_drive_that_it_takes_must_offer_it() -> None:
     made = over(3, purges={})  # the third is never taken
     assert made.problems == ()
     assert estimate(made).layouts_built == len(made.trials) == 2
-    assert "a/d1: The drive does not offer it" in " ".join(over(2, purges={}).problems)
+    assert "a/d1: The drive does not support it" in " ".join(over(2, purges={}).problems)
     (problem, *_) = expand(
         document(part(purge="discard", layout="vd raid0 x1 strip 64k"), repeats=1),
         [device(kind=TargetKind.POOL, drives=(DriveFacts("a/s0", "/storcli/0/252:0", GIB, TargetKind.SLOT),))], seed=1,
     ).problems  # fmt: skip
-    assert "passes no purge on" in problem
+    assert "does not forward purges" in problem
 
 
 def test_none_can_be_asked_of_anything() -> None:

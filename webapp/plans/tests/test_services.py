@@ -171,8 +171,8 @@ def test_addresses_of_pages_are_no_names_of_plans(operator: User) -> None:
         ({"parts": (part("a"), part("a"))}, "parts.0.name", "Two parts are called a"),
         ({"parts": (part(on=()),)}, "parts.0.on", "Choose at least one kind of target."),
         ({"parts": (part(on=("disk",)),)}, "parts.0.on", "`on` names disk"),
-        ({"parts": (Part(name="a", factors={"ioengine": "psync"}),)}, "parts.0", "does not say which `pattern`"),
-        ({"common": {"read_percent": "70"}}, "parts.0", "says nothing here"),
+        ({"parts": (Part(name="a", factors={"ioengine": "psync"}),)}, "parts.0", "`pattern` is missing"),
+        ({"common": {"read_percent": "70"}}, "parts.0", "has no effect"),
         ({"parts": (part(block_size="4k", block_split="4k/50:8k/50"),)}, "parts.0.factors.block_split", "exclude each"),
     ],
 )

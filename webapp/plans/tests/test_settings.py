@@ -51,7 +51,7 @@ def test_it_says_what_the_policy_of_the_host_does_not_allow() -> None:
     problems = expand(plan, [narrow], seed=1).problems
     assert len(problems) == 2
     assert "`irq_affinity` may not be changed on a/loop" in problems[0]
-    assert "`vm.dirty_bytes` is of the whole host" in problems[1]
+    assert "`vm.dirty_bytes` affects the whole host" in problems[1]
     allowed = device(host_settings_allowed=("vm.dirty_bytes",), settings_allowed=("scheduler", "irq_affinity"))
     assert expand(plan, [allowed], seed=1).problems == ()
 

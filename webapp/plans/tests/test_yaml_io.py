@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from webapp.plans.document import Order, PlanDocument
 from webapp.plans.tests.helpers import document, part
-from webapp.plans.yaml_io import MOST_BYTES, PlanFileRefused, export_plan, import_plan
+from webapp.plans.yaml_io import MAX_BYTES, PlanFileRefused, export_plan, import_plan
 
 MINIMAL = "title: T\nparts:\n  - name: a\n    factors: {pattern: read}\n"
 
@@ -53,9 +53,9 @@ def test_it_reads_json() -> None:
         (MINIMAL + "repeats: 0", "$.repeats"),
         ("title: T\nparts: [{name: a, factors: {Pattern: read}}]", "Expected `str` matching regex"),
         ("title: &a T\nnote: *a\n", "Line 2: aliases"),
-        ("title: !!python/object/apply:os.system [id]", "This is no plan"),
-        ("x" * (MOST_BYTES + 1), "over the limit of 256 KiB"),
-        ("[" * 5000, "not YAML"),
+        ("title: !!python/object/apply:os.system [id]", "This is not a valid plan"),
+        ("x" * (MAX_BYTES + 1), "over the limit of 256 KiB"),
+        ("[" * 5000, "not valid YAML"),
     ],
 )
 def test_it_says_why_a_file_is_no_plan(text: str, words: str) -> None:

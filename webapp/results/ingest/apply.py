@@ -15,7 +15,7 @@ from webapp.results.ingest.histograms import check_histogram
 from webapp.results.ingest.results import new_results
 from webapp.results.models import Attachment, Configuration, DriveReading, KernelLine, StreamRun
 from webapp.runs.models import AttemptKind, AttemptState, SettingChange, TrialState
-from webapp.runs.states import move_attempt, move_trial
+from webapp.runs.states import transition_attempt, transition_trial
 from worker.contract.items import (
     Accepted,
     Finished,
@@ -197,9 +197,9 @@ def _finished(changes: Changes, item: Finished) -> None:
 
 
 def _move(changes: Changes, to: AttemptState) -> None:
-    move_attempt(changes.attempt, to)
+    transition_attempt(changes.attempt, to)
     if changes.attempt.trial is not None:
-        move_trial(changes.attempt.trial, TrialState(to.value), attempt=changes.attempt)
+        transition_trial(changes.attempt.trial, TrialState(to.value), attempt=changes.attempt)
 
 
 _HANDLERS: Mapping[type, Callable[[Changes, Any], None]] = {

@@ -188,7 +188,7 @@ def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model
         "below the counter&#x27;s resolution (1 %)",
     ):
         assert words in page
-    assert "not tried on real hardware" in client.get("/runs/1/wear/").content.decode()
+    assert "not tested on real hardware" in client.get("/runs/1/wear/").content.decode()
     (told,) = client.get("/api/v1/runs/1/wear").json()
     assert told["amplification"]["ratio"] == 1.5
     assert told["percent_used"] == {"count": None, "step": 1, "why": TOO_COARSE}

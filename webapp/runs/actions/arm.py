@@ -17,14 +17,16 @@ from webapp.runs.models import (
 
 @transaction.atomic
 def arm_run(*, run: Run, serials: Sequence[str], by: User | None) -> None:
-    """Arm again what a run destroys, by the serials that a person typed.
+    """Arm a run again with the serial numbers that a person typed.
 
     Raises Refusal run_not_open, nothing_to_arm or not_armed.
     """
     locked = locked_open_run(run)
     targets = armed_targets(locked)
     if not targets:
-        raise Refusal("nothing_to_arm", f"Nothing that run {locked.number} has left to do destroys anything.")
+        raise Refusal(
+            "nothing_to_arm", f"The remaining trials of run {locked.number} overwrite nothing. Arming is not needed."
+        )
     refuse_untyped(targets, serials)
     arm(run=locked, serials=[target.arming_serial for target in targets], targets=targets, by=by)
     dispatch_after_commit(locked)
@@ -33,9 +35,9 @@ def arm_run(*, run: Run, serials: Sequence[str], by: User | None) -> None:
 
 @transaction.atomic
 def disarm_run(*, run: Run, by: User | None) -> bool:
-    """Destroy nothing more until somebody arms it again; False where it was not armed.
+    """Disarm a run: it overwrites nothing until somebody arms it again. False if it was not armed.
 
-    A trial that is under way ends by itself: skip it, or cancel the run, to stop it.
+    The current trial continues to its end: to stop it, skip it or cancel the run.
     """
     locked = Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     if not is_armed(locked) or locked.ended_at:

@@ -1,8 +1,8 @@
-"""What a person has a host do outside any run: purge a drive, read, set or put back a setting, take its inventory.
+"""Host actions outside any run: purge a drive; read, set or restore a setting; take an inventory.
 
-Sent at once, to a host that is idle: an action does not wait in the queue of runs. It holds the drive's locks like a
-trial. Of purges only a discard can be stopped; once a drive purges itself it cannot be called back. A setting stays as
-it was set until it is put back; a run that begins later takes it as the host's own.
+An action is sent at once and needs an idle host: it does not wait in the queue of runs. It holds the drive's locks like
+a trial. The only purge that can be stopped is a discard; a drive that purges itself cannot be stopped. A changed
+setting stays until it is restored; later runs take it as the host's value.
 """
 
 from collections.abc import Collection, Mapping
@@ -22,20 +22,20 @@ from webapp.runs.dispatch.host_lock import lock_host
 from webapp.runs.dispatch.locks import take_locks
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, AttemptState, HostAction
 from webapp.runs.readiness import refuse_host, refuse_target
-from worker.contract.orders import SettingDeed
+from worker.contract.orders import SettingOperation
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
-LONGEST_REASON = 500
-LONGEST_VALUE = 200
+MAX_REASON_LENGTH = 500
+MAX_VALUE_LENGTH = 200
 _AUDITED = {
-    SettingDeed.READ: "host.setting_read",
-    SettingDeed.SET: "host.setting_set",
-    SettingDeed.PUT_BACK: "host.setting_restore",
+    SettingOperation.READ: "host.setting_read",
+    SettingOperation.SET: "host.setting_set",
+    SettingOperation.RESTORE: "host.setting_restore",
 }
 
 
 def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User | None) -> HostAction:
-    """Purge a drive now: `serial` is what the person typed.
+    """Purge a drive now; `serial` is the serial number that the person typed.
 
     Raises Refusal target_unavailable, host_unavailable, not_destroyable, purge_not_offered, not_armed, reason_too_long,
     host_busy, drive_busy.
@@ -51,15 +51,15 @@ def purge_drive(*, target: Target, method: str, serial: str, why: str, by: User 
     try:
         return _send(asked, AttemptKind.PURGE, target.lock_keys, action="host.purge", detail=detail)
     except IntegrityError as error:
-        words = f"A drive of {target} is in use by an attempt on another host. Wait until that has ended."
+        words = f"A drive of {target} is in use by an attempt on another host. Wait until the attempt has ended."
         raise Refusal("drive_busy", words) from error
 
 
 @transaction.atomic
 def stop_purge(*, action: HostAction, by: User | None) -> None:
-    """Stop a purge that the worker does piece by piece. The drive is partly purged then, and its state unknown.
+    """Stop a purge that the worker does piece by piece. The drive is then partly purged, and its state is unknown.
 
-    The host learns it with its next report, once a second. Nothing happens where it is asked for already. Raises
+    The host receives the request with its next report, within a second. A repeated request has no effect. Raises
     Refusal purge_ended, purge_not_stoppable.
     """
     attempt = Attempt.objects.select_for_update(no_key=True).get(pk=action.attempt_id)
@@ -67,7 +67,7 @@ def stop_purge(*, action: HostAction, by: User | None) -> None:
     if action.purge not in STOPPABLE:
         raise Refusal(
             "purge_not_stoppable",
-            f"{action.target} purges itself: it goes on in the drive whatever becomes of the worker. Wait for its end.",
+            f"The drive of {action.target} purges itself and cannot be stopped. Wait for the end of the purge.",
         )
     if attempt.state not in ACTIVE_ATTEMPT_STATES:
         raise Refusal("purge_ended", f"This purge of {action.target} has ended.")
@@ -77,54 +77,54 @@ def stop_purge(*, action: HostAction, by: User | None) -> None:
 
 
 def setting_by_hand(
-    *, target: Target, name: str, deed: str, value: str = "", why: str = "", by: User | None
+    *, target: Target, name: str, operation: str, value: str = "", why: str = "", by: User | None
 ) -> HostAction:
-    """Read, set or put back one setting of a target, its controller or its host now.
+    """Read, set or restore one setting of a target, its controller or its host now.
 
-    What is set stays until it is put back. Raises Refusal target_unavailable, host_unavailable, setting_not_allowed,
-    setting_value, reason_too_long, host_busy.
+    A changed setting stays until it is restored. Raises Refusal target_unavailable, host_unavailable,
+    setting_not_allowed, setting_value, reason_too_long, host_busy.
     """
     target = Target.objects.select_related("host").get(pk=target.pk)
     refuse_target(target)
     refuse_host(target.host, also_in_maintenance=True)
     value = value.strip()
-    if name not in settable(target) or deed not in list(SettingDeed):
+    if name not in settable(target) or operation not in list(SettingOperation):
         raise Refusal(
-            "setting_not_allowed", f"The policy of {target.host} does not let {name!r} of {target} be changed."
+            "setting_not_allowed", f"The policy of {target.host} does not allow changes of {name!r} of {target}."
         )
-    if deed == SettingDeed.SET and not 0 < len(value) <= LONGEST_VALUE:
-        raise Refusal("setting_value", f"Give the value to set, of at most {LONGEST_VALUE} characters.")
-    asked = HostAction(target=target, setting=name, deed=deed, by=by, why=_checked_reason(why))
-    asked.value = value if deed == SettingDeed.SET else ""
+    if operation == SettingOperation.SET and not 0 < len(value) <= MAX_VALUE_LENGTH:
+        raise Refusal("setting_value", f"Enter the new value, with at most {MAX_VALUE_LENGTH} characters.")
+    asked = HostAction(target=target, setting=name, operation=operation, by=by, why=_checked_reason(why))
+    asked.value = value if operation == SettingOperation.SET else ""
     detail = {"setting": name, "value": asked.value, "why": asked.why}
-    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingDeed(deed)], detail=detail)
+    return _send(asked, AttemptKind.SETTING, (), action=_AUDITED[SettingOperation(operation)], detail=detail)
 
 
 @transaction.atomic
 def inventory_now(*, host: Host, by: User | None) -> None:
-    """Ask an idle host for an inventory, which comes with its next registration.
+    """Request an inventory from an idle host; the host sends it with its next registration.
 
     Raises Refusal host_unavailable, host_busy.
     """
     refuse_host(host, also_in_maintenance=True)
     if request_inventory(host.pk) is None:
-        raise Refusal("host_busy", f"{host} is at work. It takes an inventory before every run anyway.")
+        raise Refusal("host_busy", f"{host} is busy. Every run takes an inventory before it starts.")
     audit(by=by, action="host.inventory", on=host)
 
 
 def settable(target: Target) -> list[str]:
-    """Names of settings that the policy lets be changed through this target, in the order of the worker's own list."""
+    """Names of settings that the policy allows to change through this target, in the worker's order."""
     allowed = {*target.settings_allowed, *target.host.settings_allowed}
     return [name for name in target.host.capabilities.get("settings", []) if name in allowed or "*" in allowed]
 
 
 def set_by_hand(target: Target) -> list[HostAction]:
-    """Settings that were set through this target and are not known to have been put back, by name."""
-    done = HostAction.objects.filter(target=target, deed__in=[SettingDeed.SET, SettingDeed.PUT_BACK])
+    """Settings that were set through this target and may not have been restored, by name."""
+    done = HostAction.objects.filter(target=target, operation__in=[SettingOperation.SET, SettingOperation.RESTORE])
     found: dict[str, HostAction] = {}
     changed = done.exclude(attempt__setting_changes=None).select_related("attempt", "by").distinct()
     for action in changed.order_by("at"):
-        if action.deed == SettingDeed.SET:
+        if action.operation == SettingOperation.SET:
             found[action.setting] = action
         elif action.attempt.state == AttemptState.DONE:
             found.pop(action.setting, None)
@@ -132,17 +132,17 @@ def set_by_hand(target: Target) -> list[HostAction]:
 
 
 def _checked_reason(why: str) -> str:
-    if len(why) > LONGEST_REASON:
-        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    if len(why) > MAX_REASON_LENGTH:
+        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
     return why.strip()
 
 
 def _refuse_method(target: Target, method: str) -> None:
     if not target.destroy:
-        raise Refusal("not_destroyable", f"The policy of {target.host} does not allow to destroy what is on {target}.")
+        raise Refusal("not_destroyable", f"The policy of {target.host} does not allow overwriting {target}.")
     offer = next((offer for offer in target.purges if offer["method"] == method), None)
     if offer is None or method not in list(PurgeMethod):
-        raise Refusal("purge_not_offered", f"{target} does not offer {method or 'that'}.")
+        raise Refusal("purge_not_offered", f"{target} does not support {method or 'this method'}.")
     if offer.get("problem"):
         raise Refusal("purge_not_offered", f"{target}: {offer['problem']}")
 
@@ -155,7 +155,7 @@ def _send(
     lock_host(target.host_id)
     busy = Attempt.objects.filter(host=target.host_id, state__in=ACTIVE_ATTEMPT_STATES).select_related("run").first()
     if busy is not None:
-        what = str(busy.run) if busy.run else "something else that was asked of it"
+        what = str(busy.run) if busy.run else "another host action"
         raise Refusal("host_busy", f"{target.host} works on {what}. Wait until it is idle, or pause the run.")
     attempt = create_attempt(kind, target.host_id)
     asked.attempt = attempt

@@ -1,4 +1,4 @@
-"""What people write down about runs and trials: added and taken away, never overwritten by somebody else."""
+"""Notes about runs and trials. Notes are added and deleted, never changed."""
 
 from django.db import transaction
 
@@ -7,20 +7,20 @@ from webapp.core.models import User
 from webapp.core.services import audit
 from webapp.runs.models import Note, Run, Trial
 
-LONGEST_NOTE = 4000
+MAX_NOTE_LENGTH = 4000
 
 
 @transaction.atomic
 def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None) -> Note:
-    """Write a note down. The same text by the same person right after itself is one note.
+    """Add a note. If the same person repeats the last note, no second note is added.
 
     Raises Refusal note_empty or note_too_long.
     """
     words = text.strip()
     if not words:
-        raise Refusal("note_empty", "Write something: an empty note is none.")
-    if len(words) > LONGEST_NOTE:
-        raise Refusal("note_too_long", f"A note may have {LONGEST_NOTE:,} characters; this one has {len(words):,}.")
+        raise Refusal("note_empty", "The note is empty. Enter a text.")
+    if len(words) > MAX_NOTE_LENGTH:
+        raise Refusal("note_too_long", f"A note may have {MAX_NOTE_LENGTH:,} characters; this one has {len(words):,}.")
     Run.objects.select_for_update(no_key=True).get(pk=run.pk)
     last = Note.objects.filter(run=run, trial=trial).last()
     if last is not None and (last.text, last.by) == (words, by):
@@ -32,7 +32,7 @@ def add_note(*, run: Run, trial: Trial | None = None, text: str, by: User | None
 
 @transaction.atomic
 def delete_note(*, run: Run, note_id: int, by: User | None) -> None:
-    """Take a note away; its text stays in the audit log. One that is gone already is left gone."""
+    """Delete a note; its text stays in the audit log. Safe to repeat."""
     note = Note.objects.select_for_update().filter(run=run, pk=note_id).first()
     if note is not None:
         audit(by=by, action="note.delete", on=note.trial or note.run, detail={"text": note.text})

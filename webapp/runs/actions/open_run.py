@@ -16,7 +16,7 @@ def locked_open_run(run: Run) -> Run:
     elif locked.cancel_requested_at:
         words = f"Run {locked.number} is being cancelled."
     elif locked.state == RunState.CLOSING:
-        words = f"All trials of run {locked.number} have ended; its settings are being put back."
+        words = f"All trials of run {locked.number} have ended; its settings are being restored."
     else:
         return locked
     raise Refusal("run_not_open", words)

@@ -1,7 +1,7 @@
 """Pause a run and resume it.
 
-No new order is sent while a run is paused; the trial under way ends by itself. The run's settings stay for
-PAUSE_RESTORE_SECONDS, unless another run wants the host, and are then put back; they are applied again on resume.
+While a run is paused, no new trial is sent; the current trial continues to its end. The run's settings are restored
+after PAUSE_RESTORE_SECONDS, or earlier if another run needs the host; they are applied again on resume.
 """
 
 from datetime import timedelta
@@ -19,19 +19,19 @@ from webapp.runs.models import (
     RunState,
 )
 from webapp.runs.reasons import Fields, sentence
-from webapp.runs.states import move_run
+from webapp.runs.states import transition_run
 
 
 @transaction.atomic
 def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | None = None) -> None:
-    """Send nothing more of a run until it is resumed. Raises Refusal run_not_open.
+    """Pause a run: send no more trials until it is resumed. Raises Refusal run_not_open.
 
-    `code` and `fields` say why where no person pauses: see runs.reasons. A person who pauses such a run makes the pause
-    theirs.
+    `code` and `fields` are the reason of an automatic pause: see runs.reasons. If a person pauses such a run, it counts
+    as paused by that person.
     """
     locked = locked_open_run(run)
     if locked.state != RunState.PAUSED:
-        move_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
+        transition_run(locked, RunState.PAUSED, code=code or "paused", fields=fields, by=by)
     elif by is None or locked.paused_by_id is not None:
         return
     Run.objects.filter(pk=locked.pk).update(paused_by=by, pause_code=code, pause_fields=fields or {})
@@ -41,10 +41,10 @@ def pause_run(*, run: Run, by: User | None, code: str = "", fields: Fields | Non
 
 @transaction.atomic
 def resume_run(*, run: Run, by: User | None) -> None:
-    """Let a paused run go on. Raises Refusal run_not_open.
+    """Resume a paused run. Raises Refusal run_not_open.
 
-    What destroys must be armed again where the arming ended in a pause of more than ARMING_SECONDS. (The arming of a
-    run that a person started never outlasts such a pause; that of a scheduled run may.)
+    After a pause of more than ARMING_SECONDS, a destructive run must be armed again if its arming has ended. (For a run
+    started by a person it always has; the arming of a scheduled run may last longer.)
     """
     locked = locked_open_run(run)
     if locked.state == RunState.PAUSED:
@@ -52,7 +52,7 @@ def resume_run(*, run: Run, by: User | None) -> None:
         if locked.paused_at and now - locked.paused_at > timedelta(seconds=settings.ARMING_SECONDS):
             Run.objects.filter(pk=locked.pk, armed_until__lt=now).update(armed_until=None)
         before = RunState.RUNNING if locked.started_at else RunState.QUEUED
-        move_run(locked, before, code="resumed", by=by)
+        transition_run(locked, before, code="resumed", by=by)
         audit(by=by, action="run.resume", on=locked)
         dispatch_after_commit(locked)
     run.refresh_from_db()

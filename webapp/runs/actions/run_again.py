@@ -1,6 +1,6 @@
-"""The same run once more: the same version of the plan on the same targets, all of it or what failed.
+"""Starts a run again: the same plan version on the same targets, all trials or the failed ones.
 
-What the stop rule left out counts as failed: it was never measured because of failures.
+Trials that the stop rule cancelled count as failed.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,9 @@ def run_again(
     note: str = "",
     request_id: UUID | None = None,
 ) -> Run:
-    """Start it once more. Raises Refusal nothing_failed, and StartRefused like any start.
+    """Start the run again. Raises Refusal nothing_failed, and StartRefused like any start.
 
-    The seed decides the order of the trials: the same one repeats it, a new one shuffles anew.
+    The same seed repeats the order of the trials; a new seed shuffles them again.
     """
     failed = _failed(run)
     if only_failed and not failed:
@@ -49,7 +49,7 @@ def run_again(
 
 
 def _as_chosen(run: Run) -> list[Target]:
-    """Its targets, in the order in which groups of them were made."""
+    """The run's targets, in the order that determines groups of targets at once."""
     places = {pk: place for place, pk in enumerate(run.target_order)}
     return sorted(run.targets.all(), key=lambda target: places.get(str(target.pk), len(places)))
 

@@ -25,12 +25,12 @@ from webapp.runs.models import (
 from webapp.runs.services import UNACCEPTED_GRACE_SECONDS
 from webapp.runs.states import cancel_these
 
-LONGEST_REASON = 500
+MAX_REASON_LENGTH = 500
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """How many trials were not started, and how many are being stopped."""
+    """The numbers of trials that will not start and of trials that are being stopped."""
 
     unstarted: int
     stopping: int
@@ -38,9 +38,9 @@ class Skipped:
 
 @transaction.atomic
 def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | None) -> Skipped:
-    """Do not start these trials of a run, and stop those that are under way.
+    """Cancel planned trials of a run, and stop running ones.
 
-    Raises Refusal run_not_open, trial_unknown, or trial_ended where none of them is left to be skipped.
+    Raises Refusal run_not_open, trial_unknown, or trial_ended if all of them have ended.
     """
     locked, why = locked_open_run(run), _checked(reason)
     wanted = locked.trials.numbered(*numbers)
@@ -63,8 +63,8 @@ def skip_trials(*, run: Run, numbers: Collection[int], reason: str, by: User | N
 
 def _checked(reason: str) -> str:
     reason = reason.strip()
-    if len(reason) > LONGEST_REASON:
-        raise Refusal("reason_too_long", f"The reason may have {LONGEST_REASON} characters.")
+    if len(reason) > MAX_REASON_LENGTH:
+        raise Refusal("reason_too_long", f"The reason may have {MAX_REASON_LENGTH} characters.")
     return reason
 
 
@@ -77,7 +77,7 @@ def _refuse_unskippable(trials: Sequence[Trial], numbers: Collection[int]) -> No
 
 
 def _ask_to_stop(trials: Sequence[Trial], active: Sequence[Attempt], why: str, by: User | None) -> None:
-    """The worker hears of it with its next report. An order that nobody accepted is not waited for a whole lease."""
+    """Request the stop: the worker receives it with its next report. The lease of an unaccepted order is shortened."""
     now = timezone.now()
     wanted = {trial.pk for trial in trials}
     Trial.objects.filter(pk__in=wanted).update(skip_requested_at=now, skip_reason=why, skipped_by=by)

@@ -1,16 +1,14 @@
-"""The only sender of orders: gives an idle host its next thing to do.
+"""The dispatcher, the only sender of orders: gives an idle host its next order.
 
-First what is to be put back: close_run, for runs all of whose trials on this host have ended, and for runs
-that are paused, once another run wants the host or the pause has lasted a while; a run that goes on after
-that has its settings made anew. Then the planned trials, by index, of the run that already works on this
-host, else of the first in the queue that may go on. An attempt and its lock are claimed in one transaction;
-of two that try at once for a host, one waits for the other and then finds it busy. A host on which too many
-of a run's trials failed in a row gets no more of it (stop_rule). The order is published after the commit;
-where the broker is away the next tick publishes it again.
+First come close_run orders: for runs whose trials on this host have all ended, and for paused runs once another run
+needs the host or the pause has lasted long enough; such a run applies its settings again when it continues. Then come
+planned trials, by index: those of the run that already works on this host, else of the first run in the queue that can
+continue. The attempt and its locks are claimed in one transaction; a second transaction for the same host waits and
+then finds it busy. A host with too many consecutive failed trials of a run gets no more of them (stop_rule). The order
+is published after the commit; if the broker is unavailable, the next tick publishes it again.
 
-A host that has not been heard for a while gets nothing: what waits for it is given to it when it is back,
-after it was asked what became of what it had. A host in maintenance, or in one of its maintenance windows, gets no
-trials, but settings that a run has changed there are put back.
+A host that is offline gets no orders; when it is back, it first reports the state of its attempts. A host in
+maintenance or in a maintenance window gets no trials, but restores settings that a run has changed.
 """
 
 import logging
@@ -42,7 +40,7 @@ from webapp.runs.models import (
     Trial,
     TrialState,
 )
-from webapp.runs.states import StaleTransition, move_run, move_trial
+from webapp.runs.states import StaleTransition, transition_run, transition_trial
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +49,7 @@ HEARD_WITHIN_SECONDS = 150
 
 
 def dispatch_host(host_id: UUID) -> Attempt | None:
-    """Give the host its next order if it is idle; None where there is nothing, or somebody else was first."""
+    """Give the host its next order if it is idle; None if there is none, or another transaction was first."""
     if not _idle(host_id):
         return None
     try:
@@ -62,12 +60,12 @@ def dispatch_host(host_id: UUID) -> Attempt | None:
                 transaction.on_commit(lambda: publish_safely(attempt))
             return attempt
     except (IntegrityError, StaleTransition) as error:
-        log.debug("host %s: somebody else was first: %s", host_id, error)
+        log.debug("host %s: another transaction was first: %s", host_id, error)
         return None
 
 
 def dispatch_after_commit(run: Run) -> None:
-    """Give each host of the run its next order, once this transaction is committed."""
+    """After the commit of this transaction, give each host of the run its next order."""
     for host_id in run.trials.order_by().values_list("host_id", flat=True).distinct():
         transaction.on_commit(lambda host_id=host_id: dispatch_host(host_id))  # type: ignore[misc]
 
@@ -87,7 +85,7 @@ def request_inventory(host_id: UUID) -> Attempt | None:
 
 
 def publish_safely(attempt: Attempt) -> None:
-    """After the commit nothing may be raised: the caller's work is done, and the tick repairs."""
+    """Errors after the commit are only logged: the caller's work is done, and the next tick tries again."""
     try:
         publish(attempt)
     except Exception:
@@ -96,7 +94,7 @@ def publish_safely(attempt: Attempt) -> None:
 
 
 def idle_hosts() -> QuerySet[Host]:
-    """Hosts that were heard lately and have nothing under way."""
+    """Hosts that are online and have no active attempt."""
     heard = timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS)
     active = Attempt.objects.filter(host=OuterRef("pk"), state__in=ACTIVE_ATTEMPT_STATES)
     return Host.objects.filter(~Exists(active), last_seen_at__gte=heard).exclude(state=HostState.REVOKED)
@@ -107,7 +105,7 @@ def _idle(host_id: UUID) -> bool:
 
 
 def _claim(host_id: UUID, *, in_window: bool) -> Attempt | None:
-    """The next order; in one of its maintenance windows, a host only puts settings back."""
+    """The next order; in a maintenance window a host only restores settings."""
     return _claim_close(host_id, in_window=in_window) or (None if in_window else _claim_trial(host_id))
 
 
@@ -119,7 +117,7 @@ def _claim_close(host_id: UUID, *, in_window: bool) -> Attempt | None:
         run.state in (RunState.RUNNING, RunState.PAUSED)
         and not run.trials.exclude(state__in=ENDED_TRIAL_STATES).exists()
     ):
-        move_run(run, RunState.CLOSING)
+        transition_run(run, RunState.CLOSING)
     return create_attempt(AttemptKind.CLOSE_RUN, host_id, run=run)
 
 
@@ -130,16 +128,16 @@ def _claim_trial(host_id: UUID) -> Attempt | None:
     if run is None or trial is None:
         return None
     if stop_failing(run, host_id):
-        end_finished_run(run.pk)  # where nothing is to be put back, nothing else would end it
+        end_finished_run(run.pk)  # without settings to restore, nothing else would end the run
         return _claim(host_id, in_window=False)
     if not free(trial):
         return None
-    if run.state == RunState.QUEUED:  # the run before the trial: everybody locks in this order
-        move_run(run, RunState.RUNNING)
+    if run.state == RunState.QUEUED:  # the run before the trial: all code locks in this order
+        transition_run(run, RunState.RUNNING)
     number = 1 + trial.attempts.count() if trial.tried else 1  # type: ignore[attr-defined]
     attempt = create_attempt(AttemptKind.TRIAL, host_id, run=run, trial=trial, number=number)
     take_locks(attempt, keys_of(trial))
-    move_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
+    transition_trial(trial, TrialState.DISPATCHED, attempt=attempt, attempts_left=trial.attempts_left - 1)
     return attempt
 
 
@@ -149,13 +147,13 @@ def _next_trial(run: Run, host_id: UUID) -> Trial | None:
 
 
 def _planned(host_id: UUID) -> QuerySet[Trial]:
-    """Trials that a host outside its maintenance windows has still to do: none while it is in maintenance."""
+    """Planned trials of a host outside its maintenance windows: none while it is in maintenance."""
     waiting = Trial.objects.filter(host=host_id, state=TrialState.PLANNED, attempts_left__gt=0)
     return waiting.filter(host__state=HostState.ACTIVE)
 
 
 def ready_runs(host_id: UUID) -> QuerySet[Run]:
-    """Runs that can go on with a trial on this host outside its maintenance windows, in the order in which they do."""
+    """Runs that can continue with a trial on this host outside its maintenance windows, in queue order."""
     goes_on = Run.objects.filter(state__in=OPEN_RUN_STATES, cancel_requested_at=None).exclude(state=RunState.PAUSED)
     goes_on = goes_on.exclude(waits_for_arming()).filter(Exists(_planned(host_id).filter(run=OuterRef("pk"))))
     goes_on = goes_on.annotate(holds=Exists(_unclosed(host_id)))
@@ -163,7 +161,7 @@ def ready_runs(host_id: UUID) -> QuerySet[Run]:
 
 
 def waits_for_arming() -> Q:
-    """Runs with something left to destroy that are not armed: never, not any more, or not in time."""
+    """Runs with destructive trials left that are not armed: never, no longer, or too late."""
     stale = (
         Q(armed_until=None) | Q(started_at=None, armed_until__lt=timezone.now()) | Q(started_at__gt=F("armed_until"))
     )
@@ -172,7 +170,7 @@ def waits_for_arming() -> Q:
 
 
 def _unclosed(host_id: UUID) -> QuerySet[Attempt]:
-    """Of the outer run: trials sent to the host since its settings were last put back for that run."""
+    """Subquery of a run: trials sent to the host since the run's settings were last restored there."""
     own = Attempt.objects.filter(host=host_id)
     closed = own.filter(run=OuterRef("run"), kind=AttemptKind.CLOSE_RUN, created_at__gt=OuterRef("created_at"))
     sent = own.filter(run=OuterRef("pk"), kind=AttemptKind.TRIAL)
@@ -180,8 +178,8 @@ def _unclosed(host_id: UUID) -> QuerySet[Attempt]:
 
 
 def runs_to_close(host_id: UUID, *, in_window: bool) -> QuerySet[Run]:
-    """Open runs that sent this host something and have nothing more for it, for now or for good, and whose
-    settings are not put back yet."""
+    """Open runs that changed settings on this host, have no trial for it now, and whose settings are not
+    restored yet."""
     long_ago = timezone.now() - timedelta(seconds=settings.PAUSE_RESTORE_SECONDS)
     ready = Run.objects.none() if in_window else ready_runs(host_id).order_by()
     rests = ~Q(state=RunState.PAUSED) | Q(paused_at__lt=long_ago) | Q(Exists(ready))

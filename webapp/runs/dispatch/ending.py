@@ -1,4 +1,4 @@
-"""How trials, attempts and runs end, whoever finds out: a report, a lapsed lease, or a person."""
+"""Ends trials, attempts and runs, after a report, an expired lease or a person's action."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -22,20 +22,26 @@ from webapp.runs.models import (
     TrialState,
 )
 from webapp.runs.reasons import Fields, sentence
-from webapp.runs.states import ENDED_RUN_STATES, cancel_planned_trials, move_attempt, move_run, move_trial
+from webapp.runs.states import (
+    ENDED_RUN_STATES,
+    cancel_planned_trials,
+    transition_attempt,
+    transition_run,
+    transition_trial,
+)
 
-# The worker itself broke off or never began: nothing is known of the trial, and it is tried again like a lost one.
+# The worker failed or never started the trial. The result is unknown, so the trial is retried like a lost one.
 INTERRUPTIONS = frozenset({"worker_died", "worker_stopped", "order_expired", "order_unreadable"})
 
 
 def end_attempt(attempt: Attempt, to: AttemptState, *, code: str = "", fields: Fields | None = None) -> None:
-    """End an active attempt and what hangs on it: its locks, its trial, and its run after a close-run order.
+    """End an active attempt, release its locks, and end its trial, or its run after a close-run order.
 
     Call inside a transaction that has locked the attempt.
     """
     if attempt.kind == AttemptKind.CLOSE_RUN and code in INTERRUPTIONS:
-        to = AttemptState.LOST  # settings may still be changed: the order is sent again until there is an answer
-    move_attempt(attempt, to, code=code, fields=fields)
+        to = AttemptState.LOST  # settings may still be changed: the order is sent again until the host answers
+    transition_attempt(attempt, to, code=code, fields=fields)
     drop_locks(attempt)
     if attempt.trial is not None:
         _end_trial(attempt.trial, attempt, to, code, fields or {})
@@ -49,35 +55,35 @@ def _end_trial(trial: Trial, attempt: Attempt, to: AttemptState, code: str, fiel
     elif to is AttemptState.CANCELLED and trial.skip_requested_at:
         _end_skipped(trial, attempt)
     else:
-        move_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState(to.value), attempt=attempt, code=code, fields=fields)
 
 
 def _end_skipped(trial: Trial, attempt: Attempt) -> None:
     why = {"why": trial.skip_reason} if trial.skip_reason else {}
-    move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
+    transition_trial(trial, TrialState.CANCELLED, attempt=attempt, code="skipped", fields=why, by=trial.skipped_by)
 
 
 def lose_trial(trial: Trial, attempt: Attempt, *, code: str, fields: Fields) -> None:
-    """Lost: planned again if tries are left, but never by itself where the trial destroys what is on its target."""
-    move_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
+    """Handle a lost attempt: plan the trial again if tries are left, but never a destructive trial."""
+    transition_trial(trial, TrialState.LOST, attempt=attempt, code=code, fields=fields)
     trial.refresh_from_db(fields=["attempts_left", "skip_requested_at", "skip_reason", "skipped_by"])
     if trial.skip_requested_at:
         _end_skipped(trial, attempt)
     elif Run.objects.filter(pk=trial.run_id, cancel_requested_at__isnull=False).exists():
-        move_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
+        transition_trial(trial, TrialState.CANCELLED, attempt=attempt, code="run_cancelled")
     elif trial.destructive:
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
+        transition_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields={**fields, "not_retried": True})
     elif trial.attempts_left > 0:
-        move_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState.PLANNED, attempt=attempt, code=code, fields=fields)
     else:
-        move_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
+        transition_trial(trial, TrialState.FAILED, attempt=attempt, code=code, fields=fields)
 
 
 @transaction.atomic
 def end_finished_run(run_id: UUID) -> bool:
-    """End the run if all its trials have ended and every host that got an order has put its settings back.
+    """End the run if all its trials have ended and every host that got an order has restored its settings.
 
-    False if not. Cancelled if a person cancelled it; failed if settings could not be put back, the stop rule left out
+    False if not. Cancelled if a person cancelled it; failed if settings could not be restored, the stop rule cancelled
     trials or no trial is done; else done.
     """
     run = Run.objects.select_for_update(no_key=True).get(pk=run_id)
@@ -91,7 +97,7 @@ def end_finished_run(run_id: UUID) -> bool:
     if troubles:
         hosts = {one["host"]: sentence(one["code"], one["fields"]) for one in troubles}
         audit(by=None, action="run.settings_not_restored", on=run, detail={"hosts": hosts})
-    move_run(run, state, code=code, fields=fields)
+    transition_run(run, state, code=code, fields=fields)
     drop_all(run)
     return True
 
@@ -110,10 +116,10 @@ class _Closing:
 
 
 def _last_closings(run: Run) -> Sequence[_Closing]:
-    """Of every host that was sent a trial.
+    """The last close-run attempt of every host that was sent a trial.
 
-    The state is None where settings were not restored since the last trial: a run that was paused may have been closed
-    before.
+    The state is None if settings were not restored since the last trial, because a paused run may have been closed
+    earlier.
     """
     attempts = list(run.attempts.select_related("host").order_by("created_at"))
     closings: dict[UUID, _Closing] = {}
@@ -144,16 +150,16 @@ def _verdict(run: Run, troubles: Sequence[Fields]) -> tuple[RunState, str, Field
 
 @transaction.atomic
 def give_up_revoked(run: Run) -> None:
-    """Trials on revoked hosts can neither begin nor go on."""
+    """Cancel trials on revoked hosts, which can neither start nor continue."""
     for attempt in run.attempts.select_for_update(no_key=True, of=("self",)).filter(
         host__state=HostState.REVOKED, ended_at=None
     ):
         end_attempt(attempt, AttemptState.FAILED, code="host_revoked")
     for trial in run.trials.filter(host__state=HostState.REVOKED, state=TrialState.PLANNED):
-        move_trial(trial, TrialState.CANCELLED, code="host_revoked")
+        transition_trial(trial, TrialState.CANCELLED, code="host_revoked")
 
 
 @transaction.atomic
 def sweep_cancelled(run_id: UUID) -> None:
-    """Cancel what became planned again while the run was being cancelled."""
+    """Cancel trials that became planned again while the run was being cancelled."""
     cancel_planned_trials(Run.objects.select_for_update(no_key=True).get(pk=run_id))

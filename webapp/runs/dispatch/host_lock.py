@@ -1,18 +1,18 @@
-"""A lock for each host: whoever gives it an order, or revives one, holds it until the end of the transaction."""
+"""A lock per host. A transaction that creates or revives an order of the host holds the lock until it ends."""
 
 import zlib
 from uuid import UUID
 
 from django.db import connection
 
-_KEYSPACE = 0x5353  # first half of the key: other advisory locks of Sweetspot have another
+_KEYSPACE = 0x5353  # first half of the key, different from Sweetspot's other advisory locks
 
 
 def lock_host(host_id: UUID) -> None:
     """Wait for the lock; others wait until this transaction ends.
 
-    The database's constraints would refuse a second active attempt as well, but with an error in its log. Two hosts
-    may share a key: they then wait for each other.
+    The database's constraints would also refuse a second active attempt, but with an error in its log. Two hosts may
+    share a key; they then wait for each other.
     """
     key = zlib.crc32(host_id.bytes) - 2**31
     with connection.cursor() as cursor:

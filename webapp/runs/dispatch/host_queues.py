@@ -1,7 +1,7 @@
-"""The queue of each host: what runs there, what waits, in which order, and why it waits.
+"""The queue of each host: running and waiting runs, their order, and why they wait.
 
-A fixed number of queries, however many runs wait. Times are estimates by the run's own finished trials (`pace`), before
-that by the run times that the plan asks for; a trial that moves a fixed amount makes them unknown then.
+A fixed number of queries for any number of runs. Times are estimated from the run's finished trials (`pace`); before
+the first one ends, from the plan's run times. A trial with a fixed amount then makes the estimate unknown.
 """
 
 from collections import defaultdict
@@ -38,11 +38,11 @@ RunOnHost = tuple[UUID, UUID]  # run, host
 
 @dataclass(frozen=True)
 class Load:
-    """What a run has left on one host."""
+    """The remaining work of a run on one host."""
 
     left: int
     active: int  # 0 or 1
-    seconds: float | None  # None: not known
+    seconds: float | None  # None: unknown
 
 
 @dataclass(frozen=True)
@@ -51,8 +51,8 @@ class Entry:
 
     run: Run
     load: Load
-    working: bool  # the host works on it, or keeps its settings
-    waits_for: str  # what keeps it from going on, in words; "" for nothing
+    working: bool  # the host is working on it, or still has its settings
+    waits_for: str  # why it cannot continue, in words; "" if it can
     starts_at: datetime | None
     ends_at: datetime | None
     before: int | None = None  # number of the run that it would swap positions with, going up
@@ -62,19 +62,19 @@ class Entry:
 @dataclass(frozen=True)
 class HostQueue:
     host: Host
-    trouble: str  # why nothing goes on here; "" where it does
+    trouble: str  # why no run can continue here; "" if one can
     entries: tuple[Entry, ...]
 
 
 def queues() -> list[HostQueue]:
-    """Hosts that have something to do, by name."""
+    """Hosts with work, by name."""
     known = _Known()
     hosts = Host.objects.filter(pk__in={host for _, host in known.loads}).order_by("slug")
     return [_host_queue(host, known) for host in hosts]
 
 
 class _Known:
-    """Everything that is asked of the database, once."""
+    """All data from the database, each read once."""
 
     def __init__(self) -> None:
         self.runs = list(queued_runs().select_related("version__plan", "created_by", "paused_by"))
@@ -109,7 +109,7 @@ def _loads() -> dict[RunOnHost, Load]:
 
 
 def _holding() -> set[RunOnHost]:
-    """Where a run has changed settings that are not put back yet."""
+    """Hosts on which a run has changed settings that are not restored yet."""
     counted = Attempt.objects.filter(run__state__in=OPEN_RUN_STATES).order_by()
     counted = counted.exclude(kind=AttemptKind.CLOSE_RUN, state=AttemptState.LOST)
     last: dict[RunOnHost, dict[str, datetime]] = defaultdict(dict)
@@ -125,13 +125,13 @@ def _later(at: Mapping[str, datetime]) -> bool:
 
 
 def _closing() -> set[RunOnHost]:
-    """Where settings are being put back now."""
+    """Hosts that are restoring settings now."""
     under_way = Attempt.objects.filter(kind=AttemptKind.CLOSE_RUN, ended_at=None, run__isnull=False)
     return {(run, host) for run, host in under_way.values_list("run_id", "host_id") if run is not None}
 
 
 def _wanted_keys(taken: Sequence[str]) -> dict[RunOnHost, set[str]]:
-    """Of the drives that are in use now, those that a run still wants on a host."""
+    """Drives in use now that a run still needs on a host."""
     left = Trial.objects.filter(run__state__in=OPEN_RUN_STATES).exclude(state__in=ENDED_TRIAL_STATES)
     found: dict[RunOnHost, set[str]] = defaultdict(set)
     trials = wanting(left, taken).order_by().distinct("run", "host", "target", "point__at_once")
@@ -142,7 +142,7 @@ def _wanted_keys(taken: Sequence[str]) -> dict[RunOnHost, set[str]]:
 
 def _host_queue(host: Host, known: _Known) -> HostQueue:
     runs = [run for run in known.runs if (run.pk, host.pk) in known.loads]
-    runs.sort(key=lambda run: not _works(run, host, known))  # stable: otherwise the order of the queue
+    runs.sort(key=lambda run: not _works(run, host, known))  # stable sort: otherwise the order of the queue
     entries: list[Entry] = []
     free_at: datetime | None = timezone.now()
     trouble = _host_trouble(host, known.windows.get(host.pk))
@@ -178,7 +178,7 @@ def _entry(run: Run, host: Host, known: _Known, ahead: Sequence[Entry], free_at:
 
 
 def _blocked(run: Run, host: Host, known: _Known) -> str:
-    """What must change before the run can go on at all; "" where it is only others' turn."""
+    """What must change before the run can continue; "" if it only waits for its turn."""
     if run.cancel_requested_at:
         return "it is being cancelled"
     if (run.pk, host.pk) in known.closing:

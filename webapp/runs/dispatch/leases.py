@@ -1,7 +1,7 @@
 """What time alone changes: leases lapse, orders are sent again, lost attempts are heard again.
 
-A lease is renewed by every exchange with the worker. When it lapses the attempt is lost; if its own worker
-is heard again before the host got anything newer, it goes on where it was.
+Every exchange with the worker renews the lease. When it expires, the attempt is lost. If its worker reports again
+before the host gets a newer order, the attempt continues.
 """
 
 import logging
@@ -28,13 +28,13 @@ from webapp.runs.models import (
     AttemptState,
     TrialState,
 )
-from webapp.runs.states import move_attempt, revive_trial
+from webapp.runs.states import revive_trial, transition_attempt
 
 log = logging.getLogger(__name__)
 
 
 def expire_leases() -> int:
-    """Lose every active attempt whose lease has lapsed; how many there were."""
+    """Mark active attempts with expired leases as lost; return their number."""
     lapsed = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES, lease_until__lt=timezone.now())
     return sum(_expire(pk) for pk in lapsed.values_list("pk", flat=True))
 
@@ -52,7 +52,7 @@ def _expire(attempt_id: UUID) -> bool:
 
 
 def publish_again() -> int:
-    """Send orders again that were not accepted, unless they still lie in the queue; how many went out."""
+    """Send unaccepted orders again, unless they are still in the queue; return their number."""
     sent = 0
     for attempt in to_publish_again():
         try:
@@ -64,7 +64,7 @@ def publish_again() -> int:
 
 
 def revive(attempt: Attempt) -> bool:
-    """Make a lost attempt active again; False where it is too late for that.
+    """Make a lost attempt active again; False if it is too late.
 
     Too late: its run has ended or is being cancelled, its trial is being skipped, or the host got a newer order since.
     Call inside a transaction that has locked the attempt.
@@ -80,10 +80,10 @@ def revive(attempt: Attempt) -> bool:
     try:
         with transaction.atomic():
             _reactivate(attempt)
-    except IntegrityError:  # another host holds the drive by now
+    except IntegrityError:  # another host has locked the drive since
         return False
     with about_attempt(attempt):
-        log.info("Heard again after it was lost.")
+        log.info("The host reported again after the attempt was lost.")
     return True
 
 
@@ -91,7 +91,7 @@ def _reactivate(attempt: Attempt) -> None:
     state = AttemptState.DISPATCHED
     if attempt.accepted_at:
         state = AttemptState.RUNNING if attempt.started_at else AttemptState.ACCEPTED
-    move_attempt(attempt, state)
+    transition_attempt(attempt, state)
     Attempt.objects.filter(pk=attempt.pk).update(lease_until=new_lease())
     take_locks(attempt, keys_for(attempt))
     if attempt.trial is not None:
@@ -99,7 +99,7 @@ def _reactivate(attempt: Attempt) -> None:
 
 
 def revive_unfinished(*, host: Host, journal: Sequence[str]) -> int:
-    """Revive lost attempts that a host, when it registers, says it has not finished reporting."""
+    """Revive lost attempts that a registering host has not finished reporting."""
     ids = [parsed for parsed in map(parse_id, journal) if parsed is not None]
     lost = Attempt.objects.filter(host=host, pk__in=ids, state=AttemptState.LOST)
     return sum(_revive_locked(pk) for pk in lost.values_list("pk", flat=True))
@@ -117,21 +117,21 @@ def new_lease() -> datetime:
 
 
 def renewed(lease_until: datetime) -> datetime:
-    """The lease after an exchange: a new one, or the one that there is while it is nearly whole."""
+    """The lease after an exchange: a new one, or the existing one if it is almost new."""
     lease = new_lease()
     return lease_until if whole_from(lease) <= lease_until <= lease else lease
 
 
 def whole_from(lease: datetime) -> datetime:
-    """A lease that ends between this and `lease`, a new one, is nearly whole and need not be renewed.
+    """A lease that ends between this time and `lease`, a new one, is almost new and is not renewed.
 
-    Writing it anew with every report would change an index with every report.
+    A renewal with every report would change an index with every report.
     """
     return lease - timedelta(seconds=settings.LEASE_SECONDS / 20)
 
 
 def parse_id(text: str) -> UUID | None:
-    """An attempt id of the contract as ours; None where it is none that we gave out."""
+    """The contract's attempt id as a UUID; None if it is not one of the server's ids."""
     try:
         return UUID(text)
     except ValueError:

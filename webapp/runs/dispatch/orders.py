@@ -1,4 +1,4 @@
-"""What an attempt asks of its host, as a signed order, and the way into the host's queue."""
+"""Builds an attempt's order, signs it and puts it into the host's queue."""
 
 import logging
 import time
@@ -30,7 +30,7 @@ from worker.contract.orders import (
     InventoryOrder,
     LayoutWish,
     PurgeOrder,
-    SettingDeed,
+    SettingOperation,
     SettingOrder,
     SettingWish,
     TrialOrder,
@@ -42,18 +42,18 @@ from worker.contract.workload import AnyWorkload, Stream, Workload
 
 log = logging.getLogger(__name__)
 
-# What a trial may take beyond its own time before it counts as stuck (s).
+# Time beyond a trial's run time after which the trial counts as stuck (s).
 _SLACK_S = 120
-# Slowest storage that an amount of data is waited for (bytes/s).
+# The minimum throughput assumed for the time limit of an amount (bytes/s).
 _SLOWEST_BYTES_PER_S = 1_000_000
 _LONGEST_S = 40 * 86400
 
 
 def publish(attempt: Attempt) -> bool:
-    """Sign the attempt's order for now and put it into the host's queue; False where the broker is away.
+    """Sign the attempt's order and put it into the host's queue; False if the broker is unavailable.
 
-    May be done any number of times: the worker's journal refuses an attempt that it knows.
-    The order goes straight to the queue's list (no bindings that an emptied Redis would have lost).
+    Safe to repeat: the worker's journal refuses an attempt that it knows. The order goes directly to the queue's list,
+    because an emptied Redis has no bindings.
     """
     with about_attempt(attempt):
         return _publish(attempt)
@@ -64,20 +64,20 @@ def _publish(attempt: Attempt) -> bool:
     try:
         app.send_task(ORDER_TASK, args=[envelope], queue=queue_name(str(attempt.host_id)), declare=[], argsrepr="[…]")
     except (OperationalError, RedisError, OSError) as error:
-        log.warning("The broker did not take the order, it will be sent again: %s", error)
+        log.warning("The broker did not accept the order; it will be sent again: %s", error)
         return False
     Attempt.objects.filter(pk=attempt.pk).update(published_at=timezone.now())
     return True
 
 
 def waiting_orders(host_id: object) -> int:
-    """How many orders lie in the host's queue. Raises OSError, RedisError or OperationalError without a broker."""
+    """The number of orders in the host's queue. Raises OSError, RedisError or OperationalError without a broker."""
     with app.producer_pool.acquire(block=True, timeout=5) as producer:
         return int(producer.channel.client.llen(queue_name(str(host_id))))
 
 
 def order_for(attempt: Attempt) -> AnyOrder:
-    """The order of an attempt, valid from now on for ORDER_EXPIRES_SECONDS."""
+    """The attempt's order, valid for ORDER_EXPIRES_SECONDS from now."""
     now = time.time()
     head = {
         "host": str(attempt.host_id),
@@ -116,7 +116,7 @@ def _setting_order(action: HostAction, head: dict[str, object]) -> SettingOrder:
     return SettingOrder(
         target=reference_of(action.target),
         name=action.setting,
-        deed=SettingDeed(action.deed),
+        operation=SettingOperation(action.operation),
         value=action.value,
         **head,  # type: ignore[arg-type]
     )
@@ -135,20 +135,20 @@ def _purge_order(action: HostAction, head: dict[str, object]) -> PurgeOrder:
 
 
 def streams_of(trial: Trial) -> tuple[Stream, ...]:
-    """One at each of its targets, all with the same workload."""
+    """One stream per target, all with the same workload."""
     work, layout = msgspec.convert(trial.workload, AnyWorkload), layout_of(trial.point)
     return tuple(stream_at(target, work, layout, number) for number, target in enumerate(trial.all_targets))
 
 
 def _wishes(trial: Trial) -> Iterator[SettingWish]:
-    """Of the host once, of what lies under a target for each stream."""
+    """Settings of the host once, settings of a target's devices for each stream."""
     for name, value in trial.settings.items():
         for stream in range(1 if name in HOST_WIDE else trial.stream_count):
             yield SettingWish(name=name, value=value, stream=stream)
 
 
 def _wish(trial: Trial) -> LayoutWish | None:
-    """The drives that are put together for it, each by its serial: the pool's first ones."""
+    """The drives of its layout, each with its serial number: the first ones of the pool."""
     layout = layout_of(trial.point)
     if layout is None:
         return None
@@ -157,7 +157,7 @@ def _wish(trial: Trial) -> LayoutWish | None:
 
 
 def total_limit_s(workload: Workload, streams: int = 1) -> int:
-    """How long a stream may take in all before the worker ends it. Streams may share the drive that is so slow."""
+    """The time limit of a stream, after which the worker ends it. Streams may share the slow drive."""
     slowest = _SLOWEST_BYTES_PER_S / streams
     measured = workload.time_s + (workload.moved_bytes or 0) / slowest
     prefill = (workload.size_bytes or 0) * workload.files / slowest if workload.prefill else 0
@@ -165,7 +165,7 @@ def total_limit_s(workload: Workload, streams: int = 1) -> int:
 
 
 def to_publish_again() -> list[Attempt]:
-    """Orders that nobody accepted in time. Orders of cancelled runs and skipped trials are left to lapse."""
+    """Orders that were not accepted in time. Orders of cancelled runs and skipped trials expire."""
     overdue = timezone.now() - timedelta(seconds=settings.REPUBLISH_SECONDS)
     waiting = Attempt.objects.filter(state=AttemptState.DISPATCHED, lease_until__gt=timezone.now())
     waiting = waiting.exclude(kind=AttemptKind.TRIAL, run__cancel_requested_at__isnull=False)

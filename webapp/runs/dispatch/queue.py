@@ -1,7 +1,7 @@
 """The queue of runs: one for all hosts.
 
-Hosts take runs in the order of `Run.queue_position`, which is unique. A host that has begun a run finishes it first,
-unless the run is paused. The priority of a run decides its first position.
+Hosts take runs in the order of `Run.queue_position`, which is unique. A host finishes a started run first, unless it
+is paused. The priority of a run decides its initial position.
 """
 
 from django.db import connection
@@ -19,13 +19,13 @@ def queued_runs() -> QuerySet[Run]:
 
 
 def lock_queue() -> None:
-    """Lock the queue until the commit, to add a run or change the order: run numbers have no gaps and are unique."""
+    """Lock the queue until the commit, to add a run or change the order. So run numbers are unique and have no gaps."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_QUEUE_LOCK])
 
 
 def position_for(priority: int) -> int:
-    """The position before all waiting runs of a lower priority, else the last one. Call with the queue locked."""
+    """The position before all waiting runs of a lower priority, or the last one. Call it with the queue locked."""
     lower = Run.objects.filter(state=RunState.QUEUED, priority__lt=priority, queue_position__isnull=False)
     position: int | None = lower.aggregate(first=Min("queue_position"))["first"]
     if position is None:

@@ -1,8 +1,8 @@
-"""The stop rule of a plan: a host on which too many trials in a row failed gets no more of the run.
+"""The stop rule of a plan: after too many consecutive failed trials, a host gets no more trials of the run.
 
-A drive that has gone or a tool that is missing fails every trial that follows; the rest would only cost time and
-fill the report. Only trials that are done or failed count: what was skipped or cancelled says nothing. Other hosts of
-the run go on. What was not started can be run again with what failed.
+A missing drive or tool makes all following trials fail, so they would only cost time. Only done and failed trials
+count, not skipped or cancelled ones. Other hosts of the run continue. Running the failed trials again includes the
+cancelled ones.
 """
 
 from uuid import UUID
@@ -12,11 +12,11 @@ from webapp.plans.document import read
 from webapp.runs.models import Run, Trial, TrialState
 from webapp.runs.states import cancel_these
 
-STOPPED = "stopped"  # reason code of trials that the rule left out
+STOPPED = "stopped"  # reason code of trials that the rule cancelled
 
 
 def stop_failing(run: Run, host_id: UUID) -> int:
-    """Cancel what is planned on the host if the rule says so; how many trials. Call with the run locked."""
+    """Cancel the host's planned trials if the rule applies; return their number. Call it with the run locked."""
     most = read(run.version.document).stop_after
     if not most or not _failed_in_a_row(run, host_id, most):
         return 0
@@ -29,7 +29,7 @@ def stop_failing(run: Run, host_id: UUID) -> int:
 
 
 def _failed_in_a_row(run: Run, host_id: UUID, most: int) -> bool:
-    """The last `most` failures, and nothing done since the first of them."""
+    """The last `most` trials if all of them failed; else none."""
     failed = Trial.objects.filter(run=run, host=host_id, state=TrialState.FAILED).order_by("-ended_at")
     times = list(failed.values_list("ended_at", flat=True)[:most])
     if len(times) < most:

@@ -1,16 +1,16 @@
-"""What earlier runs on a host took besides the trials' own times: what a preview's range is made of.
+"""Durations of earlier runs on a host beyond the trials' run times, for the range in a preview.
 
-From the last `RUNS_LOOKED_AT` runs that have ended and used the host, all trials that are done at their first attempt.
-By the server's clock, so that hosts with wrong clocks give no nonsense:
+From the last `RUNS_LOOKED_AT` ended runs on the host: all trials that were done at the first attempt. All times are by
+the server's clock, so wrong clocks of hosts have no effect:
 
     turnover   (ended - dispatched) - (runtime + ramp): order, settings, the engine's start and end, report; each run's
-               median, since a trial that lasted through an outage says nothing about others.
-    prefill    (engine started - dispatched) - the run's median of that, for a run's first trial on some files; bytes
-               of the files over that time. Less than `SHORTEST_PREFILL_S` means that the files were there already.
-    layout     what the worker says that building took, by line; not in the two above.
-    amount     bytes over (ended - engine started), for trials that an amount ends, by targets at once and workload.
+               median, because a trial during an outage is not representative.
+    prefill    (engine started - dispatched) - the run's median of it, for a run's first trial on a set of files; bytes
+               of the set / that time. Less than `MIN_PREFILL_S` means that the files existed already.
+    layout     build time reported by the worker, by line; not included in the two above.
+    amount     bytes / (ended - engine started), for trials with an amount, by targets at once and workload.
 
-Each run gives one figure; `estimate.Span` is the smallest, the median and the largest of them.
+Each run gives one value; `estimate.Span` is the smallest, the median and the largest of them.
 """
 
 from collections import defaultdict
@@ -30,24 +30,24 @@ from webapp.runs.states import ENDED_RUN_STATES
 from worker.contract.workload import AnyWorkload, TargetKind, Workload
 
 RUNS_LOOKED_AT = 10
-MOST_TRIALS = 1000
-FEWEST_TRIALS = 3  # of a run, to say anything about turnover
-SHORTEST_PREFILL_S = 0.5
+MAX_TRIALS = 1000
+FEWEST_TRIALS = 3  # trials that a run needs for a value of turnover
+MIN_PREFILL_S = 0.5
 
 
 @dataclass(frozen=True)
 class _Done:
-    """A trial that is done; seconds by the server's clock."""
+    """A done trial; seconds by the server's clock."""
 
     run_id: UUID
     host_id: str
-    target_ids: tuple[str, ...]  # used at once
+    target_ids: tuple[str, ...]  # targets used at once
     kind: str
     work: Workload
     before_s: float  # from the order to the engine's start, without building a layout
     lasted_s: float  # from the order to the end, likewise
-    layout: str  # line of the layout that it was on, "" without one
-    build_s: float | None  # that it took to build; None where it stood already
+    layout: str  # line of its layout, "" without one
+    build_s: float | None  # build time of the layout; None if it already existed
 
     @property
     def own_s(self) -> float:
@@ -55,16 +55,16 @@ class _Done:
 
     @property
     def files(self) -> set[tuple[object, ...]]:
-        """The sets of files that are written before their first use, one a target; none where nothing is."""
+        """The prefilled sets of files, one per target."""
         if self.kind != TargetKind.DIRECTORY or not self.work.prefill:
             return set()
         return {(each, self.work.size_bytes, self.work.files, self.work.buffers) for each in self.target_ids}
 
 
 def experience_of(targets: Sequence[Target]) -> dict[str, Experience]:
-    """By host id; hosts without earlier runs are left out. Two queries."""
+    """Experience by host id; hosts without earlier runs are left out. Two queries."""
     hosts = {target.host_id for target in targets}
-    ended = Run.objects.filter(targets__host__in=hosts, state__in=ENDED_RUN_STATES, trial_count__lte=MOST_TRIALS)
+    ended = Run.objects.filter(targets__host__in=hosts, state__in=ENDED_RUN_STATES, trial_count__lte=MAX_TRIALS)
     runs = list(ended.order_by("-number").distinct().values_list("pk", flat=True)[:RUNS_LOOKED_AT])
     per_host: dict[str, dict[UUID, list[_Done]]] = defaultdict(lambda: defaultdict(list))
     for done in _trials(runs, hosts):
@@ -91,7 +91,7 @@ def _trials(runs: Sequence[UUID], hosts: Collection[UUID]) -> Iterator[_Done]:
     of_trial = ("trial__target_id", "further", "trial__target__kind", "trial__workload")
     fields = ("run_id", "host_id", *of_trial, "layout", "took_s")
     times = ("created_at", "started_at", "ended_at")
-    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MOST_TRIALS]
+    rows = attempts.order_by("-created_at").values_list(*fields, *times)[:MAX_TRIALS]
     for run, host, target, others, kind, work, layout, took_s, created, started, ended in reversed(rows):
         before, lasted = ((until - created).total_seconds() - (took_s or 0) for until in (started, ended))
         yield _Done(
@@ -122,7 +122,7 @@ def _learned(runs: Sequence[Sequence[_Done]]) -> Experience | None:
 
 
 def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done]]:
-    """Trials that found sets of files for the first time, with how many, and all others."""
+    """Trials with new sets of files, with their number, and all other trials."""
     seen: set[tuple[object, ...]] = set()
     first, later = [], []
     for one in trials:
@@ -137,9 +137,7 @@ def _split(trials: Sequence[_Done]) -> tuple[list[tuple[_Done, int]], list[_Done
 def _prefill_rates(first: Sequence[tuple[_Done, int]], usual_before_s: float) -> list[float]:
     took = [(one.work, sets, one.before_s - usual_before_s) for one, sets in first]
     return [
-        (work.size_bytes or 0) * work.files * sets / seconds
-        for work, sets, seconds in took
-        if seconds >= SHORTEST_PREFILL_S
+        (work.size_bytes or 0) * work.files * sets / seconds for work, sets, seconds in took if seconds >= MIN_PREFILL_S
     ]
 
 

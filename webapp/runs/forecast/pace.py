@@ -1,10 +1,10 @@
-"""How long a run's remaining trials will take, from those that are done.
+"""Estimates the remaining time of a run from its done trials.
 
-    timed     their own run times and ramps, and for each the median of what a trial took besides
-    amounts   for each the median of what a trial took that an amount ended
+    timed     run times and ramps, plus the median overhead for each trial
+    amounts   the median duration of trials with an amount, for each trial
 
-From the order to the end by the server's clock. Medians, because a trial that lasted through an outage, and whose end
-was told after it, says nothing about the others; and the own times apart, because a plan may mix long and short ones.
+Durations are from the order to the end, by the server's clock. Medians, because a trial during an outage, whose end is
+reported late, is not representative. Run times are summed separately, because a plan may mix long and short trials.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from webapp.runs.models import Attempt, AttemptKind, AttemptState, Trial
 
 
 class Median(Aggregate):
-    """PostgreSQL's percentile_cont(0.5): of two in the middle their mean."""
+    """PostgreSQL's percentile_cont(0.5): the mean of the two middle values if their number is even."""
 
     function = "percentile_cont"
     template = "%(function)s(0.5) within group (order by %(expressions)s)"
@@ -29,22 +29,22 @@ class Median(Aggregate):
 
 @dataclass(frozen=True)
 class Work:
-    """Trials that are left."""
+    """Remaining trials."""
 
     trials: int
-    timed: int  # of them, those that end after a time
+    timed: int  # trials with a run time
     own_s: float  # the sum of their times and ramps
 
 
 @dataclass(frozen=True)
 class Pace:
-    """Medians of a run's done trials; None where there is none of the kind."""
+    """Medians of a run's done trials; None if there is no trial of the kind."""
 
     besides_s: float | None = None
     amount_s: float | None = None
 
     def seconds(self, work: Work, *, besides_s: float | None = None) -> float | None:
-        """That the work will take; None where nothing is known. `besides_s`: where no timed trial is done yet."""
+        """Estimated seconds of the work; None if unknown. `besides_s`: the overhead before a timed trial is done."""
         besides = besides_s if self.besides_s is None else self.besides_s
         amounts = work.trials - work.timed
         if (work.timed and besides is None) or (amounts and self.amount_s is None):
@@ -53,7 +53,7 @@ class Pace:
 
 
 def _own(workload: str) -> Any:
-    """Seconds that a trial asks for; null where an amount ends it."""
+    """The run time of a trial in seconds; null for an amount."""
     ramp = Coalesce(Cast(KeyTextTransform("ramp_s", workload), FloatField()), 0.0)
     return Cast(KeyTextTransform("runtime_s", workload), FloatField()) + ramp
 
@@ -66,7 +66,7 @@ def work_of(trials: QuerySet[Trial], *by: str) -> Mapping[tuple[Any, ...], Work]
 
 
 def paces(attempts: QuerySet[Attempt]) -> Mapping[UUID, Pace]:
-    """By run, of the trials among these attempts that are done. One query."""
+    """Pace by run, from the done trials among these attempts. One query."""
     done = attempts.filter(kind=AttemptKind.TRIAL, state=AttemptState.DONE)
     took = Extract(F("ended_at") - F("created_at"), "epoch")
     besides = ExpressionWrapper(took - F("own"), output_field=FloatField())

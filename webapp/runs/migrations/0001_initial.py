@@ -27,7 +27,7 @@ class Migration(migrations.Migration):
                     models.CharField(
                         choices=[
                             ("trial", "Trial"),
-                            ("close_run", "Put settings back"),
+                            ("close_run", "Restore settings"),
                             ("inventory", "Inventory"),
                             ("purge", "Purge"),
                             ("setting", "Setting"),
@@ -84,7 +84,7 @@ class Migration(migrations.Migration):
                 ("armed_until", models.DateTimeField(null=True)),
                 ("stop_requested_at", models.DateTimeField(null=True)),
                 ("setting", models.CharField(blank=True, max_length=100)),
-                ("deed", models.CharField(blank=True, max_length=10)),
+                ("operation", models.CharField(blank=True, max_length=10)),
                 ("value", models.CharField(blank=True, max_length=200)),
                 ("why", models.CharField(blank=True, max_length=500)),
                 ("at", models.DateTimeField(auto_now_add=True)),
@@ -127,7 +127,7 @@ class Migration(migrations.Migration):
                             ("queued", "Queued"),
                             ("running", "Running"),
                             ("paused", "Paused"),
-                            ("closing", "Putting settings back"),
+                            ("closing", "Restoring settings"),
                             ("done", "Done"),
                             ("failed", "Failed"),
                             ("cancelled", "Cancelled"),

@@ -18,7 +18,7 @@ from webapp.runs.reasons import sentence
 
 
 class Attempt(models.Model):
-    """One order to one host and everything that came of it."""
+    """One order to one host, and its outcome."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     kind = models.CharField(max_length=10, choices=AttemptKind.choices)
@@ -34,8 +34,10 @@ class Attempt(models.Model):
     started_at = models.DateTimeField(null=True)  # the engine started
     ended_at = models.DateTimeField(null=True)
     phase = models.JSONField(default=dict)  # contract.items.Phase last reported; {} before. See runs.phases
-    configuration_digest = models.CharField(max_length=64, blank=True)  # of the results.Configuration last observed
-    # The least (server's clock at receipt minus worker's clock at sending) seen: the worker's clock error plus a delay.
+    configuration_digest = models.CharField(
+        max_length=64, blank=True
+    )  # digest of the results.Configuration last observed
+    # Minimum of (server's clock at receipt - worker's clock at sending): the worker's clock error plus a delay.
     clock_offset_ms = models.BigIntegerField(null=True)
     purged = models.JSONField(default=list)  # contract.items.Purged of each drive
     outcome_code = models.CharField(max_length=60, blank=True)
@@ -45,7 +47,7 @@ class Attempt(models.Model):
     class Meta:
         ordering = ["created_at"]
         constraints = [
-            # A host does one thing at a time. This is what keeps two runs from measuring each other.
+            # A host has one active attempt at a time, so that runs do not disturb each other.
             models.UniqueConstraint(
                 fields=["host"], name="attempt_one_active_per_host", condition=Q(state__in=ACTIVE_ATTEMPT_STATES)
             ),
@@ -64,20 +66,22 @@ class Attempt(models.Model):
 
     @property
     def outcome(self) -> str:
-        """Why it ended as it did, as a sentence; "" where it is done."""
+        """Why it was not completed, as a sentence; "" if it is done."""
         return sentence(self.outcome_code, self.outcome_fields)
 
 
 class HostAction(models.Model):
-    """What a person asked of one target of a host, outside any run. Its attempt says what became of it."""
+    """A host action on one target, outside any run. Its attempt has the outcome."""
 
     attempt = models.OneToOneField(Attempt, on_delete=models.CASCADE, related_name="action")
     target = models.ForeignKey(Target, on_delete=models.PROTECT, related_name="actions")
     purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod
-    armed_until = models.DateTimeField(null=True)  # of a purge: the serial was typed; begun by then or not at all
-    stop_requested_at = models.DateTimeField(null=True)  # of a purge: the host learns it with its next report
+    armed_until = models.DateTimeField(
+        null=True
+    )  # of a purge: the latest start of the purge, after its serial was typed
+    stop_requested_at = models.DateTimeField(null=True)  # of a purge: the host receives it with its next report
     setting = models.CharField(max_length=100, blank=True)
-    deed = models.CharField(max_length=10, blank=True)  # contract.orders.SettingDeed
+    operation = models.CharField(max_length=10, blank=True)  # contract.orders.SettingOperation
     value = models.CharField(max_length=200, blank=True)  # to be set
     by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     why = models.CharField(max_length=500, blank=True)
@@ -95,7 +99,7 @@ class TargetLock(models.Model):
 
 
 class SettingChange(models.Model):
-    """A setting as asked for and as observed, and whether it was put back."""
+    """A setting: requested and observed value, and whether it was restored."""
 
     attempt = models.ForeignKey(Attempt, on_delete=models.CASCADE, related_name="setting_changes")
     at = models.DateTimeField()
@@ -104,7 +108,7 @@ class SettingChange(models.Model):
     before = models.TextField(blank=True)
     asked = models.TextField()
     observed = models.TextField()
-    took_s = models.FloatField(null=True)  # of a layout that was built for the trial, by the worker's clock
-    restoring = models.BooleanField(default=False)  # this row is the putting back
+    took_s = models.FloatField(null=True)  # build time of the trial's layout, by the worker's clock
+    restoring = models.BooleanField(default=False)  # this row is the restore
     restored = models.BooleanField(default=False)
     note = models.TextField(blank=True)

@@ -6,8 +6,8 @@ from django.db import models
 class RunState(models.TextChoices):
     QUEUED = "queued", "Queued"
     RUNNING = "running", "Running"
-    PAUSED = "paused", "Paused"  # by a person: no new order is sent, what is under way goes on to its end
-    CLOSING = "closing", "Putting settings back"
+    PAUSED = "paused", "Paused"  # no new trial is sent; the current trial continues to its end
+    CLOSING = "closing", "Restoring settings"
     DONE = "done", "Done"
     FAILED = "failed", "Failed"
     CANCELLED = "cancelled", "Cancelled"
@@ -41,14 +41,14 @@ ENDED_TRIAL_STATES = (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED)
 
 class AttemptKind(models.TextChoices):
     TRIAL = "trial", "Trial"
-    CLOSE_RUN = "close_run", "Put settings back"
+    CLOSE_RUN = "close_run", "Restore settings"
     INVENTORY = "inventory", "Inventory"
     PURGE = "purge", "Purge"
     SETTING = "setting", "Setting"
 
 
 class AttemptState(models.TextChoices):
-    """A lost attempt comes back to life when its own results arrive and no newer attempt exists."""
+    """A lost attempt is revived when its results arrive and no newer attempt exists."""
 
     DISPATCHED = "dispatched", "Dispatched"
     ACCEPTED = "accepted", "Accepted"

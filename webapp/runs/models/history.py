@@ -32,7 +32,7 @@ class Transition(models.Model):
 
 
 class Note(models.Model):
-    """What a person wrote down about a run, or about one trial of it. Plain text."""
+    """A person's note about a run or one of its trials. Plain text."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="notes")
     trial = models.ForeignKey(Trial, on_delete=models.CASCADE, related_name="notes", null=True)

@@ -20,18 +20,22 @@ class Run(models.Model):
     """One execution of a plan version on chosen targets."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
-    number = models.PositiveIntegerField(unique=True)  # what people call it: run 17
+    number = models.PositiveIntegerField(unique=True)  # its number for people: run 17
     version = models.ForeignKey(PlanVersion, on_delete=models.PROTECT, related_name="runs")
     targets = models.ManyToManyField(Target, related_name="runs")
-    target_order = models.JSONField(default=list)  # their ids as they were chosen: groups at once are made in it
+    target_order = models.JSONField(
+        default=list
+    )  # ids of its targets in the chosen order, which determines groups of targets at once
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.QUEUED)
-    seed = models.BigIntegerField()  # of the order of trials
+    seed = models.BigIntegerField()  # seed of the order of trials
     trial_count = models.PositiveIntegerField()
     cancel_requested_at = models.DateTimeField(null=True)
-    cancel_code = models.CharField(max_length=60, blank=True)  # why, where no person cancelled it: see runs.reasons
+    cancel_code = models.CharField(
+        max_length=60, blank=True
+    )  # the reason of an automatic cancellation: see runs.reasons
     cancel_fields = models.JSONField(default=dict)
     armed_serials = models.JSONField(default=list)  # typed by `armed_by`; kept after the arming has ended
-    armed_until = models.DateTimeField(null=True)  # the run must begin before; null where it was disarmed
+    armed_until = models.DateTimeField(null=True)  # latest start of the run; null if disarmed
     armed_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     reason_code = models.CharField(max_length=60, blank=True)  # why failed or cancelled: see runs.reasons
     reason_fields = models.JSONField(default=dict)
@@ -41,23 +45,25 @@ class Run(models.Model):
     priority = models.SmallIntegerField(choices=Priority.choices, default=Priority.NORMAL)
     paused_at = models.DateTimeField(null=True)  # set while paused
     paused_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
-    pause_code = models.CharField(max_length=60, blank=True)  # set while paused, where no person paused it
+    pause_code = models.CharField(max_length=60, blank=True)  # set during an automatic pause
     pause_fields = models.JSONField(default=dict)
-    invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked all its results
-    label = models.CharField(max_length=63, blank=True)  # of its host in a group: a dimension of comparisons
+    invalid_reason = models.CharField(max_length=500, blank=True)  # set if a person marked all its results as invalid
+    label = models.CharField(max_length=63, blank=True)  # label of its host in a group: a dimension of comparisons
     again_of = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, related_name="again")
-    request_id = models.UUIDField(null=True, unique=True)  # of the form that started it: sent twice, it starts once
+    request_id = models.UUIDField(
+        null=True, unique=True
+    )  # id of the form that started it, so that a form sent twice starts one run
     created_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True)
     ended_at = models.DateTimeField(null=True)
-    announced_at = models.DateTimeField(null=True)  # subscribers were told that it ended
+    announced_at = models.DateTimeField(null=True)  # when notices about its end were queued
 
     class Meta:
         ordering = ["-number"]
         constraints = [
             models.CheckConstraint(condition=Q(state__in=RunState.values), name="run_state_known"),
-            # checked at the commit, so that runs can change places in one statement
+            # checked at the commit, so that one statement can swap positions
             models.UniqueConstraint(
                 fields=["queue_position"], name="run_queue_position_once", deferrable=models.Deferrable.DEFERRED
             ),
@@ -81,5 +87,5 @@ class Run(models.Model):
 
     @property
     def pause_reason(self) -> str:
-        """Why it is paused, as a sentence; "" where a person paused it, or it is not paused."""
+        """The reason of an automatic pause, as a sentence; "" otherwise."""
         return sentence(self.pause_code, self.pause_fields)

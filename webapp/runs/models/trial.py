@@ -20,7 +20,7 @@ from webapp.runs.reasons import sentence
 
 class Trials(models.QuerySet["Trial"]):
     def numbered(self, *numbers: int) -> Self:
-        """Those with these numbers in their run."""
+        """Trials with these numbers in their run."""
         return self.filter(index__in=[index_of(number) for number in numbers])
 
 
@@ -37,7 +37,7 @@ class Trial(models.Model):
     # Every level of this point, fixed ones too: factor name -> level, e.g. {"block_size": 4096, "scheduler": "none"}.
     # Keys and units are those of plans.factors; filters on any factor go through its GIN index.
     point = models.JSONField()
-    # The same but for target and repeat: trials with equal point_key are repeats of one another.
+    # Identifies the point: trials with equal point_key differ only in target and repeat.
     point_key = models.CharField(max_length=64)
     workload = models.JSONField()  # contract.workload.AnyWorkload
     settings = models.JSONField(default=dict)  # setting name -> wanted value
@@ -45,14 +45,14 @@ class Trial(models.Model):
     purge = models.CharField(max_length=30, blank=True)  # contract.purge.PurgeMethod, before anything else; "" none
     destructive = models.BooleanField(
         default=False
-    )  # overwrites its target: needs arming, is never tried again unasked
+    )  # overwrites its target: needs arming, is never retried automatically
     state = models.CharField(max_length=10, choices=TrialState.choices, default=TrialState.PLANNED)
     reason_code = models.CharField(max_length=60, blank=True)  # why failed, cancelled or lost: see runs.reasons
     reason_fields = models.JSONField(default=dict)
     attempts_left = models.PositiveSmallIntegerField(default=1)  # orders that may still be sent for it
     ended_at = models.DateTimeField(null=True)
-    invalid_reason = models.CharField(max_length=500, blank=True)  # a person marked it as not to be trusted
-    skip_requested_at = models.DateTimeField(null=True)  # a person wants it stopped, or not started
+    invalid_reason = models.CharField(max_length=500, blank=True)  # set if a person marked it as invalid
+    skip_requested_at = models.DateTimeField(null=True)  # when a person skipped it
     skipped_by = models.ForeignKey(User, on_delete=models.SET_NULL, null=True, related_name="+")
     skip_reason = models.CharField(max_length=500, blank=True)  # as typed
 
@@ -98,34 +98,34 @@ class Trial(models.Model):
 
     @property
     def why_invalid(self) -> str:
-        """Why its results are not to be trusted: its own reason, or its run's; "" where they are."""
+        """Why its results are invalid: its own reason, or its run's; "" if they are valid."""
         return self.invalid_reason or self.run.invalid_reason
 
     @property
     def has_layout(self) -> bool:
-        """It works on drives put together for it."""
+        """Whether it uses a layout."""
         return "layout" in self.point
 
     @property
     def stream_count(self) -> int:
-        """A stream for each target that it uses at once."""
+        """Its targets, one per stream."""
         return at_once(self.point)
 
     @property
     def all_targets(self) -> list[Target]:
-        """In the order of its streams; without a query for a trial of one."""
+        """Its targets in the order of its streams; no query for a trial with one target."""
         further = self.further.all() if self.stream_count > 1 else ()
         return [self.target, *(each.target for each in further)]
 
     @property
     def target_names(self) -> str:
-        """On its host: nvme0n1, or nvme0n1 + nvme1n1 at once."""
+        """Names on its host: nvme0n1, or nvme0n1 + nvme1n1."""
         first, *further = self.all_targets
         return group_name(first.slug, [each.slug for each in further])
 
     @property
     def place(self) -> str:
-        """For people: host/nvme0n1 + nvme1n1."""
+        """Name with the host: host/nvme0n1 + nvme1n1."""
         return f"{self.target.host.slug}/{self.target_names}"
 
 

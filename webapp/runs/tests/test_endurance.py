@@ -83,7 +83,7 @@ def test_the_preview_says_percent_where_it_is_rated_and_the_drives_own_word_wher
 
 def test_what_the_policy_lets_one_run_write_is_kept() -> None:
     drive = a_drive(max_write_bytes=GIB)
-    with pytest.raises(StartRefused, match=r"2\.15 GB to .* allows 1\.07 GB a run") as refused:
+    with pytest.raises(StartRefused, match=r"2\.15 GB to .* allows 1\.07 GB per run") as refused:
         start(drive, writes("1g"))
     assert refused.value.code == "write_limit_exceeded"
     (use,) = preview(writes("1g"), [drive]).endurance

@@ -15,10 +15,10 @@ from webapp.runs.states import (
     TRIAL_TRANSITIONS,
     IllegalTransition,
     StaleTransition,
-    move_attempt,
-    move_run,
-    move_trial,
     revive_trial,
+    transition_attempt,
+    transition_run,
+    transition_trial,
 )
 
 pytestmark = pytest.mark.django_db
@@ -33,11 +33,11 @@ def test_it_moves_runs_only_as_the_table_says(before: RunState, after: RunState)
     run = a_run(a_target(), trials=1, state=before)
     if after not in RUN_TRANSITIONS[before]:
         with pytest.raises(IllegalTransition):
-            move_run(run, after)
+            transition_run(run, after)
         assert Run.objects.get().state == before
         assert not Transition.objects.exists()
         return
-    move_run(run, after, code="why", fields={"message": "because"})
+    transition_run(run, after, code="why", fields={"message": "because"})
     assert Run.objects.get().state == after
     assert Transition.objects.values_list("before", "after", "code").get() == (before, after, "why")
     assert Transition.objects.get().reason == "because"
@@ -51,10 +51,10 @@ def test_it_moves_trials_only_as_the_table_says(before: TrialState, after: Trial
     trial.save()
     if after not in TRIAL_TRANSITIONS[before]:
         with pytest.raises(IllegalTransition):
-            move_trial(trial, after)
+            transition_trial(trial, after)
         assert Trial.objects.get().state == before
         return
-    move_trial(trial, after, code="why")
+    transition_trial(trial, after, code="why")
     assert Trial.objects.get().state == after
     assert Transition.objects.values_list("trial", "before", "after").get() == (trial.pk, before, after)
     assert (trial.ended_at is not None) == (after in (TrialState.DONE, TrialState.FAILED, TrialState.CANCELLED))
@@ -69,9 +69,9 @@ def test_it_moves_attempts_only_as_the_table_says(before: AttemptState, after: A
     attempt.refresh_from_db()
     if after not in ATTEMPT_TRANSITIONS[before]:
         with pytest.raises(IllegalTransition):
-            move_attempt(attempt, after)
+            transition_attempt(attempt, after)
         return
-    move_attempt(attempt, after)
+    transition_attempt(attempt, after)
     attempt.refresh_from_db()
     assert attempt.state == after
     ended = after in (AttemptState.DONE, AttemptState.FAILED, AttemptState.CANCELLED, AttemptState.LOST)
@@ -106,12 +106,12 @@ def test_it_refuses_to_move_what_somebody_else_has_moved() -> None:
     trial = a_single_trial()
     Trial.objects.update(state=TrialState.CANCELLED)
     with pytest.raises(StaleTransition), transaction.atomic():
-        move_trial(trial, TrialState.DISPATCHED)
+        transition_trial(trial, TrialState.DISPATCHED)
     assert not Transition.objects.exists()
     run = Run.objects.get()
     Run.objects.update(state=RunState.CANCELLED)
     with pytest.raises(StaleTransition):
-        move_run(run, RunState.RUNNING)
+        transition_run(run, RunState.RUNNING)
 
 
 def test_it_writes_an_attempt_and_its_trial_with_their_history() -> None:
@@ -120,11 +120,11 @@ def test_it_writes_an_attempt_and_its_trial_with_their_history() -> None:
     assert attempt
     trial, before = Trial.objects.get(), Transition.objects.count()
     for state in ("accepted", "running"):
-        move_attempt(attempt, AttemptState(state))
-        move_trial(trial, TrialState(state), attempt=attempt)
+        transition_attempt(attempt, AttemptState(state))
+        transition_trial(trial, TrialState(state), attempt=attempt)
     assert (attempt.state, trial.state) == ("running", "running")
     with pytest.raises(IllegalTransition):
-        move_trial(trial, TrialState.PLANNED)
+        transition_trial(trial, TrialState.PLANNED)
     assert (Attempt.objects.get().state, Trial.objects.get().state) == ("running", "running")
     assert Attempt.objects.get().accepted_at
     assert list(Transition.objects.values_list("after", flat=True))[before:] == ["accepted", "running"]

@@ -54,7 +54,7 @@ def test_a_host_that_is_away_is_waited_for_until_the_latest_start(at_noon: Clock
     at_noon.away = {target.host.slug}
     at_noon.to(DUE)
     assert latest().state == OccurrenceState.WAITING
-    assert "has not been heard lately" in latest().reason
+    assert "is offline" in latest().reason
     at_noon.away = set()
     at_noon.after(minutes=50)
     assert latest().state == OccurrenceState.STARTED

@@ -101,7 +101,7 @@ def test_a_schedule_of_somebody_who_leaves_is_disarmed_whoever_armed_it(drive: T
 def test_an_admin_who_leaves_by_themselves_hands_over_to_another_admin() -> None:
     first, second = a_user("ada", Role.ADMIN), a_user("bea", Role.ADMIN)
     schedule = a_schedule(first)
-    change_role(user=first, role=Role.VIEWER, by=first, knowing=True)
+    change_role(user=first, role=Role.VIEWER, by=first, acknowledged=True)
     schedule.refresh_from_db()
     assert schedule.owner == second
 

@@ -1,4 +1,4 @@
-"""Adding a host: the one line to paste, and the wait until its worker is heard."""
+"""Adds a host: the enrolment command, and the wait for its worker."""
 
 import msgspec
 from django.conf import settings
@@ -35,7 +35,7 @@ def _form(request: HttpRequest, form: AddHostForm) -> HttpResponse:
 
 @admin_action
 def make_enrolment(request: HttpRequest) -> HttpResponse:
-    """The page after it shows the one line to paste, with the token in it, once."""
+    """Create an enrolment command; the next page shows it once, with its token."""
     again = request.POST.get("again", "")
     if again:
         return _line_made(request, host=host_or_404(again))
@@ -72,23 +72,23 @@ def new_host_line(request: HttpRequest, reference: str) -> HttpResponse:
 def _called(reference: str) -> EnrolmentToken:
     found = enrolment_called(reference)
     if found is None:
-        raise Http404("There is no such line.")
+        raise Http404("There is no such enrolment command.")
     return found
 
 
 @admin_action
 def withdraw(request: HttpRequest, reference: str) -> HttpResponse:
     if withdraw_enrolment_token(invitation=_called(reference), by=person(request)):
-        messages.success(request, "The line is withdrawn: its token opens nothing any more.")
+        messages.success(request, "The enrolment command is revoked: its token is no longer valid.")
     else:
-        messages.warning(request, "That line was used already, or had expired; nothing was changed.")
+        messages.warning(request, "The enrolment command was already used or has expired. Nothing was changed.")
     return redirect("add_host")
 
 
 @never_cache
 @page
 def enrolment_state(request: HttpRequest, reference: str) -> HttpResponse:  # noqa: ARG001 - every view has one
-    """What became of a line, for the page that waits for it."""
+    """The state of an enrolment command, for the page that waits for it."""
     return HttpResponse(msgspec.json.encode(state_of(_called(reference))), content_type="application/json")
 
 

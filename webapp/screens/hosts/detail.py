@@ -1,4 +1,4 @@
-"""What the page of a host is made of."""
+"""Data for the page of a host."""
 
 import itertools
 from collections.abc import Iterable, Sequence
@@ -9,14 +9,14 @@ from webapp.core.models import AuditEntry
 from webapp.hosts.inventory.lock_groups import sharing
 from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.inventory.wording import summary
-from webapp.hosts.models import Host, HostSnapshot, Target
+from webapp.hosts.models import Host, HostInventory, Target
 from webapp.plans.factors import FACTORS
 from webapp.runs.models import TargetLock
 from worker.contract.inventory import BlockDevice, Inventory
 
-SNAPSHOTS_SHOWN = 20
-DEEDS_SHOWN = 30
-_DEEDS = {
+INVENTORIES_SHOWN = 20
+ACTIONS_SHOWN = 30
+_TITLES = {
     "host.enrol": "Enrolled",
     "host.rename": "Renamed",
     "host.maintenance_start": "Maintenance started",
@@ -33,7 +33,7 @@ _DEEDS = {
 
 @dataclass
 class Branch:
-    """A block device in the tree, with what lies on it."""
+    """A block device in the tree, with the devices on it."""
 
     device: BlockDevice
     above: "list[Branch]" = field(default_factory=list)
@@ -41,13 +41,13 @@ class Branch:
 
 @dataclass(frozen=True)
 class Event:
-    """Something in the history of a host."""
+    """An event in the history of a host."""
 
     at: datetime
     title: str
     by: str = ""
     sentences: Sequence[str] = ()
-    address: str = ""  # query of the page that shows the change in full
+    address: str = ""  # query of the page with all details of the change
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class TargetRow:
     """A target of the host."""
 
     target: Target
-    used_by: int | None  # number of the run that uses a drive of it now, on whichever host
-    shares: list[Target]  # other targets on the same drives, never used at the same time
+    used_by: int | None  # number of the run that uses one of its drives now, on any host
+    shares: list[Target]  # other targets on the same drives, which are never used at the same time
 
 
 @dataclass(frozen=True)
 class SettingRow:
-    """A setting that the worker knows, and where the policy allows to change it."""
+    """A setting of the worker, and the targets for which the policy allows to change it."""
 
     name: str
     label: str
@@ -70,7 +70,7 @@ class SettingRow:
 
 
 def tree(inventory: Inventory) -> list[Branch]:
-    """Disks at the root; partitions, arrays and mapped devices on what they lie on, each under all of it."""
+    """The tree of block devices: disks at the root, partitions and arrays under all their underlying devices."""
     devices = {device.name: device for device in inventory.block_devices}
     on: dict[str, list[BlockDevice]] = {}
     for device in inventory.block_devices:
@@ -85,37 +85,42 @@ def _branch(device: BlockDevice, on: dict[str, list[BlockDevice]], below: tuple[
     return Branch(device, [_branch(one, on, path) for one in on.get(device.name, []) if one.name not in path])
 
 
-def history(host: Host, snapshots: Sequence[HostSnapshot]) -> list[Event]:
-    """What people did with the host and how it changed, newest first. Snapshots come newest first."""
-    events = [_changed(after, before) for after, before in itertools.pairwise(snapshots)]
-    if snapshots and len(snapshots) <= SNAPSHOTS_SHOWN:
-        events.append(Event(snapshots[-1].taken_at, "First inventory"))
-    of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_DEEDS)
-    deeds = of_host.select_related("actor").order_by("-at")[:DEEDS_SHOWN]
-    events += [Event(deed.at, _DEEDS[deed.action], deed.actor_name, _detail(deed)) for deed in deeds]
+def history(host: Host, inventories: Sequence[HostInventory]) -> list[Event]:
+    """Actions on the host and changes of its hardware, newest first. `inventories` are newest first."""
+    events = [_changed(after, before) for after, before in itertools.pairwise(inventories)]
+    if inventories and len(inventories) <= INVENTORIES_SHOWN:
+        events.append(Event(inventories[-1].taken_at, "First inventory"))
+    of_host = AuditEntry.objects.filter(object_type="host", object_id=str(host.pk), action__in=_TITLES)
+    entries = of_host.select_related("actor").order_by("-at")[:ACTIONS_SHOWN]
+    events += [Event(entry.at, _TITLES[entry.action], entry.actor_name, _detail(entry)) for entry in entries]
     return sorted(events, key=lambda event: event.at, reverse=True)
 
 
-def _changed(after: HostSnapshot, before: HostSnapshot) -> Event:
+def _changed(after: HostInventory, before: HostInventory) -> Event:
     new, old = read_inventory(after), read_inventory(before)
     address = f"from={before.pk}&to={after.pk}"
     if new is None or old is None:
         return Event(
             after.taken_at,
             "Changed",
-            sentences=["The earlier inventory is in a form no longer supported."],
+            sentences=["The earlier inventory has a format that is no longer supported."],
         )
-    said = summary(old, new) or ["Details of the hardware."]
+    said = summary(old, new) or ["Hardware details changed."]
     return Event(after.taken_at, "Changed", sentences=said, address=address)
 
 
-def _detail(deed: AuditEntry) -> list[str]:
-    said = {"before": "It was called {}.", "window": "{}.", "note": "{}", "hostname": "By the worker on {}."}
-    return [said[key].format(value) for key, value in deed.detail.items() if key in said and value]
+def _detail(operation: AuditEntry) -> list[str]:
+    said = {
+        "before": "The former name is {}.",
+        "window": "{}.",
+        "note": "{}",
+        "hostname": "Changed by the worker on {}.",
+    }
+    return [said[key].format(value) for key, value in operation.detail.items() if key in said and value]
 
 
 def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:
-    """Every setting that the host's worker knows, with the targets for which the policy lets it be changed."""
+    """Every setting of the host's worker, with the targets for which the policy allows to change it."""
     listed = [target for target in targets if target.in_policy]
     return [
         SettingRow(
@@ -129,7 +134,7 @@ def setting_rows(host: Host, targets: Iterable[Target]) -> list[SettingRow]:
 
 
 def target_rows(targets: Sequence[Target]) -> list[TargetRow]:
-    """A fixed number of queries, however many targets there are."""
+    """Rows of all targets, with a fixed number of queries."""
     used, shares = _users(targets), sharing(targets)
     return [
         TargetRow(target, next((used[key] for key in target.lock_keys if key in used), None), shares.get(target.pk, []))
@@ -138,7 +143,7 @@ def target_rows(targets: Sequence[Target]) -> list[TargetRow]:
 
 
 def _users(targets: Sequence[Target]) -> dict[str, int]:
-    """Lock key -> number of the run whose trial uses the drive now, on whichever host."""
+    """Lock key -> number of the run that uses the drive now, on any host."""
     keys = {key for target in targets for key in target.lock_keys}
     locks = TargetLock.objects.filter(lock_key__in=keys)
     return {lock.lock_key: lock.attempt.run.number for lock in locks.select_related("attempt__run") if lock.attempt.run}

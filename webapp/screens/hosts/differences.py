@@ -1,4 +1,4 @@
-"""Two inventories of a host compared; the address says which two."""
+"""The page that compares two inventories of a host, which the address names."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from django.shortcuts import redirect, render
 
 from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.inventory.wording import table
-from webapp.hosts.models import Host, HostSnapshot
+from webapp.hosts.models import Host, HostInventory
 from webapp.runs.models import Run
 from webapp.screens.access import page
 from webapp.screens.hosts.find import host_or_404
@@ -21,7 +21,7 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
     if host.slug != slug:
         return redirect(f"{request.path.replace(slug, host.slug, 1)}?{request.GET.urlencode()}")
-    inventories = list(host.snapshots.select_related("snapshot")[:INVENTORIES_OFFERED])
+    inventories = list(host.inventories.select_related("content")[:INVENTORIES_OFFERED])
     before = _chosen(host, request.GET.get("from", ""), inventories, 1)
     after = _chosen(host, request.GET.get("to", ""), inventories, 0)
     old, new = read_inventory(before), read_inventory(after)
@@ -37,9 +37,9 @@ def host_differences(request: HttpRequest, slug: str) -> HttpResponse:
     return render(request, "screens/host_differences.html", context)
 
 
-def _chosen(host: Host, text: str, inventories: Sequence[HostSnapshot], default: int) -> HostSnapshot | None:
-    """The inventory with that id, else the newest or the one before it."""
-    found = host.snapshots.select_related("snapshot").filter(pk=int(text)).first() if _is_id(text) else None
+def _chosen(host: Host, text: str, inventories: Sequence[HostInventory], default: int) -> HostInventory | None:
+    """The inventory with this id, else the default one."""
+    found = host.inventories.select_related("content").filter(pk=int(text)).first() if _is_id(text) else None
     return found or (inventories[min(default, len(inventories) - 1)] if inventories else None)
 
 
@@ -53,16 +53,16 @@ class SinceThen:
 
     host: Host
     earlier: int  # number of that run
-    before: HostSnapshot
-    after: HostSnapshot
+    before: HostInventory
+    after: HostInventory
 
     @property
     def same(self) -> bool:
-        return self.before.snapshot_id == self.after.snapshot_id
+        return self.before.content_id == self.after.content_id
 
 
 def since_run_before(run: Run) -> list[SinceThen]:
-    """For each host of a run that has begun, where something was measured there before. Three queries a host."""
+    """Inventories of each host of a started run that had an earlier run. Three queries per host."""
     hosts = Host.objects.filter(pk__in=run.targets.values("host")).order_by("slug") if run.started_at else []
     return [found for host in hosts if (found := _since(run, host))]
 
@@ -71,7 +71,7 @@ def _since(run: Run, host: Host) -> SinceThen | None:
     earlier = Run.objects.filter(targets__host=host, started_at__lt=run.started_at).order_by("-started_at").first()
     if earlier is None:
         return None
-    inventories = host.snapshots.only("pk", "host", "snapshot_id", "taken_at")
+    inventories = host.inventories.only("pk", "host", "content_id", "taken_at")
     before = inventories.filter(taken_at__lte=earlier.started_at).first() or inventories.last()
     after = inventories.filter(taken_at__lte=run.ended_at).first() if run.ended_at else inventories.first()
     return SinceThen(host, earlier.number, before, after) if before and after else None

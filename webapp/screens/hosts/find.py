@@ -1,4 +1,4 @@
-"""The host that an address names."""
+"""Finds the host of an address."""
 
 from django.http import Http404
 
@@ -7,7 +7,7 @@ from webapp.hosts.selectors import host_named
 
 
 def host_or_404(slug: str) -> Host:
-    """Also by a name that it had before; its slug then is not the one asked for."""
+    """The host with this name or former name; in the latter case its slug differs."""
     host = host_named(slug)
     if host is None:
         raise Http404(f"There is no host {slug}.")

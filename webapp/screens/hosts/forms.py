@@ -1,4 +1,4 @@
-"""What a person gives to add a host."""
+"""The form to add a host."""
 
 from django import forms
 
@@ -11,7 +11,7 @@ class AddHostForm(forms.Form):
         label="Short name",
         max_length=63,
         required=False,
-        help_text="Lower-case letters, digits and hyphens, e.g. storage1. Left empty, the host's own name is taken.",
+        help_text="Lowercase letters, digits and hyphens, e.g. storage1. If empty, the hostname is used.",
         widget=forms.TextInput(attrs={"class": "form-control", "autocomplete": "off", "spellcheck": "false"}),
     )
 

@@ -1,8 +1,8 @@
-"""A host group while it is edited: what its form shows and sends.
+"""A host group in the editor: the fields of its form.
 
 member          name of a host, once for each host, in order
 label.<host>    its label; empty: the name of the host
-target.<host>   a target of it, once for each that is ticked
+target.<host>   one of its targets, once for each ticked target
 add             the host that the step “add” adds
 do              a step: add, up:<host>, down:<host> or remove:<host>; without it the group is saved
 """
@@ -20,7 +20,7 @@ from webapp.hosts.selectors import hosts_by_name, trouble_of
 
 @dataclass(frozen=True)
 class Member:
-    """A host of the group as it stands in the form."""
+    """A host of the group in the form."""
 
     host: str
     label: str
@@ -32,7 +32,7 @@ class Member:
 class Draft:
     title: str = ""
     members: tuple[Member, ...] = ()
-    focus: str = ""  # id of the button that was pressed: it keeps the focus
+    focus: str = ""  # id of the pressed button, which keeps the focus
 
     def specs(self) -> list[MemberSpec]:
         return [MemberSpec(member.host, member.targets, member.label or None) for member in self.members]
@@ -40,7 +40,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class Row:
-    """A member with everything that can be chosen."""
+    """A member with all its options."""
 
     host: Host
     member: Member
@@ -49,7 +49,7 @@ class Row:
 
 
 def draft_of(group: HostGroup) -> Draft:
-    """What is saved. Targets that left the policy are named as problems: they cannot be chosen again."""
+    """The values to save. Targets that are no longer in the policy are problems: they cannot be chosen again."""
     members = (
         Member(
             member.host.slug,
@@ -63,7 +63,7 @@ def draft_of(group: HostGroup) -> Draft:
 
 
 def draft_from(data: QueryDict) -> Draft:
-    """What a person sent, with the step that was asked for."""
+    """The sent form, after its step was applied."""
     names = list(dict.fromkeys(data.getlist("member")))[: MAX_MEMBERS + 1]
     members = [Member(name, data.get(f"label.{name}", ""), tuple(data.getlist(f"target.{name}"))) for name in names]
     step, _, name = data.get("do", "").partition(":")
@@ -75,13 +75,13 @@ def draft_from(data: QueryDict) -> Draft:
     elif step in ("up", "down") and place is not None:
         other = max(place - 1, 0) if step == "up" else min(place + 1, len(members) - 1)
         members[place], members[other] = members[other], members[place]
-        if other in (0, len(members) - 1):  # the button that was pressed cannot be pressed again
+        if other in (0, len(members) - 1):  # the pressed button is now disabled
             step = "down" if other == 0 else "up"
     return Draft(data.get("title", ""), tuple(members), focus=f"{step}-{name}" if name else step)
 
 
 def rows_of(draft: Draft) -> list[Row]:
-    """Its members whose hosts there are; three queries. A name that a host had before is replaced by its name now."""
+    """Members whose hosts exist; three queries. Former names of hosts are replaced by the current names."""
     hosts = hosts_by_name(member.host for member in draft.members)
     targets: dict[UUID, list[Target]] = {}
     for target in Target.objects.filter(host__in=hosts.values(), in_policy=True).order_by("slug"):
@@ -95,6 +95,6 @@ def rows_of(draft: Draft) -> list[Row]:
 
 
 def hosts_to_add(rows: Iterable[Row]) -> list[Host]:
-    """Hosts in sight that have targets and are not in the group yet."""
+    """Hosts with targets that are not removed and not in the group yet."""
     usable = Host.objects.filter(archived_at=None, targets__in_policy=True).distinct()
     return list(usable.exclude(pk__in=[row.host.pk for row in rows]).order_by("slug"))

@@ -1,4 +1,4 @@
-"""Host groups: the list, and one group to look at and to change."""
+"""Host groups: the list, and the page of one group with its editor."""
 
 from django.contrib import messages
 from django.db.models import Prefetch

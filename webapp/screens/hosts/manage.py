@@ -1,4 +1,4 @@
-"""What may be done with a host: one page with every action, and what each of them means for what is going on."""
+"""The page with all actions on a host and their consequences."""
 
 from collections.abc import Callable
 
@@ -33,7 +33,7 @@ def manage_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def show_manage_page(request: HttpRequest, host: Host, *, action: str = "", problem: str = "") -> HttpResponse:
-    """The page; with a problem it stands at the field of the action that was refused."""
+    """The page; a problem is shown at the field of the refused action."""
     active = active_attempt(host)
     open_runs = Run.objects.filter(state__in=OPEN_RUN_STATES, trials__host=host).distinct().order_by("number")
     context = {
@@ -55,7 +55,7 @@ def show_manage_page(request: HttpRequest, host: Host, *, action: str = "", prob
 
 
 def _act(request: HttpRequest, slug: str, action: str, do: Callable[[Host, User], str]) -> HttpResponse:
-    """Do it and say so on the host's page, or say at its field why not."""
+    """Do the action and show a message on the host's page, or show the problem at its field."""
     host = host_or_404(slug)
     try:
         said = do(host, person(request))
@@ -70,8 +70,8 @@ def rename(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         before = host.slug
         if not rename_host(host=host, slug=request.POST.get("slug", "").strip(), by=by):
-            return f"The host was called {before} already; nothing was changed."
-        return f"{before} is called {host.slug} now. The old address leads here."
+            return f"The host is already called {before}. Nothing was changed."
+        return f"{before} is now called {host.slug}. The old address leads here."
 
     return _act(request, slug, "rename", do)
 
@@ -80,7 +80,7 @@ def rename(request: HttpRequest, slug: str) -> HttpResponse:
 def maintenance(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         begin_maintenance(host=host, note=request.POST.get("note", ""), by=by)
-        return f"{host} is in maintenance: it gets no new trials until you end that."
+        return f"{host} is in maintenance: it gets no new trials until you end the maintenance."
 
     return _act(request, slug, "maintenance", do)
 
@@ -100,7 +100,7 @@ def maintenance_end(request: HttpRequest, slug: str) -> HttpResponse:
 def inventory(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         inventory_now(host=host, by=by)
-        return f"{host} is looking at its hardware. What has changed stands in its history in a few seconds."
+        return f"{host} takes an inventory. Changes appear in its history in a few seconds."
 
     return _act(request, slug, "inventory", do)
 
@@ -109,10 +109,10 @@ def inventory(request: HttpRequest, slug: str) -> HttpResponse:
 def rotate(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         if not request_rotation(host=host, by=by):
-            return f"{host} is asked for a new token already; it takes it when it is next heard."
+            return f"A new token was already requested; {host} fetches it after its next message."
         return (
-            f"{host} fetches a new token when it is next heard; until it was used once the old one stays good. "
-            "Its password in the broker changes with it."
+            f"{host} fetches a new token after its next message; the old token stays valid until the new one is "
+            "used. The broker password changes too."
         )
 
     return _act(request, slug, "rotate", do)
@@ -124,7 +124,7 @@ def revoke(request: HttpRequest, slug: str) -> HttpResponse:
         if not revoke_host(host=host, by=by):
             return f"{host} was revoked before; nothing was changed."
         tidy_runs()
-        return f"The token of {host} opens nothing any more. “Enrol again” makes a new one."
+        return f"The token of {host} is revoked. “Enrol again” creates a new one."
 
     return _act(request, slug, "revoke", do)
 
@@ -137,10 +137,12 @@ def remove(request: HttpRequest, slug: str) -> HttpResponse:
     except Refusal as refusal:
         return show_manage_page(request, host, action="remove", problem=refusal.message)
     if deleted:
-        messages.success(request, f"{host.slug} is deleted: it had measured nothing.")
+        messages.success(request, f"{host.slug} is deleted: it had no results.")
         return redirect("hosts")
     tidy_runs()
-    messages.success(request, f"{host.slug} is removed and its token is dead. Its results stay; you can bring it back.")
+    messages.success(
+        request, f"{host.slug} is removed and its token is revoked. Its results stay; you can restore the host."
+    )
     return redirect("host", slug=host.slug)
 
 
@@ -149,6 +151,6 @@ def bring_back_host(request: HttpRequest, slug: str) -> HttpResponse:
     def do(host: Host, by: User) -> str:
         if not bring_back(host=host, by=by):
             return f"{host} was not removed; nothing was changed."
-        return f"{host} is back. Its token stays dead: enrol it again to use it."
+        return f"{host} is restored. Its token stays revoked: enrol the host again to use it."
 
     return _act(request, slug, "remove", do)

@@ -1,19 +1,19 @@
-"""What the pages of hosts send to their scripts; `frontend/src/payloads/hosts.ts` checks the same shapes."""
+"""Data that the pages of hosts send to their scripts; `frontend/src/payloads/hosts.ts` has the same types."""
 
 from webapp.screens.payloads import Payload
 
 
 class Enrolment(Payload, frozen=True, kw_only=True):
-    """What became of a line to paste: waiting, expired, enrolled (it has a host), heard (its worker is at work)."""
+    """The state of an enrolment command: waiting, expired, enrolled (host created), heard (worker registered)."""
 
     state: str
     host: str  # its name, "" while waiting
-    url: str  # of the host's page
+    url: str  # address of the host's page
     seconds_left: float
 
 
 class LogTailLine(Payload, frozen=True, kw_only=True):
-    """A line of a worker's log; `about` and `url` lead to the trial or run it belongs to, "" where it has none."""
+    """A line of a worker's log; `about` and `url` name its trial or run, "" if it has none."""
 
     at: str  # ISO 8601, UTC
     level: str
@@ -23,7 +23,7 @@ class LogTailLine(Payload, frozen=True, kw_only=True):
 
 
 class LogTail(Payload, frozen=True, kw_only=True):
-    """Lines in the order in which they came; `last` is to be sent back to get what comes after."""
+    """Lines in order; send `last` to get the following lines."""
 
     lines: tuple[LogTailLine, ...]
     last: int

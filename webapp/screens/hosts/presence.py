@@ -1,4 +1,4 @@
-"""How a host is: heard or not, at work or not, shut out or not; and what is wrong with it, in words."""
+"""The state of a host (online, busy, in maintenance, revoked) and its problems, in words."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,20 +16,20 @@ from webapp.runs.phases import doing
 # A worker reports every second while it works and at least once a minute while it does not.
 SILENT_AFTER = timedelta(minutes=3)
 QUIET_AFTER = timedelta(seconds=30)  # while it works
-# A clock further off than this is no transfer time: lines of its log and seconds of its runs seem shifted (s).
+# A larger clock difference cannot be transfer time: log lines and samples would appear shifted (s).
 CLOCK_LIMIT_S = 5.0
 
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether a host's worker is heard, as a state with a colour and in words."""
+    """Whether a host is online, as a state with a colour and in words."""
 
     state: str
     words: str
 
 
 def presence(host: Host, active: Attempt | None, window: OpenWindow | None = None) -> Presence:
-    """`active` is what it works at now, `window` the maintenance window that is open now."""
+    """`active` is the current attempt, `window` the open maintenance window."""
     if host.archived_at is not None:
         return Presence("failed", "Removed")
     if host.state != HostState.ACTIVE:
@@ -48,9 +48,9 @@ def silent(host: Host) -> bool:
 
 
 def quiet_for(host: Host, active: Attempt) -> str:
-    """For how long nothing was heard of a host that works, in words; "" where that is no longer than usual.
+    """How long a busy host has been silent, in words; "" if not longer than usual.
 
-    Not from before the order: until then the host had less to say.
+    The time counts from the order at the earliest: before, the host reported less often.
     """
     heard = max(host.last_seen_at or active.created_at, active.created_at)
     span = timezone.now() - heard
@@ -58,7 +58,7 @@ def quiet_for(host: Host, active: Attempt) -> str:
 
 
 def phase_words(attempt: Attempt) -> str:
-    """What its host does for it, or for how long that has said nothing and when the attempt is given up for it."""
+    """The phase of the attempt, or how long its host has been silent and when the attempt will be lost."""
     quiet = quiet_for(attempt.host, attempt)
     if not quiet or attempt.lease_until is None:
         return doing(attempt)
@@ -67,7 +67,7 @@ def phase_words(attempt: Attempt) -> str:
 
 
 def warnings(host: Host, targets: Iterable[Target], *, newest_version: str, active: Attempt | None = None) -> list[str]:
-    """What keeps the host from being used as it should, each with what to do. Nothing about a host that is shut out."""
+    """Problems of the host, each with its remedy. None for a revoked host."""
     if host.state == HostState.REVOKED:
         return []
     found = [*_about_worker(host, newest_version, active), *_about_clock(host)]
@@ -79,10 +79,10 @@ def warnings(host: Host, targets: Iterable[Target], *, newest_version: str, acti
 
 def _about_worker(host: Host, newest_version: str, active: Attempt | None) -> list[str]:
     if not host.capabilities:
-        return ["Its worker has not said yet what it can run. Start it on the host."]
+        return ["Its worker has not reported its capabilities yet. Start the worker on the host."]
     found = []
     if silent(host) or (active and quiet_for(host, active)):
-        found.append("It is not heard. Is the worker running there, and does it reach this server?")
+        found.append("The host is offline. Check that its worker is running and can reach this server.")
     if newest_version and host.worker_version != newest_version:
         found.append(f"Its worker is {host.worker_version or 'of unknown version'}, this server has {newest_version}.")
     if "fio" not in host.capabilities.get("engines", {}):
@@ -95,4 +95,6 @@ def _about_clock(host: Host) -> list[str]:
     if abs(ahead_s) < CLOCK_LIMIT_S:
         return []
     side = "ahead of" if ahead_s > 0 else "behind"
-    return [f"Its clock is {abs(ahead_s):,.0f} s {side} this server's. Set it by NTP, e.g. with systemd-timesyncd."]
+    return [
+        f"Its clock is {abs(ahead_s):,.0f} s {side} this server's. Synchronise it with NTP, e.g. systemd-timesyncd."
+    ]

@@ -1,4 +1,4 @@
-"""One target of a host: what it is, what is known of it, its settings, and purging it."""
+"""The page of a target: its properties, settings by hand, and purges."""
 
 from dataclasses import dataclass
 
@@ -21,8 +21,8 @@ from webapp.screens.hosts.views import active_attempt
 from worker.contract.purge import STOPPABLE, PurgeMethod
 
 ACTIONS_SHOWN = 20
-# Where these very commands were tried, where that was no drive that can be bought; docs/purging.md says more.
-EMULATED, NOWHERE = "tried on an emulated drive, not on real hardware", "not tried on real hardware"
+# How these commands were tested, if not on a real drive; see docs/purging.md.
+EMULATED, NOWHERE = "tested on an emulated drive, not on real hardware", "not tested on real hardware"
 TRIED: dict[str, str] = {PurgeMethod.DISCARD: "", PurgeMethod.NVME_FORMAT: EMULATED}
 
 
@@ -33,13 +33,13 @@ class Offer:
     method: str
     label: str
     problem: str
-    untried: str  # "" where nothing need be said
+    untried: str  # "" if none is needed
     stoppable: bool
 
 
 @dataclass(frozen=True)
 class PurgeRow:
-    """One purge that was asked for, and what came of it."""
+    """A requested purge and its outcome."""
 
     action: HostAction
     label: str
@@ -77,23 +77,23 @@ def _rows(target: Target) -> list[PurgeRow]:
 
 
 def _said(attempt: Attempt) -> str:
-    """What is going on, or why it did not go well."""
-    return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "the order is on its way"
+    """The current phase, or the reason of a failure."""
+    return attempt.outcome if attempt.ended_at else phase_sentence(attempt) or "order sent"
 
 
 def _verified(attempt: Attempt) -> str:
-    """What it read as afterwards."""
+    """The samples read after the purge, and what the method promises."""
     if not attempt.purged:
         return ""
     told = attempt.purged[-1]
     other, count = told["samples_not_zero"], told["samples"]
     read = f"{count} samples read as zeros" if not other else f"{other} of {count} samples are not zeros"
-    promise = {True: "as it promises", False: "which it does not promise"}.get(told["zeros_promised"])
-    return f"{read}, {promise}" if promise else f"{read}; it promises nothing about that"
+    promise = {True: "as the method promises", False: "which the method does not promise"}.get(told["zeros_promised"])
+    return f"{read}, {promise}" if promise else f"{read}; the method promises nothing about zeros"
 
 
 def _setting_rows(target: Target) -> list[HostAction]:
-    """What was read, set and put back from here, newest first."""
+    """Settings read, set and restored by hand, newest first."""
     actions = HostAction.objects.filter(target=target).exclude(setting="").select_related("attempt", "by")
     return list(actions.prefetch_related("attempt__setting_changes")[:ACTIONS_SHOWN])
 
@@ -137,7 +137,7 @@ def purge(request: HttpRequest, slug: str, target: str) -> HttpResponse:
         )  # fmt: skip
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="purge")
-    messages.success(request, f"{found} is being purged. Reload this page to see how far it is.")
+    messages.success(request, f"The purge of {found} has started. Reload this page to see its progress.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 
@@ -149,32 +149,36 @@ def stop(request: HttpRequest, slug: str, target: str, action: int) -> HttpRespo
         stop_purge(action=asked, by=person(request))
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="stop")
-    messages.success(request, f"The purge of {found} stops after the piece under way. Reload this page to see where.")
+    messages.success(request, f"The purge of {found} stops after the current piece. Reload this page to see where.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 
 @operator_action
 def setting(request: HttpRequest, slug: str, target: str) -> HttpResponse:
-    """`deed`: read, set or put_back."""
+    """`operation`: read, set or restore."""
     found, given = _target(slug, target), request.POST
     try:
         setting_by_hand(
-            target=found, name=given.get("name", ""), deed=given.get("deed", ""), value=given.get("value", ""),
-            why=given.get("why", ""), by=person(request),
-        )  # fmt: skip
+            target=found,
+            name=given.get("name", ""),
+            operation=given.get("operation", ""),
+            value=given.get("value", ""),
+            why=given.get("why", ""),
+            by=person(request),
+        )
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="setting")
-    messages.success(request, f"{found.host} is asked. Reload this page to see its answer.")
+    messages.success(request, f"The order is sent to {found.host}. Reload this page to see the result.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 
 @operator_action
 def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
-    """`do`: enter or forget. `unit` says what `amount` is: tbw or dwpd."""
+    """`do`: enter or forget. `unit` of `amount`: tbw or dwpd."""
     found, given = _target(slug, target), request.POST
     if given.get("do") == "forget":
         forget_endurance(target=found, by=person(request))
-        messages.success(request, f"The rated endurance of {found} is taken away.")
+        messages.success(request, f"The rated endurance of {found} is deleted.")
         return redirect("host_target", slug=found.host.slug, target=found.slug)
     amount, years = _number(given.get("amount", "")), _number(given.get("years", "")) or WARRANTY_YEARS
     tbw, dwpd = (amount, None) if given.get("unit") == "tbw" else (None, amount)
@@ -184,7 +188,7 @@ def endurance(request: HttpRequest, slug: str, target: str) -> HttpResponse:
         )
     except Refusal as refusal:
         return _show(request, found, problem=refusal.message, refused="endurance")
-    messages.success(request, f"The rated endurance of {found} is entered.")
+    messages.success(request, f"The rated endurance of {found} is saved.")
     return redirect("host_target", slug=found.host.slug, target=found.slug)
 
 

@@ -12,7 +12,7 @@ from django.shortcuts import redirect, render
 from webapp.hosts.installer import upgrade_line
 from webapp.hosts.inventory.reading import read_inventory
 from webapp.hosts.maintenance_windows import OpenWindow, open_window, open_windows
-from webapp.hosts.models import Host, HostSnapshot, HostState, Target
+from webapp.hosts.models import Host, HostInventory, HostState, Target
 from webapp.hosts.selectors import LEVELS
 from webapp.hosts.wheel import worker_wheel
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, Run
@@ -28,11 +28,11 @@ RUNS_SHOWN = 10
 
 @dataclass(frozen=True)
 class HostRow:
-    """A line of the list."""
+    """A row of the list."""
 
     host: Host
     presence: Presence
-    note: str  # of its maintenance, or of the maintenance window that is open now
+    note: str  # note of its maintenance or of its open maintenance window
     active: Attempt | None
     usable: int
     listed: int
@@ -40,16 +40,16 @@ class HostRow:
 
 
 def listed_hosts() -> QuerySet[Host]:
-    """With the kernel that each last reported as `kernel`, and the targets of its policy."""
-    newest = HostSnapshot.objects.filter(host=OuterRef("pk")).order_by("-taken_at")
-    release = KeyTextTransform("release", KeyTransform("kernel", "snapshot__facts"))
+    """Hosts with their last reported `kernel` and the targets in the policy."""
+    newest = HostInventory.objects.filter(host=OuterRef("pk")).order_by("-taken_at")
+    release = KeyTextTransform("release", KeyTransform("kernel", "content__facts"))
     kernel = newest.annotate(release=release).values("release")[:1]
     listed = Prefetch("targets", Target.objects.filter(in_policy=True))
     return Host.objects.annotate(kernel=Subquery(kernel)).prefetch_related(listed)
 
 
 def active_attempts() -> dict[UUID, Attempt]:
-    """What each host is doing now, by the host's id."""
+    """Active attempts by host id."""
     active = Attempt.objects.filter(state__in=ACTIVE_ATTEMPT_STATES).select_related(
         "host", "run__version__plan", "trial__target"
     )
@@ -85,7 +85,7 @@ def _row(host: Host, active: Attempt | None, window: OpenWindow | None) -> HostR
 
 
 def active_attempt(host: Host) -> Attempt | None:
-    """What the host is doing now."""
+    """The active attempt of the host."""
     active = Attempt.objects.filter(host=host, state__in=ACTIVE_ATTEMPT_STATES)
     return active.select_related("run", "trial").first()
 
@@ -94,15 +94,15 @@ def active_attempt(host: Host) -> Attempt | None:
 def host_page(request: HttpRequest, slug: str) -> HttpResponse:
     host = host_or_404(slug)
     if host.slug != slug:
-        messages.info(request, f"{slug} is called {host.slug} now.")
+        messages.info(request, f"{slug} is now called {host.slug}.")
         return redirect("host", slug=host.slug)
     return render(request, "screens/host.html", _context(request, host))
 
 
 def _context(request: HttpRequest, host: Host) -> dict[str, object]:
     active, targets = active_attempt(host), list(host.targets.all())
-    snapshots = list(host.snapshots.select_related("snapshot")[: detail.SNAPSHOTS_SHOWN])
-    inventory = read_inventory(snapshots[0] if snapshots else None)
+    inventories = list(host.inventories.select_related("content")[: detail.INVENTORIES_SHOWN])
+    inventory = read_inventory(inventories[0] if inventories else None)
     newest, window = worker_wheel().version, open_window(host.pk)
     return {
         "host": host,
@@ -116,7 +116,7 @@ def _context(request: HttpRequest, host: Host) -> dict[str, object]:
         "inventory": inventory,
         "tree": detail.tree(inventory) if inventory else [],
         "settings": detail.setting_rows(host, targets),
-        "events": detail.history(host, snapshots),
+        "events": detail.history(host, inventories),
         "runs": listed_runs().filter(id__in=Run.objects.filter(targets__host=host).values("id"))[:RUNS_SHOWN],
         "log": log_tail(host, request),
         "levels": LEVELS,

@@ -11,7 +11,7 @@ from webapp.hosts.models import Host, MaintenanceWindow
 
 @dataclass(frozen=True)
 class WindowRow:
-    """A window that is neither open nor opens again is over."""
+    """A window that is not open and never opens again has ended."""
 
     window: MaintenanceWindow
     text: str

@@ -1,4 +1,4 @@
-"""Adding and deleting maintenance windows on the page where a host is managed."""
+"""Adds and deletes maintenance windows on the page that manages a host."""
 
 from collections.abc import Callable
 from datetime import datetime, time
@@ -47,7 +47,7 @@ def add_single(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _added(request: HttpRequest, slug: str, form: str, add: Callable[[Host, User], MaintenanceWindow]) -> HttpResponse:
-    """Add it and go back to the list, or say at the form why not."""
+    """Add the window and return to the list, or show the problem at the form."""
     host = host_or_404(slug)
     try:
         window = add(host, person(request))
@@ -88,7 +88,7 @@ def _clock(sent: QueryDict, name: str) -> time:
 
 
 def _moment(sent: QueryDict, name: str) -> datetime:
-    """In the time zone of the form."""
+    """The time in the form's time zone."""
     zone = time_zone(sent.get("zone", "").strip())
     try:
         return datetime.fromisoformat(sent.get(name, "")).replace(tzinfo=zone)

@@ -1,4 +1,4 @@
-"""The worker's own log on the page of its host."""
+"""The worker's log on the page of its host."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -28,7 +28,7 @@ def worker_log(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def log_tail(host: Host, request: HttpRequest, *, after: int = 0) -> LogTail:
-    """The newest lines that the address asks for by `level` and `attempt`."""
+    """The newest lines, filtered by `level` and `attempt` in the address."""
     lines = log_lines(host, level=request.GET.get("level", ""), attempt=_uuid(request.GET.get("attempt", "")))
     found = list(lines.filter(id__gt=after)[:SHOWN])[::-1]
     trials = _trials(found)
@@ -43,7 +43,7 @@ def _uuid(text: str) -> UUID | None:
 
 
 def _trials(lines: Sequence[WorkerLogLine]) -> dict[UUID, tuple[str, str]]:
-    """Attempt -> (words, address) of what it was about. One query."""
+    """Attempt -> (text, address) of its run or trial. One query."""
     wanted = {line.attempt for line in lines if line.attempt}
     found = Attempt.objects.filter(pk__in=wanted, run__isnull=False).select_related("run", "trial")
     return {attempt.pk: _about(attempt) for attempt in found}

@@ -1,4 +1,4 @@
-"""What people give about a subscription."""
+"""The form of a subscription."""
 
 from typing import Any
 

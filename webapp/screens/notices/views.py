@@ -1,4 +1,4 @@
-"""One's own subscriptions: what there is, and every change to them. Somebody else's are not found."""
+"""The person's own subscriptions and all changes to them. Other people's are not found."""
 
 from uuid import UUID
 
@@ -39,7 +39,7 @@ def _notices(request: HttpRequest, form: SubscriptionForm) -> HttpResponse:
 
 @own_action
 def add(request: HttpRequest) -> HttpResponse:
-    """A webhook's secret is shown on the next page, this once."""
+    """Add a subscription. The next page shows a webhook's secret, once."""
     form = SubscriptionForm(request.POST)
     if form.is_valid():
         channel = Channel(form.cleaned_data["channel"])
@@ -48,7 +48,7 @@ def add(request: HttpRequest) -> HttpResponse:
         except Refusal as refusal:
             _refused(form, refusal)
         else:
-            messages.success(request, "The subscription is added. Send a test notice to try it.")
+            messages.success(request, "The subscription is added. Send a test notice to check it.")
             return _show_secret(request, made, secret) if secret else redirect("notices")
     return _notices(request, form)
 
@@ -113,7 +113,7 @@ def test(request: HttpRequest, pk: int) -> HttpResponse:
 
 @page
 def secret_page(request: HttpRequest, pk: int) -> HttpResponse:
-    """The secret of a webhook, shown once after it was made; later only how to renew it."""
+    """The secret of a webhook, shown once after its creation; later the page only offers to renew it."""
     found = _own_webhook(request, pk)
     context = {"subscription": found, "secret": one_time_secrets.take(request, _secret_name(found))}
     return one_time_secrets.render_once(request, "screens/notice_secret.html", context)
@@ -153,6 +153,6 @@ def _own_webhook(request: HttpRequest, pk: int) -> Subscription:
 
 
 def _refused(form: SubscriptionForm, refusal: Refusal) -> None:
-    """At the field that is wrong."""
+    """Show the problem at its field."""
     at_url = refusal.code.startswith("webhook_")
     form.add_error("url" if at_url else None, refusal.message)

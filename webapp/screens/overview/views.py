@@ -1,4 +1,4 @@
-"""What is happening now, what comes next, what came of it lately, and how to begin."""
+"""The overview: current trials, the queue, recent results, and first steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ MISSED_WITHIN = timedelta(days=7)
 
 @dataclass(frozen=True)
 class Working:
-    """A host at work."""
+    """A busy host."""
 
     host: Host
     run: Run
@@ -42,7 +42,7 @@ class Working:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A run that a host will take up."""
+    """A waiting run of a host."""
 
     queue: HostQueue
     entry: Entry
@@ -69,7 +69,7 @@ def overview_page(request: HttpRequest) -> HttpResponse:
 
 
 def _schedules() -> dict[str, object]:
-    """What is due next, and what was missed in the last week."""
+    """The next due times, and those missed in the last week."""
     missed = missed_since(timezone.now() - MISSED_WITHIN)
     return {
         "due_next": [(due, on_in_words(due.schedule)) for due in next_due(DUE_NEXT)],
@@ -81,7 +81,7 @@ def _schedules() -> dict[str, object]:
 
 
 def _waiting(found: Sequence[HostQueue]) -> list[Waiting]:
-    """The next of each host before the second of each."""
+    """Waiting runs, the first of each host before the second of any."""
     rows = [
         (place, Waiting(queue, entry))
         for queue in found

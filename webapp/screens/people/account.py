@@ -1,4 +1,4 @@
-"""One's own account: password, e-mail address, tokens, theme; and setting the first password by a link."""
+"""The person's own account: password, e-mail address, tokens, theme; and the first password by a link."""
 
 from typing import Any
 from uuid import UUID
@@ -40,14 +40,14 @@ def _account(request: HttpRequest, status: int = 200, **forms: object) -> HttpRe
 
 @own_action
 def change_password(request: HttpRequest) -> HttpResponse:
-    """Other sessions of the person end; this one stays."""
+    """Change the password. The person's other sessions end; this one stays."""
     me = person(request)
     form = OwnPasswordForm(me, request.POST)
     if not form.is_valid():
         return _account(request, 400, password_form=form)
     set_password(user=me, password=form.cleaned_data["new_password1"], by=me)
     update_session_auth_hash(request, me)
-    messages.success(request, "Your password is changed. Wherever else you were logged in, you no longer are.")
+    messages.success(request, "Your password is changed. All your other sessions are logged out.")
     return redirect("account")
 
 
@@ -67,7 +67,7 @@ def change_email(request: HttpRequest) -> HttpResponse:
 
 @own_action
 def create_token(request: HttpRequest) -> HttpResponse:
-    """The page after it shows the token, once."""
+    """Create a token; the next page shows it once."""
     form = TokenForm(request.POST)
     if not form.is_valid():
         return _account(request, 400, token_form=form)
@@ -89,7 +89,7 @@ def revoke_token(request: HttpRequest, token: UUID) -> HttpResponse:
 
 
 class SetPasswordView(PasswordResetConfirmView):
-    """By a link that an admin made. Django moves the link's secret into the session at once, out of the address."""
+    """Set the first password by an admin's link. Django moves the link's secret from the address into the session."""
 
     form_class = FirstPasswordForm
     template_name = "registration/set_password.html"
@@ -98,12 +98,12 @@ class SetPasswordView(PasswordResetConfirmView):
     user: User | None
 
     def get_user(self, uidb64: str) -> User | None:
-        """Nobody whose account is off."""
+        """The link's person, unless the account is disabled."""
         found = super().get_user(uidb64)
         return found if isinstance(found, User) and found.is_active else None
 
     def form_valid(self, form: Any) -> HttpResponse:
-        assert self.user is not None  # the link was good, or there is no form
+        assert self.user is not None  # without a valid link there is no form
         set_password(user=self.user, password=form.cleaned_data["new_password1"], by=self.user)
         self.request.session.pop(INTERNAL_RESET_SESSION_TOKEN, None)
         messages.success(self.request, "Your password is set. Log in with it.")

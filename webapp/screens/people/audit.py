@@ -1,4 +1,4 @@
-"""The audit log: who did what to which object, when."""
+"""The page of the audit log."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -38,10 +38,10 @@ class AuditForm(forms.Form):
             field.widget.attrs["class"] = f"{kind} {kind}-sm"
             if name in ("since", "until"):
                 field.widget.input_type = "date"
-                field.error_messages["invalid"] = "Give a day as 2026-01-31."
+                field.error_messages["invalid"] = "Enter a day such as 2026-01-31."
 
     def wanted(self) -> AuditFilter:
-        """As far as it can be read."""
+        """The filter from the valid fields."""
         self.is_valid()
         return AuditFilter(**{name: value for name, value in self.cleaned_data.items() if value})
 
@@ -51,7 +51,7 @@ def _choices(field: forms.Field, choices: list[Any]) -> None:
 
 
 def _actions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """By area: all of it, then each action."""
+    """Actions by area: the whole area, then each action."""
     for area, group in groupby(SENTENCES, key=area_of):
         actions = list(group)
         everything = (f"{actions[0].partition('.')[0]}.", f"{area}: any action")
@@ -60,12 +60,12 @@ def _actions() -> Iterator[tuple[str, list[tuple[str, str]]]]:
 
 @dataclass(frozen=True)
 class Line:
-    """An entry as it is shown: who, the sentence around the object's name, and the details."""
+    """A displayed entry: the actor, the sentence around the object's name, and the details."""
 
     entry: AuditEntry
     before: str
     name: str
-    address: str  # "": the object has no page, or none any more
+    address: str  # "": the object has no page
     after: str
     details: list[tuple[str, str]]
 
@@ -93,7 +93,7 @@ def _lines(entries: Sequence[AuditEntry], viewer: User) -> Iterator[Line]:
 
 
 def _people(entry: AuditEntry) -> Iterator[int]:
-    """Ids of the people whom an entry is about or mentions in its details."""
+    """Ids of the people in an entry, as object or in the details."""
     if entry.object_type == "user":
         yield int(entry.object_id)
     yield from (value[PERSON] for value in entry.detail.values() if isinstance(value, dict) and PERSON in value)

@@ -1,4 +1,4 @@
-"""Where the object of an audit entry has its page: one rule for each type of object.
+"""Finds the page of an audit entry's object: one rule per type of object.
 
 An object that has been deleted, or whose type has no page, has no link.
 """
@@ -24,7 +24,7 @@ Links = Mapping[tuple[str, str], str]  # (type, id) of an object -> address
 
 @dataclass(frozen=True)
 class Rule:
-    """The columns that the address of an object is made of; no `page`: objects of this type have none."""
+    """The columns in the address of an object; without `page`, objects of this type have no page."""
 
     model: type[Model]
     page: str = ""
@@ -50,7 +50,7 @@ RULES: Mapping[str, Rule] = {rule.model._meta.model_name or "": rule for rule in
 
 
 def links_of(entries: Iterable[AuditEntry], viewer: User) -> Links:
-    """One query for each type of object. Pages of people are for admins only."""
+    """Addresses by object. One query per type of object. Only admins get links to people."""
     ids = defaultdict(set)
     for entry in entries:
         ids[entry.object_type].add(entry.object_id)

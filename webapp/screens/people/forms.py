@@ -1,4 +1,4 @@
-"""What people give about people."""
+"""Forms about people."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -6,10 +6,10 @@ from django import forms
 from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 
 from webapp.core.models import Role, User
-from webapp.core.services import MOST_EMAIL
+from webapp.core.services import MAX_EMAIL_LENGTH
 
 ROLES_IN_WORDS = {
-    Role.VIEWER: "looks at everything, changes nothing",
+    Role.VIEWER: "reads everything, changes nothing",
     Role.OPERATOR: "starts and changes runs, plans and hosts",
     Role.ADMIN: "also manages people",
 }
@@ -26,7 +26,7 @@ class AddPersonForm(forms.Form):
     username = forms.CharField(
         label="Name",
         max_length=150,
-        help_text="With it the person logs in, and it stands beside everything they do.",
+        help_text="The person logs in with this name; it is shown with their actions.",
         widget=forms.TextInput(attrs={"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}),
     )
     role = forms.ChoiceField(label="Role", choices=_CHOICES, initial=Role.VIEWER)
@@ -38,7 +38,7 @@ class AddPersonForm(forms.Form):
 
 class RoleForm(forms.Form):
     role = forms.ChoiceField(label="Role", choices=_CHOICES)
-    knowing = forms.BooleanField(required=False)
+    acknowledged = forms.BooleanField(required=False)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -46,15 +46,15 @@ class RoleForm(forms.Form):
 
 
 class KnowingForm(forms.Form):
-    """A tick by which somebody says that they know what this does to themselves."""
+    """A check box that acknowledges the consequences for the person's own account."""
 
-    knowing = forms.BooleanField(required=False)
+    acknowledged = forms.BooleanField(required=False)
 
 
 class EmailForm(forms.Form):
     email = forms.CharField(
         label="E-mail address",
-        max_length=MOST_EMAIL,
+        max_length=MAX_EMAIL_LENGTH,
         required=False,
         help_text="For notices to which you subscribe. Leave it empty to remove the address.",
         widget=forms.EmailInput(attrs={"autocomplete": "email"}),
@@ -83,11 +83,11 @@ if TYPE_CHECKING:  # it is generic only for the type checker
 else:
     _Set = SetPasswordForm
 
-_RULES = "At least 12 characters; not your name and not a common password. A few random words are good."
+_RULES = "At least 12 characters; not your name and not a common password. A few random words work well."
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    """The old password, and the new one twice. No field takes the keyboard by itself: it is one form of several."""
+    """The old password, and the new one twice. No field has autofocus, because the page has several forms."""
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         super().__init__(user, *args, **kwargs)

@@ -1,4 +1,4 @@
-"""The log-in: how often it may be tried is counted before the password is looked at."""
+"""The log-in. Tries are counted before the password is checked."""
 
 import math
 from datetime import timedelta
@@ -25,7 +25,7 @@ class Login(LoginView):
         return self.request.POST.get("username", "")
 
     def _come_back(self, wait: timedelta) -> HttpResponse:
-        """The same words whether the account exists and whether the password would have been right."""
+        """The message is the same for unknown accounts and wrong passwords."""
         minutes = max(1, math.ceil(wait.total_seconds() / 60))
         context = self.get_context_data(form=self.get_form_class()(self.request), wait_minutes=minutes)
         response = self.render_to_response(context, status=429)

@@ -1,4 +1,4 @@
-"""People, for admins: who there is, one person, and every change to them."""
+"""Pages of people for admins: the list, one person, and all changes."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -31,7 +31,7 @@ def people_page(request: HttpRequest) -> HttpResponse:
 
 @admin_action
 def add_person(request: HttpRequest) -> HttpResponse:
-    """The page after it shows, once, the link under which the person sets a password."""
+    """Add a person; the next page shows the password link once."""
     form = AddPersonForm(request.POST)
     if form.is_valid():
         try:
@@ -78,7 +78,7 @@ def _person(request: HttpRequest, somebody: User, problem: str = "") -> HttpResp
 
 
 def _changed(request: HttpRequest, somebody: User, change: Callable[[], object], said: str) -> HttpResponse:
-    """Make the change and say so, or say on the person's page why not."""
+    """Make the change and show a message, or show the problem on the person's page."""
     try:
         change()
     except Refusal as refusal:
@@ -94,29 +94,29 @@ def change_role(request: HttpRequest, pk: int) -> HttpResponse:
     form = RoleForm(request.POST)
     if not form.is_valid():
         return _person(request, somebody, "Choose one of the roles.")
-    role, knowing = Role(form.cleaned_data["role"]), form.cleaned_data["knowing"]
+    role, acknowledged = Role(form.cleaned_data["role"]), form.cleaned_data["acknowledged"]
     return _changed(
         request,
         somebody,
-        lambda: people.change_role(user=somebody, role=role, by=person(request), knowing=knowing),
+        lambda: people.change_role(user=somebody, role=role, by=person(request), acknowledged=acknowledged),
         f"{somebody.username} is now {role.label.lower()}.",
     )
 
 
-def _knowing(request: HttpRequest) -> bool:
-    """Whether they were told what it means and go on."""
+def _acknowledged(request: HttpRequest) -> bool:
+    """Whether the check box of the acknowledgement is ticked."""
     form = KnowingForm(request.POST)
-    return form.is_valid() and bool(form.cleaned_data["knowing"])
+    return form.is_valid() and bool(form.cleaned_data["acknowledged"])
 
 
 @admin_action
 def deactivate(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    knowing = _knowing(request)
+    acknowledged = _acknowledged(request)
     return _changed(
         request,
         somebody,
-        lambda: people.deactivate_user(user=somebody, by=person(request), knowing=knowing),
+        lambda: people.deactivate_user(user=somebody, by=person(request), acknowledged=acknowledged),
         f"{somebody.username} can no longer log in; sessions and tokens have stopped working.",
     )
 
@@ -128,21 +128,21 @@ def reactivate(request: HttpRequest, pk: int) -> HttpResponse:
         request,
         somebody,
         lambda: people.reactivate_user(user=somebody, by=person(request)),
-        f"{somebody.username} is back. A new password link lets them in."
+        f"{somebody.username} is restored. Create a password link so that they can log in."
         if somebody.left_at
-        else f"{somebody.username} can log in again, with the password and the tokens of before.",
+        else f"{somebody.username} can log in again with the earlier password and tokens.",
     )
 
 
 @admin_action
 def remove(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
-    knowing = _knowing(request)
+    acknowledged = _acknowledged(request)
     return _changed(
         request,
         somebody,
-        lambda: people.remove_user(user=somebody, by=person(request), knowing=knowing),
-        f"{somebody.username} is removed: nothing lets them in any more. What they did keeps their name.",
+        lambda: people.remove_user(user=somebody, by=person(request), acknowledged=acknowledged),
+        f"{somebody.username} is removed and can no longer log in. Entries in the audit log keep the name.",
     )
 
 
@@ -150,12 +150,12 @@ def remove(request: HttpRequest, pk: int) -> HttpResponse:
 def anonymise(request: HttpRequest, pk: int) -> HttpResponse:
     somebody = get_object_or_404(User, pk=pk)
     if request.POST.get("confirm", "") != somebody.username:
-        return _person(request, somebody, f"Type {somebody.username} to take the name away. Nothing was changed.")
+        return _person(request, somebody, f"Type {somebody.username} to remove the name. Nothing was changed.")
     return _changed(
         request,
         somebody,
         lambda: people.anonymise_user(user=somebody, by=person(request)),
-        "The name is gone from the list of people, from runs, plans and notes, and from the audit log.",
+        "The name is removed from the list of people, from runs, plans and notes, and from the audit log.",
     )
 
 
@@ -176,8 +176,8 @@ def revoke_persons_token(request: HttpRequest, pk: int, token: UUID) -> HttpResp
 
 
 def revoke(request: HttpRequest, token: ApiToken) -> None:
-    """Revoke and say so; a second time says that it is already so."""
+    """Revoke the token and show a message."""
     if people.revoke_api_token(token=token, by=person(request)):
-        messages.success(request, f"The token “{token.name}” is revoked: it opens nothing any more.")
+        messages.success(request, f"The token “{token.name}” is revoked.")
     else:
-        messages.info(request, f"The token “{token.name}” was revoked before.")
+        messages.info(request, f"The token “{token.name}” was already revoked.")

@@ -1,10 +1,10 @@
-"""A plan as it is being typed: every field is the text that stands in the form, so nothing typed is ever lost.
+"""A plan in the editor. Every field is the text in the form, so invalid input is not lost.
 
-    PlanDocument ── draft_of ──► Draft ── document_from ──► PlanDocument, or what is wrong and where
+    PlanDocument ── draft_of ──► Draft ── document_from ──► PlanDocument, or problems with their fields
     POST of the form ── draft_from ──►
 
-Opening a plan and saving it gives the same document. Rows are in the plan's `sequence`, then by cost; only where a
-person has moved one does the order of rows become the new `sequence`.
+Opening and saving a plan gives the same document. Rows are in the plan's `sequence`, then by cost. The order of rows
+becomes the new `sequence` only if a person has moved a row.
 """
 
 from collections.abc import Sequence
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 import msgspec
 from django.http import QueryDict
 
-from webapp.plans.document import MOST_STOP_AFTER, Order, PlanDocument
+from webapp.plans.document import MAX_STOP_AFTER, Order, PlanDocument
 from webapp.plans.factors import by_cost
 from webapp.plans.problems import FieldProblem, document_problems
 
 COMMON = "common"
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Draft:
     drop_caches: bool
     common: tuple[FactorRow, ...]
     parts: tuple[DraftPart, ...]
-    sequence: tuple[str, ...] = ()  # as it was when the plan was opened
+    sequence: tuple[str, ...] = ()  # the order when the plan was opened
     version: str = "1"
 
 
@@ -74,7 +74,7 @@ def _ordered(names: Sequence[str], sequence: Sequence[str]) -> list[str]:
 
 
 def draft_from(data: QueryDict) -> Draft:
-    """From the form: the order of fields is the order on the page. Browsers send line ends as CR LF."""
+    """The draft from a form: the order of fields is the order on the page. Browsers send line ends as CR LF."""
     return Draft(
         title=data.get("title", ""),
         note=data.get("note", "").replace("\r\n", "\n"),
@@ -86,7 +86,7 @@ def draft_from(data: QueryDict) -> Draft:
         common=_typed_rows(data, COMMON),
         parts=tuple(
             DraftPart(data.get(f"{key}.name", ""), tuple(data.getlist(f"{key}.on")), _typed_rows(data, key))
-            for key in data.getlist("part")[:MOST_ROWS]
+            for key in data.getlist("part")[:MAX_ROWS]
         ),
         sequence=tuple(name for name in data.get("sequence", "").split(",") if name),
         version=data.get("version", "1"),
@@ -95,15 +95,15 @@ def draft_from(data: QueryDict) -> Draft:
 
 def _typed_rows(data: QueryDict, key: str) -> tuple[FactorRow, ...]:
     pairs = zip(data.getlist(f"{key}.factor"), data.getlist(f"{key}.levels"), strict=False)
-    return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MOST_ROWS]
+    return tuple(FactorRow(factor, levels) for factor, levels in pairs)[:MAX_ROWS]
 
 
 def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem, ...]]:
-    """The document, or everything that is wrong with what was typed."""
+    """The document, or all problems of the input."""
     problems = [
         *_number(draft.repeats, "repeats", 1, 100),
         *_number(draft.retries, "retries", 0, 5),
-        *_number(draft.stop_after, "stop_after", 0, MOST_STOP_AFTER),
+        *_number(draft.stop_after, "stop_after", 0, MAX_STOP_AFTER),
         *_row_problems(draft),
     ]
     plain = _plain(draft)
@@ -118,13 +118,13 @@ def document_from(draft: Draft) -> tuple[PlanDocument | None, tuple[FieldProblem
 
 def _unfit(error: msgspec.ValidationError) -> FieldProblem:
     place = "title" if "$.title" in str(error) else "note" if "$.note" in str(error) else ""
-    return FieldProblem(place, f"This is no plan yet: {error}.")
+    return FieldProblem(place, f"This is not a valid plan: {error}.")
 
 
 def _number(text: str, place: str, low: int, high: int) -> list[FieldProblem]:
     if text.strip().isdecimal() and low <= int(text.strip()[:9]) <= high:
         return []
-    return [FieldProblem(place, f"Write a whole number from {low} to {high}.")]
+    return [FieldProblem(place, f"Enter a whole number from {low} to {high}.")]
 
 
 def _row_problems(draft: Draft) -> list[FieldProblem]:
@@ -132,7 +132,7 @@ def _row_problems(draft: Draft) -> list[FieldProblem]:
     places = [(COMMON, draft.common), *((f"parts.{n}.factors", part.rows) for n, part in enumerate(draft.parts))]
     for place, rows in places:
         names = [row.factor for row in rows if row.factor]
-        found += [FieldProblem(f"{place}.{name}", "This factor stands here twice: take one row out.")
+        found += [FieldProblem(f"{place}.{name}", "This factor appears twice: remove one row.")
                   for name in dict.fromkeys(names) if names.count(name) > 1]  # fmt: skip
         found += [_unsaid(place, row) for row in rows if bool(row.factor) != bool(row.levels.strip())]
     return found
@@ -140,18 +140,18 @@ def _row_problems(draft: Draft) -> list[FieldProblem]:
 
 def _unsaid(place: str, row: FactorRow) -> FieldProblem:
     if not row.factor:
-        return FieldProblem(f"{place}.", "Choose the factor that these levels are of, or take the row out.")
-    return FieldProblem(f"{place}.{row.factor}", "Write at least one level, or take the row out.")
+        return FieldProblem(f"{place}.", "Choose the factor of these levels, or remove the row.")
+    return FieldProblem(f"{place}.{row.factor}", "Enter at least one level, or remove the row.")
 
 
 def _plain(draft: Draft) -> dict[str, object]:
-    """As JSON; what is no number yet is replaced, it has its own problem."""
+    """The draft as JSON; invalid numbers are replaced, because they are separate problems."""
     return {
         "title": draft.title or " ",
         "note": draft.note,
         "repeats": draft.repeats.strip() if not _number(draft.repeats, "", 1, 100) else 1,
         "retries": draft.retries.strip() if not _number(draft.retries, "", 0, 5) else 1,
-        "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MOST_STOP_AFTER) else 0,
+        "stop_after": draft.stop_after.strip() if not _number(draft.stop_after, "", 0, MAX_STOP_AFTER) else 0,
         "order": draft.order if draft.order in set(Order) else Order.RANDOMISED.value,
         "drop_caches": draft.drop_caches,
         "common": _factors(draft.common),
@@ -168,7 +168,7 @@ def _factors(rows: Sequence[FactorRow]) -> dict[str, str]:
 
 
 def _sequence(draft: Draft) -> tuple[str, ...]:
-    """As it was where nobody has moved a row; else the order of the rows, those of all parts before a part's own."""
+    """The unchanged sequence if no row was moved; else the order of the rows, common rows before those of parts."""
     blocks = [[row.factor for row in rows if row.factor] for rows in (draft.common, *(p.rows for p in draft.parts))]
     if all(block == _ordered(block, draft.sequence) for block in map(list, map(dict.fromkeys, blocks))):
         return draft.sequence

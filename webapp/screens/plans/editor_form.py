@@ -1,4 +1,4 @@
-"""The editor's fields as the template shows them: rows with labels, help, choices and what is wrong with each."""
+"""The editor's fields for the template: rows with labels, help, choices and problems."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,33 +20,33 @@ _GROUPS = {
     FactorKind.PROCESS: "Processes of the engine",
     FactorKind.TARGETS: "Several targets",
     FactorKind.LAYOUT: "Layout of a pool's drives",
-    FactorKind.DRIVE: "Done to the drive first",
+    FactorKind.DRIVE: "Drive preparation",
     FactorKind.SETTING: "Settings of the host",
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    place: str  # of its problem
+    place: str  # id of its problem
     factor: str
     label: str
     known: bool
     levels: str
-    choices: tuple[str, ...]  # what can be picked; () where levels are typed
+    choices: tuple[str, ...]  # options; () if levels are typed
     hint: str
     problems: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Block:
-    """The factors of all parts, or one part. `key` begins the names of its fields."""
+    """The common factors or one part. `key` is the prefix of its field names."""
 
     key: str
     place: str
-    index: str  # as `steps` calls it
-    says: str  # which rows these are, for labels
+    index: str  # its name in `steps`
+    says: str  # description of the rows, for labels
     name: str
-    kinds: tuple[tuple[str, str, bool], ...]  # value, words, ticked
+    kinds: tuple[tuple[str, str, bool], ...]  # value, text, ticked
     rows: tuple[Row, ...]
     problems: tuple[str, ...]
     name_problems: tuple[str, ...]
@@ -62,7 +62,7 @@ class EditorForm:
 
     @property
     def whole(self) -> tuple[str, ...]:
-        """What is wrong with the plan as a whole, and how many fields have to be corrected."""
+        """Problems of the plan as a whole, and the number of fields with problems."""
         return self.problems.get("", ())
 
     @property
@@ -95,7 +95,7 @@ def _part(number: int, part: DraftPart, said: Mapping[str, tuple[str, ...]]) -> 
 
 
 def _kinds(on: Sequence[str]) -> tuple[tuple[str, str, bool], ...]:
-    """What is ticked first and in its order, so that saving keeps it; kinds that are unknown too."""
+    """Kinds of target, ticked ones first and in their order, so that saving keeps it; also unknown kinds."""
     words_of = {kind.value: words for kind, words in _KINDS.items()}
     ticked = [(kind, words_of.get(kind, kind), True) for kind in on]
     return (*ticked, *((kind.value, words, False) for kind, words in _KINDS.items() if kind not in on))
@@ -126,7 +126,7 @@ def choices(factor: Factor) -> tuple[str, ...]:
 
 
 def hint(factor: Factor) -> str:
-    """Unit, meaning and how levels are written."""
+    """Help: unit, meaning and notation of levels."""
     written = _written(factor)
     told = (factor.unit and f"in {factor.unit}", factor.help, written and f"e.g. {written}")
     return " · ".join(text for text in told if text)
@@ -134,7 +134,7 @@ def hint(factor: Factor) -> str:
 
 def _written(factor: Factor) -> str:
     if choices(factor):
-        return ""  # they stand beside the field
+        return ""  # shown beside the field
     if isinstance(factor.values, Size):
         return "4k · 4k, 1M · 512..4M *2"
     if isinstance(factor.values, Duration):

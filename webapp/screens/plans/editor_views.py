@@ -1,4 +1,4 @@
-"""The editor: a new plan, a changed one, and what the plan would do while it is typed."""
+"""The editor of plans, with a live preview."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -59,11 +59,7 @@ def show_new_plan(request: HttpRequest) -> HttpResponse:
 def show_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
     version = found_version(slug)
     if version.plan.builtin or version.plan.deleted_at:
-        why = (
-            "comes with Sweetspot and stays as it is: copy it and change the copy"
-            if version.plan.builtin
-            else "is deleted"
-        )
+        why = "is built in and cannot be changed: copy it and change the copy" if version.plan.builtin else "is deleted"
         messages.info(request, f"{version.plan.title} {why}.")
         return redirect("plan", slug=slug)
     kept = kept_draft(request)
@@ -109,7 +105,7 @@ def save_edited_plan(request: HttpRequest, slug: str) -> HttpResponse:
         again = version.number if refusal.code == "plan_changed" else None
         return _refused(request, draft, version, _said(refusal), base=again)
     if saved.number == version.number:
-        messages.info(request, f"Nothing was changed: version {saved.number} says the same.")
+        messages.info(request, f"Nothing was changed: version {saved.number} has the same content.")
     else:
         messages.success(request, f"Saved as version {saved.number}.")
     return _to_plan(request, slug)
@@ -120,7 +116,7 @@ def _tried_on(request: HttpRequest) -> list[str]:
 
 
 def _to_plan(request: HttpRequest, slug: str) -> HttpResponse:
-    """Its page, with the targets that it was tried on."""
+    """The plan's page, with the targets of the preview."""
     query = urlencode([("target", id) for id in _tried_on(request)])
     return redirect(reverse("plan", kwargs={"slug": slug}) + (f"?{query}" if query else ""))
 
@@ -130,7 +126,7 @@ def _said(refusal: Refusal) -> tuple[FieldProblem, ...]:
 
 
 def _step(request: HttpRequest, draft: Draft, version: PlanVersion | None) -> HttpResponse:
-    """A button of the form other than saving: add, take out, move, or show what the plan would do."""
+    """A button other than “Save”: add, remove, move, or preview."""
     step = request.POST["do"]
     block = step.partition(":")[2]
     draft = stepped(draft, step, request.POST.get(f"add-{block}", ""))
@@ -151,7 +147,7 @@ def _refused(
     problems: tuple[FieldProblem, ...],
     base: int | None = None,
 ) -> HttpResponse:
-    """`base`: the version that somebody else saved meanwhile; the next saving comes after it."""
+    """`base`: the version that another person saved meanwhile; the next save creates the version after it."""
     return _editor(request, draft, request.POST, version, problems=problems, unsaved=True, base=base)
 
 
@@ -166,7 +162,7 @@ def _editor(
     unsaved: bool = False,
     base: int | None = None,
 ) -> HttpResponse:
-    """The page; with `check`, what is wrong is said already before anybody saves."""
+    """The page; with `check`, it shows problems before the first save."""
     targets = _targets(data, version)
     context = {
         "plan": version.plan if version else None,
@@ -184,7 +180,7 @@ def _editor(
 
 
 def _targets(data: QueryDict, version: PlanVersion | None) -> list[Target]:
-    """The chosen ones; where nobody has chosen yet, those of the plan's last run, else a directory before a device."""
+    """The chosen targets; by default those of the plan's last run, else a directory or a device."""
     if "target" in data or "targets-asked" in data:
         form = TargetsForm(data)
         return list(form.cleaned_data["target"]) if form.is_valid() else []
@@ -195,7 +191,7 @@ def _targets(data: QueryDict, version: PlanVersion | None) -> list[Target]:
 
 
 def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> dict[str, ShownPreview | bool | None]:
-    """A plan without a title can be looked at already."""
+    """The document for the preview, which needs no title."""
     document, _ = document_from(draft if draft.title.strip() else replace(draft, title="Plan"))
     shown = shown_preview(document, targets, asked(data)) if document and targets else None
     return {"understood": document is not None, "shown": shown}
@@ -203,7 +199,7 @@ def _preview(draft: Draft, targets: Sequence[Target], data: QueryDict) -> dict[s
 
 @own_action
 def preview_plan(request: HttpRequest) -> HttpResponse:
-    """JSON: what is wrong at which field, and the preview as HTML. Reads the form, touches nothing."""
+    """JSON: the problems by field, and the preview as HTML. Changes nothing."""
     draft = draft_from(request.POST)
     _, problems = document_from(draft)
     made = _preview(draft, _targets(request.POST, None), request.POST)

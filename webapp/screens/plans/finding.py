@@ -1,4 +1,4 @@
-"""The plan or version that an address names."""
+"""Finds the plan or version of an address."""
 
 from django.db.models import Q
 from django.http import Http404
@@ -9,7 +9,7 @@ _LARGEST = 2**31 - 1
 
 
 def found_version(slug: str, number: str = "") -> PlanVersion:
-    """The newest without a number. Raises Http404."""
+    """The version; without a number the newest. Raises Http404."""
     wanted = Q()
     if number:
         if not number.isdecimal() or int(number) > _LARGEST:

@@ -1,4 +1,4 @@
-"""A draft as the form sends it: what the browser would post if nothing were changed."""
+"""A draft as form data: the data that the browser would post without changes."""
 
 from django.http import QueryDict
 

@@ -1,4 +1,4 @@
-"""Which targets a plan is to run on, and the serials typed for those that it overwrites."""
+"""The targets of a new run, and the serial numbers typed for overwritten ones."""
 
 from django import forms
 from django.db.models import QuerySet
@@ -7,13 +7,13 @@ from webapp.hosts.models import HostState, Target
 
 
 def usable_targets() -> QuerySet[Target]:
-    """Targets that are there now and that their host's policy allows; slots only as drives of their pool."""
+    """Targets that are available and in their host's policy; slots only as drives of their pool."""
     usable = Target.objects.filter(in_policy=True, present=True, host__state=HostState.ACTIVE)
     return usable.exclude(kind="slot").select_related("host")
 
 
 class TargetsForm(forms.Form):
-    """`?target=<id>&target=<id>`: what the preview is made for."""
+    """`?target=<id>&target=<id>`: the targets of the preview."""
 
     target = forms.ModelMultipleChoiceField(queryset=Target.objects.none(), required=False)
 
@@ -25,7 +25,7 @@ class TargetsForm(forms.Form):
 
 
 class StartForm(TargetsForm):
-    """`serial` comes once for each device that is overwritten, in any order."""
+    """`serial` occurs once per overwritten device, in any order."""
 
     note = forms.CharField(required=False, max_length=2000)
     seed = forms.IntegerField(required=False, min_value=0, max_value=2**53 - 1)

@@ -12,7 +12,7 @@ from django.urls import reverse
 from webapp.core.errors import Refusal
 from webapp.plans.document import PlanDocument
 from webapp.plans.jobfile import JobFileError, read_job_file
-from webapp.plans.yaml_io import MOST_BYTES, import_plan
+from webapp.plans.yaml_io import MAX_BYTES, import_plan
 from webapp.screens.access import operator_action, page
 from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.form_data import data_of
@@ -50,7 +50,7 @@ def read_plan(request: HttpRequest) -> HttpResponse:
     except Refusal as refusal:
         return _page(request, kind, text, title, refusal)
     count = f"{len(document.parts)} part{'s' if len(document.parts) > 1 else ''}"
-    said = f"Read from the {KINDS[kind]}: {count}. Look it over and save it; nothing is saved yet."
+    said = f"Read from the {KINDS[kind]}: {count}. Check the plan and save it; it is not saved yet."
     keep(request, reverse("new_plan"), data_of(draft_of(document)), said)
     return redirect("new_plan")
 
@@ -59,14 +59,14 @@ def _uploaded(file: "UploadedFile[Any] | None") -> str:
     """The text of an uploaded file; "" without one. Raises Refusal."""
     if file is None:
         return ""
-    if (file.size or 0) > MOST_BYTES:
-        raise Refusal("file_refused", f"{file.name} is over the limit of {MOST_BYTES // 1024} KiB.")
+    if (file.size or 0) > MAX_BYTES:
+        raise Refusal("file_refused", f"{file.name} is over the limit of {MAX_BYTES // 1024} KiB.")
     raw: bytes = file.read()
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        words = f"{file.name} is no UTF-8 text: line {line} has byte 0x{raw[error.start]:02x}. Save it as UTF-8."
+        words = f"{file.name} is not UTF-8 text: line {line} has byte 0x{raw[error.start]:02x}. Save it as UTF-8."
         raise Refusal("file_refused", words) from error
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -75,7 +75,7 @@ def _read(kind: str, text: str, title: str) -> PlanDocument:
     if not text.strip():
         raise Refusal("file_refused", "Paste the file's text, or choose a file.")
     if "\x00" in text:
-        raise Refusal("file_refused", "The file holds a NUL character: it is no text.")
+        raise Refusal("file_refused", "The file contains a NUL character, so it is not a text file.")
     return read_job_file(text, title=title) if kind == "job" else import_plan(text)
 
 
@@ -86,7 +86,7 @@ def _page(request: HttpRequest, kind: str, text: str, title: str, refusal: Refus
 
 
 def _lines(text: str, refusal: Refusal | None) -> tuple[list[NumberedLine], list[str]]:
-    """Every line of the text with what is refused in it, and what is wrong with the whole."""
+    """The lines of the text with their problems, and the problems of the whole file."""
     if refusal is None:
         return [], []
     if not isinstance(refusal, JobFileError):

@@ -1,6 +1,6 @@
-"""Drafts that wait in the session: what was typed when the log-in ended, and what was read from a file.
+"""Drafts kept in the session: input from before a log-in, and imported files.
 
-The next opening of the editor takes it out and shows it. Django keeps what is in the session over the log-in.
+The editor shows a kept draft once, when it is next opened. Django keeps the session's data during a log-in.
 """
 
 import functools
@@ -13,19 +13,19 @@ from django.http.response import HttpResponseBase
 
 P = ParamSpec("P")
 _KEY = "plan_draft"
-MOST_BYTES = 300_000  # the largest plan file, as a form; strangers can leave something here too
-_BACK = "Here is what you had typed. It is not saved yet."
+MAX_BYTES = 300_000  # the largest plan file as form data; unauthenticated clients can also store a draft
+_BACK = "This is the plan that you had typed. It is not saved yet."
 
 
 def keep(request: HttpRequest, path: str, data: QueryDict, message: str) -> None:
-    """For the next GET of `path`, if it is not absurdly long."""
+    """Keep a draft for the next GET of `path`, unless it is too large."""
     text = data.urlencode()
-    if len(text) <= MOST_BYTES:
+    if len(text) <= MAX_BYTES:
         request.session[_KEY] = {"path": path, "data": text, "message": message}
 
 
 def kept_draft(request: HttpRequest) -> QueryDict | None:
-    """What waits for this page, once, with its message."""
+    """Remove and return this page's draft with its message."""
     kept = request.session.get(_KEY)
     if not isinstance(kept, dict) or kept.get("path") != request.path:
         return None
@@ -37,7 +37,7 @@ def kept_draft(request: HttpRequest) -> QueryDict | None:
 def keeps_draft(
     view: Callable[Concatenate[HttpRequest, P], HttpResponseBase],
 ) -> Callable[Concatenate[HttpRequest, P], HttpResponseBase]:
-    """What is sent by somebody whose log-in has ended is kept for when they are back."""
+    """Keep the form of a person whose session has ended until the next log-in."""
 
     @functools.wraps(view)
     def keeping(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:

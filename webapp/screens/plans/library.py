@@ -1,4 +1,4 @@
-"""The list of plans: which are shown, and what a line says about each."""
+"""The list of plans: the filter and the rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,7 +41,7 @@ class Median(Aggregate):
 
 @dataclass(frozen=True)
 class Row:
-    """`took_s` is the median of runs that are done, None without one."""
+    """`took_s` is the median duration of done runs, None if there are none."""
 
     plan: Plan
     latest: int
@@ -61,7 +61,7 @@ class _Used:
 
 
 def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
-    """Every word must be in the title, the short name or what a version says."""
+    """Every word must occur in the title, the name or the content of a version."""
     plans = Plan.objects.filter(_FILTERS[shown])
     for word in search.split()[:10]:
         said = PlanVersion.objects.filter(document__icontains=word).values("plan")
@@ -70,7 +70,7 @@ def listed_plans(search: str, shown: Shown) -> QuerySet[Plan]:
 
 
 def rows(plans: Sequence[Plan]) -> list[Row]:
-    """Three queries, however many plans."""
+    """Rows of all plans, with three queries."""
     newest = PlanVersion.objects.filter(plan__in=plans).order_by("plan_id", "-number").distinct("plan_id")
     versions = {version.plan_id: version for version in newest}
     runs = Run.objects.filter(version__plan__in=plans).order_by().values("version__plan")

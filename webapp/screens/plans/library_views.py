@@ -1,4 +1,4 @@
-"""The library: all plans, copying, deleting and bringing back."""
+"""The library: the list of plans; copy, delete and restore a plan."""
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -16,14 +16,14 @@ from webapp.screens.plans.finding import found_version
 from webapp.screens.plans.library import SHOWN_AS, Shown, listed_plans, rows
 
 PER_PAGE = 50
-MOST_SEARCHED = 200
+MAX_SEARCH_LENGTH = 200
 
 
 @page
 def plans_page(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("show", "")
     shown = Shown(asked) if asked in set(Shown) else Shown.ALL
-    search = request.GET.get("q", "")[:MOST_SEARCHED]
+    search = request.GET.get("q", "")[:MAX_SEARCH_LENGTH]
     pages = Paginator(listed_plans(search, shown), PER_PAGE).get_page(request.GET.get("page"))
     context = {
         "rows": rows(list(pages.object_list)),
@@ -38,7 +38,7 @@ def plans_page(request: HttpRequest) -> HttpResponse:
 
 @operator_action
 def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
-    """Straight into the editor of the copy."""
+    """Copy a plan and open the copy in the editor."""
     version = found_version(slug, request.POST.get("version", ""))
     try:
         copied = copy_plan(version=version, by=person(request))
@@ -53,7 +53,7 @@ def copy_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
 def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
     plan = found_version(slug).plan
     if plan.deleted_at is not None:
-        messages.info(request, f"{plan.title} was deleted before.")
+        messages.info(request, f"{plan.title} was already deleted.")
         return redirect("plans")
     delete_plan(plan=plan, by=person(request))
     messages.success(request, _with_undo(request, plan))
@@ -61,7 +61,7 @@ def delete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _with_undo(request: HttpRequest, plan: Plan) -> SafeString:
-    """The message with a button: a form of its own, so that it needs no script."""
+    """The message with an Undo button, which is a form and needs no script."""
     context = {"title": plan.title, "restore": reverse("undelete_plan", kwargs={"slug": plan.slug})}
     return render_to_string("screens/messages/plan_deleted.html", context, request)
 
@@ -73,5 +73,5 @@ def undelete_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
         messages.info(request, f"{plan.title} is not deleted.")
     else:
         undelete_plan(plan=plan, by=person(request))
-        messages.success(request, f"{plan.title} is back.")
+        messages.success(request, f"{plan.title} is restored.")
     return redirect("plan", slug=slug)

@@ -1,10 +1,10 @@
-"""What the pages of plans send to their scripts; `frontend/src/payloads/plan.ts` checks the same shapes."""
+"""Data that the pages of plans send to their scripts; `frontend/src/payloads/plan.ts` has the same types."""
 
 from webapp.screens.payloads import Payload
 
 
 class PlanJob(Payload, frozen=True, kw_only=True):
-    """One trial as fio would get it; `prefill_text` is "" where nothing is written first."""
+    """The fio job of one trial; `prefill_text` is "" without a prefill."""
 
     trial: int  # number in the order
     title: str
@@ -15,7 +15,7 @@ class PlanJob(Payload, frozen=True, kw_only=True):
 
 
 class PlanJobs(Payload, frozen=True, kw_only=True):
-    """The trials of the page that is shown; `chosen` is the number of the one whose job is shown first."""
+    """The trials of the current page; `chosen` is the number of the trial whose job is shown first."""
 
     chosen: int
     jobs: tuple[PlanJob, ...]
@@ -29,7 +29,7 @@ class PlanProblem(Payload, frozen=True, kw_only=True):
 
 
 class PlanAnswer(Payload, frozen=True, kw_only=True):
-    """What a typed plan would do: `html` replaces the preview, "" leaves the last one that was understood."""
+    """The preview of the input: `html` replaces the displayed preview; "" keeps it, because the input is invalid."""
 
     problems: tuple[PlanProblem, ...]
     html: str

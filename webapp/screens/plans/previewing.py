@@ -1,4 +1,4 @@
-"""What a plan would do on chosen targets, as templates show it: one page of its trials with their fio jobs."""
+"""The preview of a plan on chosen targets: one page of its trials with their fio jobs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ from webapp.screens import points
 from webapp.screens.plans.payloads import PlanJob, PlanJobs
 
 TRIALS_PER_PAGE = 25
-MOST_SEED = 2**53
+MAX_SEED = 2**53
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a page wants to see: the seed of the order, a page of trials (from 1; 0: that of `trial`), a trial."""
+    """The parameters of a preview: seed of the order, page of trials (from 1; 0: that of `trial`), selected trial."""
 
     seed: int = PREVIEW_SEED
     page: int = 0
@@ -31,36 +31,36 @@ class Asked:
 
 
 def asked(data: Mapping[str, str], default_seed: int = PREVIEW_SEED) -> Asked:
-    """From a query or form (where buttons send `do=page:2` or `do=trial:30`); what is no number is at its default."""
+    """From a query or a form, whose buttons send `do=page:2` or `do=trial:30`; invalid numbers become defaults."""
     step, _, place = str(data.get("do", "")).partition(":")
 
     def number(name: str, default: int, limit: int) -> int:
         text = place if step == name else str(data.get(name, "")).strip()
         return int(text) if text.isdecimal() and len(text) < 20 and int(text) < limit else default
 
-    return Asked(number("seed", default_seed, MOST_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
+    return Asked(number("seed", default_seed, MAX_SEED), number("page", 0, 10**6), number("trial", 0, 10**6))
 
 
 @dataclass(frozen=True)
 class ShownTrial:
     trial: PlannedTrial
-    target: str  # host/target, or what targets at once are called together
+    target: str  # host/target, or the common name of targets at once
     levels: list[str]
 
 
 @dataclass(frozen=True)
 class ShownPreview:
     preview: Preview
-    factors: list[str]  # labels of those that vary
+    factors: list[str]  # labels of the varying factors
     trials: list[ShownTrial]
     pages: Page[PlannedTrial]
     jobs: PlanJobs
     seed: int
-    expected: list[tuple[Target, Expected]]  # what targets are expected to be written, where that is known
+    expected: list[tuple[Target, Expected]]  # expected bytes written, if known
 
     @property
     def job(self) -> PlanJob | None:
-        """The one that is shown first."""
+        """The trial that is shown first."""
         return next((job for job in self.jobs.jobs if job.trial == self.jobs.chosen), None)
 
     @property
@@ -69,7 +69,7 @@ class ShownPreview:
 
 
 def shown_preview(document: PlanDocument, targets: Sequence[Target], wanted: Asked) -> ShownPreview:
-    """Touches nothing. `targets` come with their hosts."""
+    """Preview a plan; changes nothing. The hosts of `targets` must be fetched with them."""
     made = preview(document, targets, seed=wanted.seed, experience=experience_of(targets))
     trials, by_id = made.expansion.trials, {str(target.id): target for target in targets}
     chosen = wanted.trial if 0 < wanted.trial <= len(trials) else 1
@@ -106,7 +106,7 @@ def _job(trial: PlannedTrial, targets: Mapping[str, Target]) -> PlanJob:
 
 
 def _together(streams: Sequence[StreamJob], texts: Sequence[str]) -> str:
-    """One after the other, each under the stream that it is of; "" where none has anything to say."""
+    """The texts of all streams, each under the name of its stream; "" if all are empty."""
     if len(streams) == 1 or not any(texts):
         return "".join(texts)
     heads = (

@@ -1,4 +1,4 @@
-"""A plan read out as a sentence, one for each part."""
+"""Describes a plan in words, one sentence per part."""
 
 from collections.abc import Mapping, Sequence
 
@@ -24,7 +24,7 @@ _BOTH = {
     )
     for name in pair
 }
-# Said in this order; what a sentence calls each. {} takes the levels.
+# Factors in the sentence, in this order, with their text. {} is replaced by the levels.
 _PHRASES: Mapping[str, str] = {
     "layout": "on {}",
     "pattern": "{}",
@@ -48,7 +48,7 @@ def _joined(texts: Sequence[str]) -> str:
 
 
 def _levels_in_words(factor: str, text: str) -> str:
-    """The levels as people read them; as they were typed where they are not understood."""
+    """The levels in words; as typed if they are invalid."""
     known = FACTORS.get(factor)
     if known is None:
         return text
@@ -64,7 +64,7 @@ def _levels_in_words(factor: str, text: str) -> str:
 
 
 def _patterns(names: Sequence[str]) -> str:
-    """Reads and writes of one kind are said together: `random read and write`."""
+    """Patterns in words; reads and writes of one kind are combined: `random read and write`."""
     said = []
     for name in names:
         both = _BOTH.get(name)

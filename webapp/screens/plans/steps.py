@@ -1,6 +1,6 @@
-"""What the buttons of the form do to a draft: add, take out, move. The same with and without script.
+"""Steps of the editor's buttons: add, remove, move. They are the same with and without a script.
 
-A step is what the button sends as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
+A button sends its step as `do`:  add:<block>   remove:<block>:<row>   move:<block>:<from>:<to>
 add-part   remove-part:<n>   move-part:<from>:<to>   — a block is `common` or the number of a part; all count from 0.
 """
 
@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from webapp.plans.factors import ALTERNATIVES, FACTORS
 from webapp.plans.grids import NAMED_KINDS
-from webapp.screens.plans.draft import COMMON, MOST_ROWS, Draft, DraftPart, FactorRow
+from webapp.screens.plans.draft import COMMON, MAX_ROWS, Draft, DraftPart, FactorRow
 
 T = TypeVar("T")
 _BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline", "amount": "1G", "size": "1G"} | {
@@ -19,7 +19,7 @@ _BEGINNINGS = {"pattern": "randread, randwrite", "scheduler": "none, mq-deadline
 
 
 def stepped(draft: Draft, step: str, factor: str = "") -> Draft:
-    """The draft after a button was pressed; as it is where the step makes no sense. `factor` is what is added."""
+    """The draft after the step; unchanged if the step is invalid. `factor` is the factor to add."""
     what, *where = step.split(":")
     numbers = [int(text) for text in where if text.isdecimal()]
     if what == "add-part":
@@ -46,14 +46,14 @@ def _in_block(draft: Draft, block: str, what: str, numbers: Sequence[int], facto
 
 def _rows(rows: tuple[FactorRow, ...], what: str, numbers: Sequence[int], factor: str) -> tuple[FactorRow, ...]:
     if what == "add":
-        return (*rows, new_row(factor))[:MOST_ROWS]
+        return (*rows, new_row(factor))[:MAX_ROWS]
     if what == "remove" and numbers:
         return _without(rows, numbers[0])
     return _moved(rows, numbers[0], numbers[1]) if what == "move" and len(numbers) == 2 else rows
 
 
 def new_row(factor: str) -> FactorRow:
-    """With the factor's default to begin with."""
+    """A new row with the factor's default."""
     known = FACTORS.get(factor)
     if known is None:
         return FactorRow("", "")

@@ -1,4 +1,4 @@
-"""Versions of a plan: what each said, what changed between two, going back to one, and taking one away as a file."""
+"""Versions of a plan: list, comparison of two, restore, and export."""
 
 from collections.abc import Callable, Sequence
 
@@ -38,7 +38,7 @@ def plan_versions_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _compared(request: HttpRequest, versions: Sequence[PlanVersion]) -> tuple[PlanVersion, PlanVersion]:
-    """The two that are asked for, else the newest and the one before it."""
+    """The two requested versions, else the newest and the one before it."""
     by_number = {str(version.number): version for version in versions}
     after = by_number.get(request.GET.get("after", ""), versions[0])
     older = next((version for version in versions if version.number < after.number), after)
@@ -54,9 +54,9 @@ def restore_plan_action(request: HttpRequest, slug: str) -> HttpResponse:
         messages.error(request, f"Not restored: {refusal}")
     else:
         if saved.number == newest.number:
-            messages.info(request, f"Nothing to restore: version {newest.number}, the newest, says the same.")
+            messages.info(request, f"Nothing to restore: version {newest.number}, the newest, has the same content.")
         else:
-            messages.success(request, f"Version {saved.number} says what version {old.number} said.")
+            messages.success(request, f"Version {old.number} is restored as version {saved.number}.")
     return redirect("plan_versions", slug=slug)
 
 
@@ -70,7 +70,7 @@ def plan_job_file(request: HttpRequest, slug: str) -> HttpResponse:
     try:
         return _file(request, slug, write_job_file, "fio", "text/plain; charset=utf-8")
     except Refusal as refusal:
-        messages.error(request, f"There is no job file of this plan: {refusal}")
+        messages.error(request, f"This plan cannot be exported as a job file: {refusal}")
         return redirect("plan", slug=slug)
 
 

@@ -1,4 +1,4 @@
-"""One plan with its preview, and starting it."""
+"""The page of a plan with its preview, and the start of a run."""
 
 import secrets
 from collections.abc import Sequence
@@ -26,12 +26,12 @@ from webapp.screens.plans.library import sentences
 from webapp.screens.plans.previewing import asked, shown_preview
 from webapp.screens.runs.views import listed_runs
 
-MOST_DRAWN = 10**6  # short enough to be told to somebody; nothing depends on it being unguessable
+MAX_RANDOM_SEED = 10**6  # short enough to say aloud; it is not a secret
 RUNS_SHOWN = 10
 
 
 def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
-    """Name, label and the levels as typed: the common ones, then those of each part."""
+    """Name, label and levels as typed: common factors, then those of each part."""
     said = {*document.common, *(name for part in document.parts for name in part.factors)}
     names = [*(name for name in FACTORS if name in said), *sorted(said - set(FACTORS))]
     columns = [document.common, *(part.factors for part in document.parts)]
@@ -40,12 +40,12 @@ def _factor_rows(document: PlanDocument) -> list[tuple[str, str, list[str]]]:
 
 @page
 def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
-    """A run that is started from here has the order that is shown: the seed is drawn now, or typed."""
+    """A run started here has the displayed order: the seed is drawn now, or typed."""
     version = found_version(slug, request.GET.get("version", ""))
     form = TargetsForm(request.GET)
     chosen = list(form.cleaned_data["target"]) if form.is_valid() else []
     document = read(version.document)
-    wanted = asked(request.GET, default_seed=secrets.randbelow(MOST_DRAWN))
+    wanted = asked(request.GET, default_seed=secrets.randbelow(MAX_RANDOM_SEED))
     shown = shown_preview(document, chosen, wanted) if chosen else None
     context = {
         "version": version,
@@ -66,7 +66,7 @@ def plan_page(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _schedule_url(version: PlanVersion, chosen: Sequence[Target]) -> str:
-    """The form of a new schedule of this version on the chosen targets."""
+    """Redirect to the form of a new schedule of this version on the chosen targets."""
     query = [("plan", version.plan.slug), ("version", version.number), *(("target", str(one)) for one in chosen)]
     return f"{reverse('new_schedule')}?{urlencode(query)}"
 
@@ -77,7 +77,7 @@ def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
     get_object_or_404(Plan, pk=version.plan_id, deleted_at=None)
     form = StartForm(request.POST)
     if not form.is_valid() or not form.cleaned_data["target"]:
-        messages.error(request, "Choose at least one target that is usable now.")
+        messages.error(request, "Choose at least one target that is available now.")
         return redirect("plan", slug=slug)
     targets = list(form.cleaned_data["target"])
     try:
@@ -96,7 +96,7 @@ def start_plan(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 def _asked_again(version: PlanVersion, form: StartForm) -> str:
-    """The page as it was, but for the serials."""
+    """The parameters of the page, without the serial numbers."""
     data = form.cleaned_data
     query = [("version", version.number), *(("target", target.id) for target in data["target"]), ("note", data["note"])]
     return urlencode([*query, *([("seed", data["seed"])] if data["seed"] is not None else [])])

@@ -1,4 +1,4 @@
-"""What runs and what waits, host by host, and changing the order."""
+"""The queue: running and waiting runs by host, and changes of their order."""
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -29,14 +29,14 @@ def queue_page(request: HttpRequest) -> HttpResponse:
 
 
 def _runs(found: list[HostQueue]) -> list[Run]:
-    """Each run once: it may wait on several hosts."""
+    """The waiting runs, each once: a run may wait on several hosts."""
     runs = {entry.run.pk: entry.run for queue in found for entry in queue.entries}
     return list(runs.values())
 
 
 @operator_action
 def move_run(request: HttpRequest, number: int) -> HttpResponse:
-    """Right before or after another run; `button` says where the focus goes afterwards."""
+    """Move a run directly before or after another one; `button` gets the focus afterwards."""
     run = get_object_or_404(Run, number=number)
     try:
         move_in_queue(

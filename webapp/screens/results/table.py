@@ -1,52 +1,41 @@
-"""The rows of the table of results as HTML. A template is too slow for thousands of cells."""
+"""The rows of the table of results, with the text and the style of each cell."""
 
 from collections.abc import Iterable, Iterator, Sequence
-
-from django.utils.safestring import SafeString
+from dataclasses import dataclass
+from datetime import datetime
 
 from webapp.results.reading.rows import ResultRow
-from webapp.screens.addresses import TrialAddress, trial_addresses
-from webapp.screens.choices import escaped
+from webapp.screens.addresses import trial_addresses
 from webapp.screens.results.columns import WHEN, Column
-from webapp.screens.templatetags.show import moment
-
-_MARKED = ' class="is-invalid-row"'
 
 
-def table_rows(results: Iterable[ResultRow], columns: Sequence[Column], *, with_reasons: bool) -> SafeString:
-    """One row for each result; `with_reasons` adds a last column with the reason why a result is invalid."""
+@dataclass(frozen=True)
+class TableRow:
+    trial: str  # run and number, like "12 #3"
+    address: str  # of the trial's page
+    kernel_lines: int
+    cells: list[tuple[str, str]]  # CSS classes and text, without the last column, the time
+    measured_at: datetime | None  # None if the column is not shown
+    invalid: bool
+    why_invalid: str
+
+
+def table_rows(results: Iterable[ResultRow], columns: Sequence[Column]) -> Iterator[TableRow]:
+    """One row for each result. `columns` are in the order of COLUMNS."""
     address_of = trial_addresses()
-    return SafeString("".join(_row(result, columns, with_reasons, address_of) for result in results))
+    plain = [column for column in columns if column.key != WHEN]
+    for result in results:
+        yield TableRow(
+            trial=f"{result.run} #{result.trial}",
+            address=address_of(result.run, result.trial),
+            kernel_lines=result.kernel_lines,
+            cells=[(_style(column, result), column.text(result)) for column in plain],
+            measured_at=result.measured_at if len(plain) < len(columns) else None,
+            invalid=result.invalid,
+            why_invalid=result.why_invalid,
+        )
 
 
-def _row(result: ResultRow, columns: Sequence[Column], with_reasons: bool, address_of: TrialAddress) -> str:
-    trial = address_of(result.run, result.trial)
-    return (
-        f"<tr{_MARKED if result.invalid else ''}>"
-        f'<td class="sticky nowrap"><a href="{trial}">{result.run} #{result.trial}</a>'
-        f"{_trouble(trial, result.kernel_lines) if result.kernel_lines else ''}</td>"
-        f"{''.join(_cells(result, columns))}{_reason(result) if with_reasons else ''}</tr>\n"
-    )
-
-
-def _trouble(trial: str, lines: int) -> str:
-    count = f"{lines} line{'' if lines == 1 else 's'}"
-    return (
-        f' <a class="trouble" href="{trial}#kernel-log" '
-        f'title="Storage errors in the kernel log during this trial: {count}">⚠'
-        f'<span class="visually-hidden"> kernel log: {count}</span></a>'
-    )
-
-
-def _cells(result: ResultRow, columns: Sequence[Column]) -> Iterator[str]:
-    for column in columns:
-        if column.key == WHEN:
-            yield f"<td>{moment(result.measured_at)}</td>"
-        else:
-            doubted = " distrust" if column.measured and result.invalid else ""
-            yield f'<td class="{"num" if column.numeric else "nowrap"}{doubted}">{escaped(column.text(result))}</td>'
-
-
-def _reason(result: ResultRow) -> str:
-    words = f'<span class="worse">invalid: {escaped(result.why_invalid)}</span>' if result.invalid else ""
-    return f'<td class="small">{words}</td>'
+def _style(column: Column, result: ResultRow) -> str:
+    distrust = " distrust" if column.measured and result.invalid else ""
+    return f"{'num' if column.numeric else 'nowrap'}{distrust}"

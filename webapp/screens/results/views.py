@@ -62,7 +62,7 @@ def _context(request: HttpRequest, asked: ResultFilter) -> dict[str, object]:
         "invalid": asked.invalid,
         "left_out": found.count_invalid_left_out(),
         "columns": [(column, _sort_of(column, sort)) for column in columns],
-        "body": table_rows(shown.rows, columns, with_reasons=asked.invalid),
+        "rows": table_rows(shown.rows, columns),
         "troubled": sum(result.kernel_lines > 0 for result in shown.rows),
         "page": shown,
         "count": _count_text(found, sort, shown),

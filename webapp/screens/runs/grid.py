@@ -1,23 +1,22 @@
 """The grid of a run: one row per point and target, one column per repeat."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean, stdev
-
-from django.utils.safestring import SafeString
 
 from webapp.core import formatting
 from webapp.runs.models import Run, Trial
 from webapp.runs.selectors import read_further
 from webapp.screens import points
-from webapp.screens.addresses import TrialAddress, trial_addresses
-from webapp.screens.choices import escaped
+from webapp.screens.addresses import trial_addresses
 from webapp.screens.payloads import LiveCell
 
 
 @dataclass(frozen=True)
 class GridCell:
     trial: int
+    address: str  # of the trial's page
     state: str
     title: str
     text: str  # IOPS by direction, or the label of the state
@@ -55,12 +54,14 @@ def build_grid(run: Run, trials: Sequence[Trial], cells: Sequence[LiveCell]) -> 
         by_row.setdefault((trial.part, trial.point_key, str(trial.target_id)), []).append(trial)
     known = {cell.trial: cell for cell in cells}
     groups = sorted(by_row.values(), key=lambda group: _sort_key(run, group[0], names))
-    target_of = _target_texts(groups)
+    target_of, address_of = _target_texts(groups), partial(trial_addresses(), run.number)
     return Grid(
         fixed=_fixed(trials, names),
         repeats=repeats,
         several_parts=len({trial.part for trial in trials}) > 1,
-        rows=tuple(_row(group, _row_text(group[0], names, target_of(group[0])), repeats, known) for group in groups),
+        rows=tuple(
+            _row(group, _row_text(group[0], names, target_of(group[0])), repeats, known, address_of) for group in groups
+        ),
     )
 
 
@@ -91,13 +92,19 @@ def _target_texts(groups: Sequence[Sequence[Trial]]) -> Callable[[Trial], str]:
     return lambda trial: trial.place
 
 
-def _row(group: Sequence[Trial], words: str, repeats: Sequence[int], known: Mapping[int, LiveCell]) -> GridRow:
+def _row(
+    group: Sequence[Trial],
+    point: str,
+    repeats: Sequence[int],
+    known: Mapping[int, LiveCell],
+    address_of: Callable[[int], str],
+) -> GridRow:
     by_repeat = {trial.repeat: known[trial.number] for trial in group if trial.number in known}
     cells = [by_repeat.get(repeat) for repeat in repeats]
     return GridRow(
         part=group[0].part,
-        point=words,
-        cells=tuple(_cell(cell) if cell else None for cell in cells),
+        point=point,
+        cells=tuple(_cell(cell, address_of(cell.trial)) if cell else None for cell in cells),
         spread=_spread([cell for cell in cells if cell]),
     )
 
@@ -110,42 +117,17 @@ def _spread(cells: Sequence[LiveCell]) -> str:
     return f"± {formatting.percent(100 * stdev(sums) / fmean(sums))}"
 
 
-def _cell(cell: LiveCell) -> GridCell:
+def _cell(cell: LiveCell, address: str) -> GridCell:
     """The same text as in `features/runGrid.ts` for IOPS."""
     title = f"Trial {cell.trial}: {cell.state_label}" + (f". {cell.reason}" if cell.reason else "")
     title += f". Invalid: {cell.invalid}" if cell.invalid else ""
     title += (
         f". Kernel log: {cell.kernel_lines} line{'' if cell.kernel_lines == 1 else 's'}" if cell.kernel_lines else ""
     )
-    return GridCell(cell.trial, cell.state, title, _text(cell), bool(cell.invalid), cell.kernel_lines > 0)
+    return GridCell(cell.trial, address, cell.state, title, _text(cell), bool(cell.invalid), cell.kernel_lines > 0)
 
 
 def _text(cell: LiveCell) -> str:
     if cell.state == "done":
         return " / ".join(formatting.iops(value.iops) for value in cell.values) or "no result"
     return "·" if cell.state == "planned" else cell.state_label
-
-
-# ---- HTML: a template is too slow for hundreds of trials
-
-
-def grid_rows(run: Run, grid: Grid) -> SafeString:
-    """The body of the table, with a heading for each part if there are several."""
-    return SafeString("".join(_lines(run.number, grid)))
-
-
-def _lines(run: int, grid: Grid) -> Iterator[str]:
-    address_of, part = trial_addresses(), None
-    for row in grid.rows:
-        if grid.several_parts and row.part != part:
-            part = row.part
-            yield f'<tr class="group"><th scope="rowgroup" colspan="{grid.columns}">{escaped(part)}</th></tr>\n'
-        cells = "".join(_cell_html(run, cell, address_of) if cell else "<td></td>" for cell in row.cells)
-        spread = f'<td class="num muted" data-spread>{escaped(row.spread)}</td>'
-        yield f'<tr><th scope="row">{escaped(row.point)}</th>{cells}{spread}</tr>\n'
-
-
-def _cell_html(run: int, cell: GridCell, address_of: TrialAddress) -> str:
-    marks = f"{' is-invalid' if cell.invalid else ''}{' is-troubled' if cell.troubled else ''}"
-    link = f'<a href="{address_of(run, cell.trial)}" title="{escaped(cell.title)}">{escaped(cell.text)}</a>'
-    return f'<td class="trial state-{cell.state}{marks}" data-trial="{cell.trial}">{link}</td>'

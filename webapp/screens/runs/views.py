@@ -22,7 +22,7 @@ from webapp.screens.hosts.differences import since_run_before
 from webapp.screens.outcome import outcome
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs.filters import filter_choices, filtered_runs
-from webapp.screens.runs.grid import build_grid, grid_rows
+from webapp.screens.runs.grid import build_grid
 from webapp.screens.runs.live import live_run
 from webapp.screens.runs.story import counted, observed, put_back_at, setting_rows
 from webapp.screens.runs.wear import wear_rows
@@ -74,7 +74,6 @@ def run_page(request: HttpRequest, number: int) -> HttpResponse:
         "payload": msgspec.to_builtins(payload),
         "open": run.state in OPEN_RUN_STATES,
         "grid": grid,
-        "grid_rows": grid_rows(run, grid),
         "failures": [trial for trial in trials if trial.reason],
         "transitions": transitions[:TRANSITIONS_SHOWN],
         "targets": run.targets.select_related("host"),

@@ -63,7 +63,7 @@ def _amplification(found: Amplification) -> str:
 
 def _percents(wear: DriveWear) -> str:
     if wear.percent_before is None:
-        return "the drive does not tell"
+        return "not reported by the drive"
     return f"{wear.percent_before} % → {wear.percent_after} %"
 
 

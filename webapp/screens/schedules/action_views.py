@@ -1,4 +1,4 @@
-"""What people do to a schedule, each a POST that leads back to its page."""
+"""Actions on a schedule: POST requests that redirect to its page."""
 
 from collections.abc import Callable
 from datetime import date, datetime
@@ -31,7 +31,7 @@ def _schedule(pk: int) -> Schedule:
 
 
 def _done(request: HttpRequest, schedule: Schedule, change: Callable[[User], None], said: str) -> HttpResponse:
-    """Make the change and say so, or say why not."""
+    """Make the change and show a message, or show the refusal."""
     try:
         change(person(request))
     except Refusal as refusal:

@@ -12,7 +12,7 @@ from webapp.schedules.models import Schedule
 from webapp.schedules.timing import due_after
 from webapp.screens.arming import DriveToArm, drives_to_arm
 
-MOST_COUNTED = 1000
+MAX_COUNTED = 1000
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class ArmingCard:
     fixed: Sequence[Target]  # drives that the policy of their host does not let anybody overwrite
     ended: bool
     before: int
-    more_before: bool  # only MOST_COUNTED are counted
+    more_before: bool  # only MAX_COUNTED are counted
     first_after: datetime | None  # the first due time after the end
     latest_day: date
     until: str  # the last day in the form: as typed, else in 30 days
@@ -63,7 +63,7 @@ def arming_card(schedule: Schedule, now: datetime, typed: TypedArming = NOT_TYPE
     in_time = until is not None and until > now
     missing = unarmed(schedule, drives, now)
     end = until if until and in_time else now
-    before = list(takewhile(lambda due: due < end, islice(due_after(schedule, now), MOST_COUNTED)))
+    before = list(takewhile(lambda due: due < end, islice(due_after(schedule, now), MAX_COUNTED)))
     today = now.astimezone(ZoneInfo(schedule.time_zone)).date()
     return ArmingCard(
         drives=drives_to_arm(drives, typed.serials),
@@ -72,7 +72,7 @@ def arming_card(schedule: Schedule, now: datetime, typed: TypedArming = NOT_TYPE
         unarmed=missing,
         ended=until is not None and not in_time,
         before=len(before),
-        more_before=len(before) == MOST_COUNTED,
+        more_before=len(before) == MAX_COUNTED,
         first_after=next(due_after(schedule, end), None),
         latest_day=today + MAX_ARMING - timedelta(days=2),
         until=typed.until or (today + timedelta(days=30)).isoformat(),

@@ -19,7 +19,7 @@ from webapp.schedules.timing import due_after
 
 SHOWN_A_DAY = 6
 LISTED_A_DAY = 24  # due times of one schedule in a day; a line for every minute has more
-MOST_OCCURRENCES = 5000  # of the weeks of a month, or of one day
+MAX_OCCURRENCES = 5000  # of the weeks of a month, or of one day
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Day:
     entries: list[Entry] = field(default_factory=list)
     maintenance: list[Maintenance] = field(default_factory=list)
     unlisted: int = 0  # due times that are not in `entries`: see LISTED_A_DAY
-    cut: bool = False  # earlier occurrences of the day were not read: see MOST_OCCURRENCES
+    cut: bool = False  # earlier occurrences of the day were not read: see MAX_OCCURRENCES
 
     @property
     def shown(self) -> list[Entry]:
@@ -76,7 +76,7 @@ class Month:
     """Weeks from Monday; the first and the last reach into the months beside."""
 
     weeks: list[list[Day]]
-    cut: bool  # earlier occurrences of these weeks were not read: see MOST_OCCURRENCES
+    cut: bool  # earlier occurrences of these weeks were not read: see MAX_OCCURRENCES
 
 
 def month_days(year: int, month: int, zone: tzinfo, now: datetime) -> Month:
@@ -102,10 +102,10 @@ def missed_in_month(first: date, zone: tzinfo) -> QuerySet[Occurrence]:
 
 
 def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LISTED_A_DAY) -> bool:
-    """Whether there were more than MOST_OCCURRENCES occurrences, so that only the latest are in the days."""
+    """Whether there were more than MAX_OCCURRENCES occurrences, so that only the latest are in the days."""
     start, end = _midnight(min(days), zone), _midnight(max(days) + timedelta(days=1), zone)
-    occurrences = list(_occurrences(start, end)[: MOST_OCCURRENCES + 1])
-    for occurrence in occurrences[:MOST_OCCURRENCES]:
+    occurrences = list(_occurrences(start, end)[: MAX_OCCURRENCES + 1])
+    for occurrence in occurrences[:MAX_OCCURRENCES]:
         day = days[occurrence.due_at.astimezone(zone).date()]
         day.entries.append(Entry(occurrence.due_at, occurrence.schedule, occurrence))
     for schedule in Schedule.objects.filter(enabled=True, next_due_at__lt=end):
@@ -114,7 +114,7 @@ def _fill(days: dict[date, Day], zone: tzinfo, now: datetime, listed: int = LIST
         day.entries.sort(key=lambda entry: (entry.at, entry.occurrence is None))
     for window, span in _windows(start, end):
         _add_maintenance(window, span, days, zone)
-    return len(occurrences) > MOST_OCCURRENCES
+    return len(occurrences) > MAX_OCCURRENCES
 
 
 def _midnight(day: date, zone: tzinfo) -> datetime:

@@ -8,7 +8,7 @@ from django.utils import timezone
 
 from webapp.core.windows import DAYS
 from webapp.screens.access import page
-from webapp.screens.schedules.calendar_days import LISTED_A_DAY, MOST_OCCURRENCES, missed_in_month, month_days, one_day
+from webapp.screens.schedules.calendar_days import LISTED_A_DAY, MAX_OCCURRENCES, missed_in_month, month_days, one_day
 
 MISSED_SHOWN = 50
 MINUTES_A_DAY = 25 * 60  # also of the day on which clocks are set back
@@ -35,7 +35,7 @@ def calendar_page(request: HttpRequest) -> HttpResponse:
         "today": today,
         "weekdays": DAYS,
         "month": month,
-        "most_occurrences": f"{MOST_OCCURRENCES:,}",
+        "most_occurrences": f"{MAX_OCCURRENCES:,}",
         "day": one_day(day, zone, now, listed=listed) if day else None,
         "listed_a_day": LISTED_A_DAY,
         "missed": shown_missed,

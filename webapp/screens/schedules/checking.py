@@ -1,4 +1,4 @@
-"""Every refusal of a schedule that is being typed, beside the field that it is about."""
+"""Checks the form of a schedule and assigns each refusal to a field."""
 
 import copy
 import uuid
@@ -40,7 +40,7 @@ _PLACE_OF = {
 }  # fmt: skip
 # Without these there are no due times to be shown, or wrong ones.
 PLACES_OF_TRIGGER = frozenset({"trigger", "time_zone", *_FIELD_OF_TRIGGER.values()})
-MOST_REFUSALS = 12
+MAX_REFUSALS = 12
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Checked:
 
 
 def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datetime) -> Checked:
-    """Read the form, and collect what is wrong with it by field."""
+    """Read the form and collect its problems by field."""
     form.full_clean()
     problems: dict[str, str] = {}
     for name, errors in form.errors.items():
@@ -62,7 +62,7 @@ def check(form: ScheduleForm, schedule: Schedule | None, *, by: User, now: datet
     form.cleaned_data.setdefault("version", PlanVersion(plan=Plan()))  # shows the due times before a plan is chosen
     spec = _spec(form, problems)
     tried, draft = spec, Schedule(owner=by)
-    for _ in range(MOST_REFUSALS):
+    for _ in range(MAX_REFUSALS):
         draft = copy.copy(schedule) if schedule else Schedule(owner=by)
         try:
             drafted(tried, draft, now=now)
@@ -95,7 +95,7 @@ def place_of(refusal: Refusal, spec: ScheduleSpec) -> str:
 
 
 def _harmless(spec: ScheduleSpec, place: str) -> ScheduleSpec:
-    """The same without what was refused, so that the next refusal shows."""
+    """The specification without the refused value, so that the next refusal can be found."""
     match place:
         case "name":
             return replace(spec, name=uuid.uuid4().hex)

@@ -1,4 +1,4 @@
-"""What one run of a schedule costs, as the page of its plan estimates it, and whether it is due too often for that."""
+"""The estimated cost of one run of a schedule, and a warning if it is due too often."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def _by_host(targets: Sequence[Target]) -> list[list[Target]]:
 
 
 def too_often(schedule: Schedule, cost: RunCost, now: datetime) -> str:
-    """A warning where a run is due before the one before it has ended; "" otherwise."""
+    """A warning if a run is due before the previous one has ended; "" otherwise."""
     dues = list(islice(due_after(schedule, now), DUES_LOOKED_AT))
     gaps = {later - earlier for earlier, later in pairwise(dues)}
     if not gaps or min(gaps) >= timedelta(seconds=cost.seconds):

@@ -1,4 +1,4 @@
-"""The next due times of a schedule, with what its window makes of each."""
+"""The next due times of a schedule, and the effect of its window on each."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The form of a schedule: its fields, and what they say as a `ScheduleSpec`."""
+"""The form of a schedule: its fields, and their values as a `ScheduleSpec`."""
 
 import hashlib
 from datetime import datetime, time, timedelta
@@ -18,7 +18,7 @@ from webapp.schedules.spec import MAX_NOTE, ScheduleSpec, Window
 
 UNITS = {"min": 60, "h": 3600, "s": 1}
 WHERE = (("targets", "Targets"), ("group", "Host group"))
-MOST_OF_A_UNIT = 10**7
+MAX_DURATION_VALUE = 10**7
 
 
 def schedulable_targets(schedule: Schedule | None) -> QuerySet[Target]:
@@ -52,12 +52,12 @@ class ScheduleForm(forms.Form):
         choices=[(day, day) for day in range(7)], coerce=int, required=False
     )  # fmt: skip
     start_within = forms.IntegerField(
-        min_value=1, max_value=MOST_OF_A_UNIT,
+        min_value=1, max_value=MAX_DURATION_VALUE,
         error_messages={"required": "Enter the latest start.", "min_value": "Enter a number from 1."},
     )  # fmt: skip
     start_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS])
     deadline = forms.IntegerField(
-        min_value=1, max_value=MOST_OF_A_UNIT, required=False,
+        min_value=1, max_value=MAX_DURATION_VALUE, required=False,
         error_messages={"min_value": "Enter a number from 1, or leave the field empty for no deadline."},
     )  # fmt: skip
     deadline_unit = forms.ChoiceField(choices=[(unit, unit) for unit in UNITS], required=False)

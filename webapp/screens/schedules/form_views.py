@@ -1,4 +1,4 @@
-"""A new schedule, a changed one, and what it would do while it is typed."""
+"""The form of a schedule, with a live preview."""
 
 from typing import Any
 
@@ -80,7 +80,7 @@ def _editable(pk: int) -> Schedule:
 
 
 def _shown(request: HttpRequest, values: dict[str, Any], schedule: Schedule | None) -> HttpResponse:
-    """Nobody has typed yet: what is missing is not said."""
+    """The first display of the form, which does not report missing values."""
     checked = _checked(request, _as_typed(values), schedule)
     return _page(request, checked, values, schedule, problems={})
 
@@ -163,7 +163,7 @@ def _typed(data: QueryDict) -> dict[str, Any]:
 
 @own_action
 def preview_schedule(request: HttpRequest) -> HttpResponse:
-    """JSON: what is wrong at which field, and the preview as HTML. Reads the form, touches nothing."""
+    """JSON: the problems by field, and the preview as HTML. Changes nothing."""
     key = request.POST.get("schedule", "")
     schedule = _editable(int(key)) if key.isdecimal() and len(key) < 10 else None
     checked = _checked(request, request.POST, schedule)

@@ -11,7 +11,7 @@ from webapp.results.reading.run_means import run_means
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence, Schedule
 
-MOST_RUNS = 100
+MAX_RUNS = 100
 SMALL_BLOCK_BYTES = 128 * 1024  # below it, operations count; from it on, bytes
 WIDTH, HEIGHT, MARGIN = 240, 40, 4  # of the drawing, px
 
@@ -47,14 +47,14 @@ class Trend:
 
 
 def trend(schedule: Schedule) -> Trend | None:
-    """Of the latest MOST_RUNS ended runs of the schedule's plan version; None without any value. Two queries.
+    """Of the latest MAX_RUNS ended runs of the schedule's plan version; None without any value. Two queries.
 
     A run's value is the geometric mean over its trials, each the sum of its directions: of IOPS where every block is
     smaller than 128 KiB, else of bytes/s. A run in which a trial failed, was cancelled or is marked as invalid has no
     value: a mean over other points cannot be compared with the others.
     """
     found = Occurrence.objects.filter(schedule=schedule, run__ended_at__isnull=False, run__version=schedule.version_id)
-    found = found.select_related("run", "host").order_by("-due_at", "position")[:MOST_RUNS]
+    found = found.select_related("run", "host").order_by("-due_at", "position")[:MAX_RUNS]
     occurrences = sorted(found, key=lambda one: (one.due_at, one.position))
     means = run_means([one.run_id for one in occurrences if one.run_id])
     if not means:

@@ -12,7 +12,7 @@ from webapp.hosts.models import Host, Target
 from webapp.plans.models import Plan
 from webapp.runs.models import Note, Run
 
-MOST = 20
+MAX_FOUND = 20
 _NUMBER = re.compile(r"^(?:run\s*)?#?(\d{1,9})$", re.IGNORECASE)
 
 
@@ -25,7 +25,7 @@ class Hit:
 
 @dataclass(frozen=True)
 class Group:
-    """`more`: there are more than MOST, which are not shown."""
+    """`more`: there are more than MAX_FOUND, which are not shown."""
 
     title: str
     hits: tuple[Hit, ...]
@@ -45,12 +45,12 @@ def find(words: str) -> tuple[Group, ...]:
 
 def _group(title: str, hits: Iterable[Hit]) -> Group:
     found = tuple(hits)
-    return Group(title, found[:MOST], len(found) > MOST)
+    return Group(title, found[:MAX_FOUND], len(found) > MAX_FOUND)
 
 
 def _hosts(words: str) -> Iterable[Hit]:
     named = Q(slug__icontains=words) | Q(hostname__icontains=words) | Q(former_names__slug__icontains=words)
-    for host in Host.objects.filter(named).distinct().order_by("slug")[: MOST + 1]:
+    for host in Host.objects.filter(named).distinct().order_by("slug")[: MAX_FOUND + 1]:
         state = "removed" if host.archived_at else ""
         yield Hit(host.slug, reverse("host", args=[host.slug]), _joined(host.hostname, state))
 
@@ -58,7 +58,7 @@ def _hosts(words: str) -> Iterable[Hit]:
 def _targets(words: str) -> Iterable[Hit]:
     fields = ("serial", "model", "slug", "stable_id", "path", "device")
     wanted = Q(*((f"{field}__icontains", words) for field in fields), _connector=Q.OR)
-    for target in Target.objects.filter(wanted).select_related("host").order_by("host__slug", "slug")[: MOST + 1]:
+    for target in Target.objects.filter(wanted).select_related("host").order_by("host__slug", "slug")[: MAX_FOUND + 1]:
         serial = f"serial {target.serial}" if target.serial else ""
         gone = "" if target.in_policy else "no longer in the policy"
         size = formatting.bytes_decimal(target.size_bytes) if target.size_bytes else ""
@@ -68,7 +68,7 @@ def _targets(words: str) -> Iterable[Hit]:
 
 def _plans(words: str) -> Iterable[Hit]:
     plans = Plan.objects.filter(Q(title__icontains=words) | Q(slug__icontains=words), deleted_at=None)
-    for plan in plans.order_by("title")[: MOST + 1]:
+    for plan in plans.order_by("title")[: MAX_FOUND + 1]:
         yield Hit(plan.title, reverse("plan", args=[plan.slug]), plan.slug)
 
 
@@ -77,7 +77,7 @@ def _runs(words: str) -> Iterable[Hit]:
     wanted = Q(note__icontains=words) | noted | Q(version__plan__title__icontains=words)
     if number := _NUMBER.match(words):
         wanted |= Q(number=int(number.group(1)))
-    for run in Run.objects.filter(wanted).select_related("version__plan").order_by("-number")[: MOST + 1]:
+    for run in Run.objects.filter(wanted).select_related("version__plan").order_by("-number")[: MAX_FOUND + 1]:
         detail = _joined(run.version.plan.title, run.get_state_display(), run.note.partition("\n")[0][:120])
         yield Hit(f"Run {run.number}", reverse("run", args=[run.number]), detail)
 

@@ -1,17 +1,14 @@
-"""Filters that write what is offered to choose from."""
+"""`{% options choices %}`: the options of a select."""
 
 from collections.abc import Iterable
 
 from django import template
-from django.utils.safestring import SafeString
 
-from webapp.screens import choices
+from webapp.screens.choices import Option
 
 register = template.Library()
 
-register.filter("option_tags", choices.option_tags)
 
-
-@register.filter
-def check_boxes(options: Iterable[choices.Option], name: str) -> SafeString:
-    return choices.check_boxes(name, options)
+@register.inclusion_tag("screens/tags/options.html")
+def options(options: Iterable[Option]) -> dict[str, Iterable[Option]]:
+    return {"options": options}

@@ -1,4 +1,4 @@
-"""`{% entry "run" %}`: the script and style tags of one entry of the front end's build."""
+"""`{% entry "run" %}`: the script and style elements of one entry of the front end's build."""
 
 import functools
 import json
@@ -9,7 +9,6 @@ import msgspec
 from django import template
 from django.conf import settings
 from django.templatetags.static import static
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 register = template.Library()
@@ -21,11 +20,11 @@ NOT_BUILT = (
 )
 
 
-@register.filter
-def payload_script(payload: msgspec.Struct, element_id: str) -> SafeString:
+@register.inclusion_tag("screens/tags/payload_script.html")
+def payload_script(payload: msgspec.Struct, element_id: str) -> dict[str, str]:
     """A struct as JSON for `readJson`; faster than `json_script` for the large payload of a comparison."""
     text = msgspec.json.encode(payload).decode().translate(_ESCAPES)
-    return format_html('<script id="{}" type="application/json">{}</script>', element_id, SafeString(text))
+    return {"element_id": element_id, "json": SafeString(text)}
 
 
 class UnknownEntry(LookupError):
@@ -65,33 +64,28 @@ def _all_of(manifest: dict[str, Any], chunk: dict[str, Any], key: str) -> list[s
     return list(dict.fromkeys(found))
 
 
-@register.simple_tag
-def entry(name: str) -> SafeString:
-    """Style sheets, preloads of what the entry imports, and the entry itself as a module."""
+@register.inclusion_tag("screens/tags/entry.html")
+def entry(name: str) -> dict[str, Any]:
+    """The entry's style sheets, preloads of the modules it imports, and the entry itself as a module."""
     manifest = _manifest()
     if manifest is None:
-        return SafeString("")
+        return {}
     chunk = _chunk(manifest, name)
-    sheets = [(static(path),) for path in _all_of(manifest, chunk, "css")]
-    modules = [(static(path),) for path in _all_of(manifest, chunk, "file") if path != chunk["file"]]
-    return format_html(
-        '{}{}<script type="module" src="{}"></script>',
-        format_html_join("", '<link rel="stylesheet" href="{}">', sheets),
-        format_html_join("", '<link rel="modulepreload" href="{}">', modules),
-        static(chunk["file"]),
-    )
+    return {
+        "sheets": [static(path) for path in _all_of(manifest, chunk, "css")],
+        "modules": [static(path) for path in _all_of(manifest, chunk, "file") if path != chunk["file"]],
+        "script": static(chunk["file"]),
+    }
 
 
-@register.simple_tag
-def blocking_entry(name: str) -> SafeString:
-    """An entry that runs before anything is painted. It must import nothing."""
+@register.inclusion_tag("screens/tags/blocking_entry.html")
+def blocking_entry(name: str) -> dict[str, str]:
+    """An entry that runs before the browser paints the page. It must not import anything."""
     manifest = _manifest()
-    if manifest is None:
-        return SafeString("")
-    return format_html('<script src="{}"></script>', static(_chunk(manifest, name)["file"]))
+    return {} if manifest is None else {"script": static(_chunk(manifest, name)["file"])}
 
 
 @register.simple_tag
 def frontend_problem() -> str:
-    """What to do about a front end that is not there; "" if it is."""
+    """How to build the front end if it is not built; else ""."""
     return NOT_BUILT if _manifest() is None else ""

@@ -1,4 +1,4 @@
-"""What a host's inventory says about its hardware, as parts of pages: the way to each drive, and what limits it."""
+"""Parts of pages about a host's hardware: the paths to its drives, and their limits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def hardware(host: Host, inventory: Inventory | None) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ControllerRow:
-    """A controller with its drives: those of each virtual drive under it, the others under None."""
+    """A controller with its drives, grouped by virtual drive; other drives are under None."""
 
     controller: Controller
     facts: list[tuple[str, str]]
@@ -66,13 +66,13 @@ def _controller_facts(controller: Controller) -> list[tuple[str, str]]:
     named = (
         ("Vendor", controller.vendor), ("Subsystem", controller.subsystem), ("Serial", controller.serial),
         ("Firmware", controller.firmware), ("BIOS", controller.bios), ("Driver", driver), ("State", controller.state),
-        ("Cache", cache), ("Told by", controller.tool),
+        ("Cache", cache), ("Reported by", controller.tool),
     )  # fmt: skip
     return [(name, words) for name, words in named if words]
 
 
 def _groups(controller: Controller) -> list[tuple[VirtualDrive | None, list[PhysicalDrive]]]:
-    """A slot that the tool named without telling of its drive is shown all the same."""
+    """Drives by virtual drive. A slot without data about its drive is included."""
     drives = {drive.slot: drive for drive in controller.physical_drives}
     groups: list[tuple[VirtualDrive | None, list[PhysicalDrive]]] = [
         (virtual, [drives.get(slot) or PhysicalDrive(slot=slot) for slot in virtual.drives])
@@ -90,7 +90,7 @@ def gigabits(bits_per_s: int | None) -> str:
 
 @register.inclusion_tag("screens/parts/ceilings.html")
 def ceilings(inventory: Inventory | None, targets: Iterable[Target]) -> dict[str, Any]:
-    """For every target that is there: the limits from its drives to memory."""
+    """The limits from the drives to memory, for every available target."""
     if inventory is None:
         return {"chains": []}
     chains: dict[str, tuple[list[str], Chain]] = {}
@@ -102,7 +102,7 @@ def ceilings(inventory: Inventory | None, targets: Iterable[Target]) -> dict[str
 
 
 def _as_tree(functions: tuple[PciFunction, ...]) -> list[PciFunction]:
-    """Each right under the bridge above it."""
+    """Functions in tree order: each after the bridge above it."""
     known = {function.address for function in functions}
 
     def below(parent: str) -> list[PciFunction]:

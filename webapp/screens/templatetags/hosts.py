@@ -1,4 +1,4 @@
-"""What pages of other things say about hosts."""
+"""Parts of other pages about hosts."""
 
 from typing import Any
 
@@ -12,5 +12,5 @@ register = template.Library()
 
 @register.inclusion_tag("screens/parts/hosts_at_rest.html", takes_context=True)
 def hosts_at_rest(context: Context) -> dict[str, Any]:
-    """Hosts in maintenance, whose targets are not offered, with the reason. One query."""
+    """Hosts in maintenance, whose targets cannot be chosen, with the reason. One query."""
     return {"hosts": Host.objects.filter(state=HostState.MAINTENANCE), "request": context["request"]}

@@ -1,4 +1,4 @@
-"""What tells an open page that results were marked as invalid meanwhile."""
+"""Lets an open page notice that results were marked as invalid."""
 
 from typing import Any
 
@@ -11,5 +11,5 @@ register = template.Library()
 
 @register.inclusion_tag("screens/parts/marks.html")
 def marks(run: int | None = None) -> dict[str, Any]:
-    """Of one run, else of any. One query."""
+    """The number of validity changes of one run, or of all runs. One query."""
     return {"run": run, "count": marks_changed(str(run or ""))}

@@ -6,8 +6,6 @@ from uuid import UUID
 
 from django import template
 from django.template import Context
-from django.utils.html import format_html
-from django.utils.safestring import SafeString
 
 from webapp.core import formatting
 from webapp.hosts.maintenance_windows import OpenWindow, open_windows
@@ -35,22 +33,22 @@ def metric_label(key: str, *, short: bool = False) -> str:
 
 @register.filter
 def metric_text(metric: dict[str, Any]) -> str:
-    """A figure of an engine's own with its unit: see results.models.StreamRun.metrics."""
+    """An engine-specific metric with its unit: see results.models.StreamRun.metrics."""
     shown = {"s": formatting.seconds, "B/s": formatting.bytes_per_s, "1/s": formatting.iops}
     return shown.get(metric["unit"], formatting.number)(metric["value"])
 
 
 @register.inclusion_tag("screens/tags/state_badge.html")
 def state_badge(thing: Any) -> dict[str, str]:
-    """The state of a run, trial or attempt in its one colour."""
+    """The state of a run, trial or attempt as a coloured badge."""
     return {"state": thing.state, "label": thing.get_state_display()}
 
 
 @register.inclusion_tag("screens/tags/host_mark.html", takes_context=True)
 def host_mark(context: Context, host: Any) -> dict[str, str]:
-    """Beside a host's name: that the host gets no trials now, and why. Nothing for other hosts.
+    """A badge beside the name of a host that gets no trials now, with the reason.
 
-    One query a page, for the maintenance windows of all hosts.
+    One query per page, for the maintenance windows of all hosts.
     """
     if host.state == "active":
         window = windows_now(context).get(host.pk)
@@ -61,7 +59,7 @@ def host_mark(context: Context, host: Any) -> dict[str, str]:
 
 
 def windows_now(context: Context) -> dict[UUID, OpenWindow]:
-    """Maintenance windows that are open now, by host: read once for each request."""
+    """Open maintenance windows by host, read once per request."""
     request = context["request"]
     if not hasattr(request, "open_windows"):
         request.open_windows = open_windows()
@@ -69,19 +67,18 @@ def windows_now(context: Context) -> dict[UUID, OpenWindow]:
     return found
 
 
-@register.simple_tag
-def moment(at: datetime | None, nothing: str = "never") -> SafeString:
-    """A time; the script makes it relative and puts the absolute one into the title."""
+@register.inclusion_tag("screens/tags/time.html")
+def moment(at: datetime | None, nothing: str = "never") -> dict[str, str]:
+    """A time in UTC; the script replaces it by “3 hours ago” and moves the absolute time into the title."""
     if at is None:
-        return format_html("{}", nothing)
+        return {"nothing": nothing}
     utc = at.astimezone(UTC)
-    text = utc.isoformat(" ", "seconds")  # of digits and signs: nothing in it needs to be escaped
-    return SafeString(f'<time datetime="{text.replace(" ", "T")}" class="nowrap">{text[:-9]} UTC</time>')
+    return {"machine": utc.isoformat(timespec="seconds"), "text": f"{utc:%Y-%m-%d %H:%M}"}
 
 
 @register.simple_tag(takes_context=True)
 def address_with(context: dict[str, Any], **changes: object) -> str:
-    """The page's own query string with some parameters changed; None or "" takes one out."""
+    """The query string of the current page with changed parameters; None or "" removes a parameter."""
     query = context["request"].GET.copy()
     for key, value in changes.items():
         query.pop(key, None)

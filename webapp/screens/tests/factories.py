@@ -12,7 +12,7 @@ import msgspec
 from django.utils import timezone
 
 from webapp.core.models import Role, User
-from webapp.hosts.models import Host, HostSnapshot, Snapshot, Target
+from webapp.hosts.models import Host, HostInventory, InventoryContent, Target
 from webapp.plans.document import Part, PlanDocument, write
 from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Configuration, Result, Sample, StreamRun
@@ -75,11 +75,11 @@ def make_host(slug: str = "storage1", **changes: Any) -> Host:
     return Host.objects.create(slug=slug, **(fields | changes))
 
 
-def make_snapshot(host: Host) -> HostSnapshot:
+def make_inventory(host: Host) -> HostInventory:
     facts = msgspec.to_builtins(inventory())
     digest = hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-    snapshot, _ = Snapshot.objects.get_or_create(digest=digest, defaults={"facts": facts})
-    return HostSnapshot.objects.create(host=host, snapshot=snapshot, taken_at=timezone.now())
+    content, _ = InventoryContent.objects.get_or_create(digest=digest, defaults={"facts": facts})
+    return HostInventory.objects.create(host=host, content=content, taken_at=timezone.now())
 
 
 def make_target(host: Host, slug: str = "scratch", **changes: Any) -> Target:

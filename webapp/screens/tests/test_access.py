@@ -5,7 +5,7 @@ from django.test import Client
 from django.urls import reverse
 
 from webapp.core.models import LoginTries, User
-from webapp.core.throttle import MOST_FOR_ACCOUNT
+from webapp.core.throttle import MAX_FOR_ACCOUNT
 from webapp.screens.tests import factories
 
 
@@ -13,7 +13,7 @@ from webapp.screens.tests import factories
 def test_it_logs_in_and_out(client: Client) -> None:
     factories.make_user()
     wrong = client.post(reverse("login"), {"username": "olga", "password": "wrong"})
-    assert "do not belong together" in wrong.content.decode()
+    assert "name or the password is wrong" in wrong.content.decode()
     right = client.post(reverse("login"), {"username": "olga", "password": factories.PASSWORD})
     assert right["Location"] == reverse("overview")
     assert client.post(reverse("logout"))["Location"] == reverse("login")
@@ -23,14 +23,14 @@ def test_it_logs_in_and_out(client: Client) -> None:
 def test_it_says_in_words_that_an_address_leads_nowhere(operator: Client) -> None:
     response = operator.get("/runs/99/")
     assert response.status_code == 404
-    assert "nothing at this address" in response.content.decode()
+    assert "Page not found" in response.content.decode()
 
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["olga", "nobody"])
 def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: Client, name: str) -> None:
     factories.make_user()
-    for _ in range(MOST_FOR_ACCOUNT):
+    for _ in range(MAX_FOR_ACCOUNT):
         assert client.post(reverse("login"), {"username": name, "password": "wrong"}).status_code == 200
     late = client.post(reverse("login"), {"username": name, "password": factories.PASSWORD})
     assert late.status_code == 429
@@ -42,14 +42,14 @@ def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: 
 @pytest.mark.django_db
 def test_it_forgets_wrong_tries_after_a_right_one(client: Client) -> None:
     factories.make_user()
-    for password in (*["wrong"] * (MOST_FOR_ACCOUNT - 1), factories.PASSWORD, "wrong"):
+    for password in (*["wrong"] * (MAX_FOR_ACCOUNT - 1), factories.PASSWORD, "wrong"):
         response = Client().post(reverse("login"), {"username": "olga", "password": password})
-    assert "do not belong together" in response.content.decode()
-    assert set(LoginTries.objects.values_list("tries", flat=True)) == {1, MOST_FOR_ACCOUNT}
+    assert "name or the password is wrong" in response.content.decode()
+    assert set(LoginTries.objects.values_list("tries", flat=True)) == {1, MAX_FOR_ACCOUNT}
 
 
 @pytest.mark.django_db
 def test_it_says_the_same_to_who_is_switched_off_as_to_who_guesses(client: Client) -> None:
     User.objects.filter(pk=factories.make_user().pk).update(is_active=False)
     refused = client.post(reverse("login"), {"username": "olga", "password": factories.PASSWORD})
-    assert "do not belong together" in refused.content.decode()
+    assert "name or the password is wrong" in refused.content.decode()

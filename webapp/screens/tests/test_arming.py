@@ -15,7 +15,7 @@ from webapp.screens.tests import factories
 @pytest.fixture
 def drive(db: None) -> Target:
     host = factories.make_host(boot_id="b")
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     return factories.make_drive(host, opens="/dev/nvme0n1")
 
 
@@ -38,8 +38,8 @@ def test_it_shows_each_drive_with_what_is_on_it_and_asks_for_its_serial(operator
     Run.objects.update(armed_until=timezone.now() - timedelta(seconds=5))
     page = shown(operator)
     for words in (
-        "SAMSUNG MZQL21T9HCJR", "1.92 TB", "nothing that the host recognises", "type its serial: <code>S64GNE0R800123",
-        "and it had not begun by then", "Arm run 1 for an hour and overwrite storage1/nvme0",
+        "SAMSUNG MZQL21T9HCJR", "1.92 TB", "no recognised data", "type its serial: <code>S64GNE0R800123",
+        "but it did not start by then", "Arm run 1 for an hour and overwrite storage1/nvme0",
     ):  # fmt: skip
         assert words in page, words
     assert "data-until" not in page
@@ -47,7 +47,7 @@ def test_it_shows_each_drive_with_what_is_on_it_and_asks_for_its_serial(operator
 
 def test_an_armed_run_says_who_and_how_long_and_can_be_disarmed(operator: Client, run: Run) -> None:
     operator.post("/runs/1/disarm/")
-    assert "It was disarmed" in shown(operator)
+    assert "The run was disarmed" in shown(operator)
     assert "type: S64GNE0R800123" in operator.post("/runs/1/arm/", {"serial": "WRONG"}, follow=True).content.decode()
     assert Run.objects.get().armed_until is None
     operator.post("/runs/1/arm/", {"serial": " S64GNE0R800123 "})
@@ -60,7 +60,7 @@ def test_an_armed_run_says_who_and_how_long_and_can_be_disarmed(operator: Client
 
 def test_a_run_that_began_in_time_counts_no_longer(operator: Client, run: Run) -> None:
     Run.objects.update(started_at=timezone.now(), state="running")
-    assert "this holds to its end" in shown(operator)
+    assert "the arming lasts until its end" in shown(operator)
     assert "data-until" not in shown(operator)
 
 
@@ -81,11 +81,11 @@ def test_arming_one_run_arms_no_other(operator: Client, run: Run, drive: Target)
     )
     other.trials.update(destructive=True)
     operator.post("/runs/1/arm/", {"serial": drive.serial})
-    assert "It waits for arming" in operator.get("/runs/2/").content.decode()
+    assert "It waits to be armed" in operator.get("/runs/2/").content.decode()
 
 
 def test_a_run_with_nothing_to_destroy_says_nothing_of_it(operator: Client, run: Run) -> None:
     run.trials.update(destructive=False)
     assert "rmed" not in shown(operator)
     refused = operator.post("/runs/1/arm/", {"serial": "x"}, follow=True).content.decode()
-    assert "Nothing that run 1 has left to do destroys anything" in refused
+    assert "The remaining trials of run 1 overwrite nothing" in refused

@@ -68,7 +68,7 @@ def test_it_filters_by_the_address(operator: Client, entries: None, query: str, 
 
 def test_it_says_at_the_field_what_it_cannot_read(operator: Client, entries: None) -> None:
     page = operator.get(reverse("audit") + "?since=yesterday").content.decode()
-    assert "Give a day as 2026-01-31" in page
+    assert "Enter a day such as 2026-01-31" in page
     assert "run 7" in page
 
 

@@ -146,7 +146,7 @@ def test_it_switches_the_grid_to_another_metric(page: Page, run: Run) -> None:
 
 def test_it_keeps_the_chosen_theme_from_the_first_paint_on(page: Page, run: Run) -> None:
     page.locator(".person-menu summary").click()
-    page.get_by_role("button", name="Theme: as the system").click()
+    page.get_by_role("button", name="Theme: system default").click()
     page.get_by_role("button", name="Theme: light").click()
     page.goto("/runs/")
     assert page.locator("html").get_attribute("data-bs-theme") == "dark"

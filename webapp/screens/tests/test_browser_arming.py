@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -> None:
     host = factories.make_host(state="maintenance")  # nothing is sent
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     drive = factories.make_drive(host, opens="/dev/nvme0n1")
     run = factories.make_run(
         factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
@@ -30,7 +30,7 @@ def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -
     page.reload()
     field = page.get_by_label(f"To overwrite {drive}, type its serial")
     expect(field).to_be_visible()  # the page finds out by itself
-    expect(page.get_by_text("and it had not begun by then")).to_be_visible()
+    expect(page.get_by_text("but it did not start by then")).to_be_visible()
     field.fill("S64GNE0R800124")
     page.get_by_role("button", name=re.compile("Arm run 1")).click()
     expect(page.get_by_text("To arm it, type: S64GNE0R800123")).to_be_visible()
@@ -38,6 +38,6 @@ def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -
     page.get_by_role("button", name=re.compile("Arm run 1")).click()
     expect(page.get_by_role("timer")).to_have_text(re.compile(r"^(59|1:00):\d\d"))
     page.get_by_role("button", name="Disarm").click()
-    expect(page.get_by_text("It was disarmed")).to_be_visible()
+    expect(page.get_by_text("The run was disarmed")).to_be_visible()
     assert Run.objects.get().armed_until is None
     assert problems == []

@@ -27,7 +27,7 @@ def test_a_webhook_is_added_by_keyboard_tried_and_deleted(page: Page, hook: Rece
     page.keyboard.type(hook.url)
     page.keyboard.press("Enter")
     expect(page.locator("#secret")).to_have_text(re.compile(r"^\S{43}$"))
-    page.get_by_role("link", name="I have copied it").click()
+    page.get_by_role("link", name="Done").click()
     page.get_by_role("button", name="Send test notice to subscription 1").press("Enter")
     expect(page.get_by_role("cell", name="Pending").first).to_be_visible()
     tasks.tick()

@@ -117,7 +117,7 @@ def test_the_job_of_the_trial_under_the_cursor_is_shown(page: Page, target: Targ
     page.locator("tr[data-trial='7']").hover()
     expect(page.locator("#job-title")).to_contain_text("#7 ")
     expect(page.locator("#job-text")).to_contain_text("ioengine=io_uring")
-    page.get_by_text("Written first, once for each file").click()
+    page.get_by_text("Prefill, once for each file").click()
     expect(page.locator("#prefill-text")).to_contain_text("[prefill]")
     assert problems == []
 
@@ -133,7 +133,7 @@ def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -
     page.locator("[data-block='0'] [data-row='2'] .grip").drag_to(page.locator("[data-block='0'] [data-row='0']"))
     expect(names.nth(0)).to_have_value("block_size")
     page.get_by_label("as listed").check()
-    page.get_by_role("button", name="Save as the next version").click()
+    page.get_by_role("button", name="Save as next version").click()
     page.wait_for_url("**/plans/first-look/*")
     assert read(PlanVersion.objects.get(number=2).document).sequence[-3:] == ("block_size", "pattern", "iodepth")
 
@@ -186,23 +186,23 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_label("Title")).to_have_value("Typed for an hour")
     expect(levels(page, "Queue depth")).to_have_value("1, 2, 4")
-    expect(page.get_by_text("Here is what you had typed")).to_be_visible()
+    expect(page.get_by_text("This is the plan that you had typed")).to_be_visible()
     assert problems == []
 
 
 def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Target, tmp_path: Path) -> None:
     job = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\n"
     page.goto("/plans/import/")
-    page.get_by_label("Paste it here").fill(job + "exec_prerun=id\n")
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_label("Text").fill(job + "exec_prerun=id\n")
+    page.get_by_role("button", name="Import").click()
     refused = page.locator(".job-lines .is-refused")
     expect(refused).to_have_count(1)
     expect(refused).to_contain_text("exec_prerun=id")
-    expect(refused).to_contain_text("Line 9: `exec_prerun` is not an option that Sweetspot takes.")
+    expect(refused).to_contain_text("Line 9: `exec_prerun` is not supported by Sweetspot. Remove it.")
     file = tmp_path / "old.fio"
     file.write_text(job)
     page.get_by_label("or choose a file").set_input_files(file)
-    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("button", name="Import").click()
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_text("nothing is saved yet")).to_be_visible()
     expect(page.locator("#cost-trials")).to_have_text("3")
@@ -217,8 +217,8 @@ def test_deleting_can_be_undone(page: Page) -> None:
     page.get_by_role("button", name="Delete First look").click()
     expect(page.get_by_text("First look is deleted")).to_be_visible()
     expect(page.get_by_role("link", name="First look")).to_have_count(0)
-    page.get_by_role("button", name="Undo: bring it back").click()
-    expect(page.get_by_text("First look is back.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("First look is restored.")).to_be_visible()
     assert Plan.objects.get().deleted_at is None
 
 
@@ -230,9 +230,9 @@ def test_versions_are_compared_and_restored(page: Page, problems: list[str]) -> 
     row = page.get_by_role("row", name=re.compile("Repeats"))
     expect(row).to_contain_text("changed")
     page.get_by_role("button", name="Restore version 1").click()
-    expect(page.get_by_text("Version 3 says what version 1 said.")).to_be_visible()
+    expect(page.get_by_text("Version 1 is restored as version 3.")).to_be_visible()
     page.get_by_label("from", exact=True).select_option("1")
-    expect(page.get_by_text("Versions 1 and 3 say the same.")).to_be_visible()
+    expect(page.get_by_text("Versions 1 and 3 are equal.")).to_be_visible()
     assert problems == []
 
 
@@ -248,7 +248,7 @@ def test_the_editor_works_without_script(page: Page, target: Target) -> None:
     quiet.goto("/plans/new/")
     quiet.get_by_label("Title").fill("By hand")
     quiet.get_by_role("button", name="Add factor").nth(0).click()
-    quiet.get_by_role("button", name="Take Engine out").click()
+    quiet.get_by_role("button", name="Remove Engine").click()
     expect(quiet.get_by_label("Title")).to_have_value("By hand")
     levels(quiet, "Queue depth").fill("1, 2")
     quiet.get_by_role("button", name="#3", exact=True).click()

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.models import HostSnapshot, Snapshot
+from webapp.hosts.models import HostInventory, InventoryContent
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
 from worker.contract.inventory import PcieLink, PciFunction
@@ -31,8 +31,8 @@ def run() -> Run:
     found = factories.inventory()
     drive = msgspec.structs.replace(found.block_devices[0], controller=RAID.address)
     facts = msgspec.to_builtins(msgspec.structs.replace(found, block_devices=(drive,), pci=(RAID,)))
-    row = Snapshot.objects.create(digest="d", facts=facts)
-    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=timezone.now())
+    row = InventoryContent.objects.create(digest="d", facts=facts)
+    HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
     made = factories.make_run(factories.make_version(), [factories.make_drive(host)], repeats=1)
     factories.finish_run(made)
     return made
@@ -88,6 +88,6 @@ def test_a_trial_shows_its_targets(viewer: Client, run: Run) -> None:
 
 
 def test_a_target_of_which_nothing_is_known_says_so(viewer: Client, run: Run) -> None:
-    HostSnapshot.objects.all().delete()
+    HostInventory.objects.all().delete()
     page = viewer.get(f"{COMPARE}&ceilings=on").content.decode()
     assert "No ceiling is known" in page

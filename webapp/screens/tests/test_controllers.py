@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.inventory.wording import summary
-from webapp.hosts.models import Host, HostSnapshot, Snapshot
+from webapp.hosts.models import Host, HostInventory, InventoryContent
 from webapp.screens.tests import factories
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 
@@ -28,19 +28,19 @@ HBA = Controller(address="0000:04:00.0", tool="sysfs", model="SAS9300-8i", probl
 MUTE = Controller(address="0000:05:00.0", tool="sysfs", problem="ssacli is not installed on this host.")
 
 
-def snapshot(host: Host, *controllers: Controller) -> None:
+def store_inventory(host: Host, *controllers: Controller) -> None:
     found = msgspec.structs.replace(factories.inventory(), controllers=controllers)
-    row = Snapshot.objects.create(digest="d", facts=msgspec.to_builtins(found))
-    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=timezone.now())
+    row = InventoryContent.objects.create(digest="d", facts=msgspec.to_builtins(found))
+    HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
 
 
 def test_it_shows_a_controller_down_to_its_drives(viewer: Client) -> None:
-    snapshot(factories.make_host(), RAID, HBA, MUTE)
+    store_inventory(factories.make_host(), RAID, HBA, MUTE)
     page = viewer.get("/hosts/storage1/").content.decode()
     for text in (
         "AVAGO MegaRAID SAS 9361-8i", "4.680.00-8290", "CacheVault CVPM02: Learning", "1 GiB", "virtual drive 0",
         "256 KiB strip", '<span class="worse">write through</span> <span class="muted">(set to write back)</span>',
-        "adaptive", "cached", "ST600MM0006", ">12<", "252:9", "UGood", "not tried on real hardware",
+        "adaptive", "cached", "ST600MM0006", ">12<", "252:9", "UGood", "not tested on real hardware",
         "ssacli is not installed on this host.",
     ):  # fmt: skip
         assert text in page, text
@@ -48,10 +48,10 @@ def test_it_shows_a_controller_down_to_its_drives(viewer: Client) -> None:
 
 
 def test_adapters_that_the_kernel_alone_shows_carry_no_such_mark(viewer: Client) -> None:
-    snapshot(factories.make_host(), HBA)
+    store_inventory(factories.make_host(), HBA)
     page = viewer.get("/hosts/storage1/").content.decode()
     assert "SAS9300-8i" in page
-    assert "not tried on real hardware" not in page
+    assert "not tested on real hardware" not in page
 
 
 def test_the_history_says_what_changed_behind_a_controller() -> None:

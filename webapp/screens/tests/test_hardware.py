@@ -4,7 +4,7 @@ import msgspec
 from django.test import Client
 from django.utils import timezone
 
-from webapp.hosts.models import Host, HostSnapshot, Snapshot
+from webapp.hosts.models import Host, HostInventory, InventoryContent
 from webapp.screens.tests import factories
 from worker.contract.inventory import FileSystem, Geometry, Inventory, MemoryModule, NumaNode, PcieLink, PciFunction
 
@@ -20,22 +20,22 @@ PCI = (
 )
 
 
-def snapshot(host: Host, **changes: object) -> None:
+def store_inventory(host: Host, **changes: object) -> None:
     found = factories.inventory()
     drive = msgspec.structs.replace(found.block_devices[0], controller="0000:41:00.0", parents=())
     array = msgspec.structs.replace(
         drive, name="md0", controller="", parents=(drive.name,), geometry=Geometry(level="raid0", members=1)
     )
     full = msgspec.structs.replace(found, block_devices=(drive, array), pci=PCI, **changes)
-    row = Snapshot.objects.create(digest="d", facts=msgspec.to_builtins(full))
-    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=timezone.now())
+    row = InventoryContent.objects.create(digest="d", facts=msgspec.to_builtins(full))
+    HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
 
 
 def test_it_shows_the_way_to_a_drive_and_what_limits_it(viewer: Client) -> None:
     told = {"device": "nvme0n1", "serial": "S64GNE0R800123", "tool": "smartctl 7.3", "healthy": False}
     told |= {"percent_used": 104, "host_written_bytes": 412_000_000_000_000, "warnings": ["spare capacity is low"]}
     host = factories.make_host(health=[told, {"device": "sda", "serial": "X", "problem": "smartctl is not installed"}])
-    snapshot(
+    store_inventory(
         host,
         file_systems=(FileSystem(kind="xfs", devices=("md0",), points=("/srv/fast",), options="rw,noatime"),),
         memory_modules=(MemoryModule(slot="DIMM_A1", size_bytes=2**34, kind="DDR4"),),
@@ -51,14 +51,14 @@ def test_it_shows_the_way_to_a_drive_and_what_limits_it(viewer: Client) -> None:
         assert text in page, text
 
 
-def test_it_reads_snapshots_of_workers_that_told_less(viewer: Client) -> None:
+def test_it_reads_inventories_of_older_workers(viewer: Client) -> None:
     host = factories.make_host()
     facts = msgspec.to_builtins(factories.inventory())
     for name in ("pci", "file_systems", "numa_nodes", "memory_modules"):
         del facts[name]
     assert isinstance(msgspec.convert(facts, Inventory), Inventory)
-    row = Snapshot.objects.create(digest="d", facts=facts)
-    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=timezone.now())
+    row = InventoryContent.objects.create(digest="d", facts=facts)
+    HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
     factories.make_target(host, device="nvme0n1")
     page = viewer.get("/hosts/storage1/").content.decode()
     assert "Storage controllers and their links" not in page

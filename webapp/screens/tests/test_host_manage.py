@@ -29,7 +29,7 @@ def test_it_offers_each_role_what_it_may_do(viewer: Client, operator: Client, ad
 def test_it_renames_and_leads_on_from_the_old_address(operator: Client, host: Host) -> None:
     answer = operator.post("/hosts/storage1/rename/", {"slug": "rack4"}, follow=True)
     assert answer.redirect_chain[-1][0] == "/hosts/rack4/"
-    assert "storage1 is called rack4 now" in answer.content.decode()
+    assert "storage1 is now called rack4" in answer.content.decode()
     for page in ("/hosts/storage1/", "/hosts/storage1/manage/"):
         assert operator.get(page)["Location"] == page.replace("storage1", "rack4")
     api = operator.get("/api/v1/hosts/storage1").json()
@@ -41,7 +41,7 @@ def test_it_says_at_the_field_why_a_name_cannot_be(operator: Client, host: Host)
     answer = operator.post("/hosts/storage1/rename/", {"slug": "storage2"})
     assert answer.status_code == 400
     page = answer.content.decode()
-    assert 'id="rename-problem">There is already a host called storage2' in page
+    assert 'id="rename-problem">A host called storage2 already exists' in page
     assert 'value="storage2"' in page
     assert Host.objects.filter(slug="storage1").exists()
 
@@ -52,7 +52,7 @@ def test_it_asks_for_an_inventory_and_says_at_the_button_why_not(operator: Clien
     Host.objects.update(last_seen_at=None)
     answer = operator.post("/hosts/storage1/inventory/")
     assert answer.status_code == 400
-    assert "has not been heard lately" in answer.content.decode()
+    assert "is offline" in answer.content.decode()
     assert not AuditEntry.objects.filter(action="host.inventory").exists()
 
 
@@ -76,17 +76,17 @@ def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, hos
     run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
     page = text_of(admin, "/hosts/storage1/manage/")
     assert "Revoke the token of storage1 now" in page
-    assert f"run {run.number}</a>. Trials on this host that wait are cancelled" in page
+    assert f"run {run.number}</a>. Waiting trials on this host are cancelled" in page
     said = admin.post("/hosts/storage1/revoke/", follow=True).content.decode()
-    assert "The token of storage1 opens nothing any more" in said
+    assert "The token of storage1 is revoked" in said
     assert Run.objects.get().state == "failed"
     assert "was revoked before" in admin.post("/hosts/storage1/revoke/", follow=True).content.decode()
 
 
 def test_it_asks_for_a_new_token_once(admin: Client, host: Host) -> None:
     assert "fetches a new token" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
-    assert "asked for a new token already" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
-    assert "Asked for" in text_of(admin, "/hosts/storage1/manage/")
+    assert "A new token was already requested" in admin.post("/hosts/storage1/rotate/", follow=True).content.decode()
+    assert "Requested" in text_of(admin, "/hosts/storage1/manage/")
 
 
 def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Client, host: Host) -> None:
@@ -94,9 +94,9 @@ def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Clien
     factories.finish_run(run)
     wrong = admin.post("/hosts/storage1/remove/", {"typed": "storage"})
     assert wrong.status_code == 400
-    assert "type exactly its name" in wrong.content.decode()
+    assert "type its exact name" in wrong.content.decode()
     admin.post("/hosts/storage1/remove/", {"typed": "storage1"})
-    assert "storage1 is removed and its token is dead" in text_of(admin, "/hosts/storage1/")
+    assert "storage1 is removed and its token is revoked" in text_of(admin, "/hosts/storage1/")
     assert "storage1" not in text_of(admin, "/hosts/")
     assert "/hosts/storage1/" in text_of(admin, "/hosts/?removed=1")
     assert "storage1/scratch" in text_of(admin, "/runs/1/")
@@ -126,9 +126,9 @@ def test_it_lists_open_lines_and_withdraws_one(admin: Client, viewer: Client, ho
     assert "storage7" not in text_of(viewer, "/hosts/add/")
     state = f"/hosts/add/{line.reference}/state/"
     assert admin.get(state).json()["state"] == "waiting"
-    assert "is withdrawn" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
+    assert "is revoked" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get(state).json()["state"] == "expired"
-    assert "used already" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
+    assert "already used" in admin.post(f"/hosts/add/{line.reference}/withdraw/", follow=True).content.decode()
     assert admin.get("/hosts/add/0123456789abcdef/state/").status_code == 404
 
 
@@ -155,5 +155,5 @@ def test_it_says_in_the_plan_which_hosts_rest(operator: Client, host: Host) -> N
     begin_maintenance(host=host, note="firmware", by=None)
     rename_host(host=host, slug="rack4", by=None)
     page = text_of(operator, "/plans/first-look/")
-    assert "Not offered now" in page
+    assert "Not available now" in page
     assert "rack4" in page

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.lifecycle import rename_host
-from webapp.hosts.models import EnrolmentToken, HostSnapshot, Snapshot
+from webapp.hosts.models import EnrolmentToken, HostInventory, InventoryContent
 from webapp.hosts.wheel import worker_wheel
 from webapp.hosts.worker_log import keep_log
 from webapp.runs.models import TargetLock
@@ -50,7 +50,7 @@ def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Clien
         host.save()
         for page in pages:
             assert ">Nothing heard for 40 s<" in operator.get(page).content.decode(), page
-        assert "It is not heard. Is the worker running there" in operator.get("/hosts/").content.decode()
+        assert "The host is offline. Check that its worker is running" in operator.get("/hosts/").content.decode()
         assert "nothing heard of storage1 for 40 s, lost in " in operator.get("/").content.decode()
         assert presence(host, None).words == "Ready"
         host.last_seen_at = now - timedelta(seconds=29)
@@ -59,7 +59,7 @@ def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Clien
 
 def test_it_shows_targets_policy_and_inventory(operator: Client) -> None:
     host = factories.make_host()
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     factories.make_drive(host)
     factories.make_target(host, "gone", present=False, problem="It is mounted at /mnt.")
     page = operator.get("/hosts/storage1/").content.decode()
@@ -70,7 +70,7 @@ def test_it_shows_targets_policy_and_inventory(operator: Client) -> None:
 def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
     factories.make_host(capabilities={}, last_seen_at=None, worker_version="")
     page = operator.get("/hosts/storage1/").content.decode()
-    assert "The policy file allows nothing yet" in page
+    assert "The policy file allows no target yet" in page
     assert "The worker has not reported yet" in page
 
 
@@ -84,7 +84,7 @@ def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) 
     assert response["Cache-Control"] == "no-store"
 
 
-@pytest.mark.parametrize(("slug", "words"), [("storage1", "already a host"), ("no spaces", "lower-case letters")])
+@pytest.mark.parametrize(("slug", "words"), [("storage1", "already exists"), ("no spaces", "lowercase letters")])
 def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words: str) -> None:
     factories.make_host()
     response = admin.post("/hosts/add/line/", {"slug": slug})
@@ -105,7 +105,7 @@ def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
     host = factories.make_host(
         worker_version="0.0.1", clock_ahead_s=90.0, policy_problem="policy.toml, line 3: no such key."
     )
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     factories.make_target(host, problem="It is mounted at /mnt.", present=False)
     calm = factories.make_host("storage2", worker_version=worker_wheel().version)
     factories.make_target(calm)
@@ -128,7 +128,7 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
     array = factories.make_target(factories.make_host(), lock_keys=["wwn-1", "wwn-2"])
     factories.make_target(factories.make_host("storage2"), "member", lock_keys=["wwn-2"])
     assert (
-        "shares drives with storage2/member: never used by two trials at once"
+        "shares drives with storage2/member: two trials never use them at once"
         in operator.get("/hosts/storage1/").content.decode()
     )
     array.lock_keys = ["wwn-1"]
@@ -138,13 +138,13 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
 
 def test_it_tells_the_history_of_a_host(operator: Client) -> None:
     host = factories.make_host()
-    first = factories.make_snapshot(host)
-    facts = {**first.snapshot.facts, "memory_bytes": 17}
-    newer = Snapshot.objects.create(digest="f" * 64, facts=facts)
-    HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    first = factories.make_inventory(host)
+    facts = {**first.content.facts, "memory_bytes": 17}
+    newer = InventoryContent.objects.create(digest="f" * 64, facts=facts)
+    HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
     rename_host(host=host, slug="rack4", by=None)
     page = operator.get("/hosts/rack4/").content.decode()
-    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "It was called storage1."):
+    for words in ("First inventory", "memory in bytes was 270,582,939,648, is 17", "The former name is storage1."):
         assert words in page
 
 
@@ -173,30 +173,30 @@ def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of
     run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1, state="done")
     attempt = factories.start_trial(run.trials.get(index=0))
     factories.end_attempt(attempt)
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     made = LogLine(number=1, at=1.0, level=LogLevel.INFO, text="x", attempt=str(attempt.pk))
     keep_log(host=host, shipped=WorkerLog(session="s", lines=(made,)))
     one = queries_of("/hosts/storage1/")
     keep_log(host=host, shipped=WorkerLog(session="t", lines=(made,) * 1))
     for number in range(3):
         factories.make_target(host, f"more{number}")
-        factories.make_snapshot(host)
+        factories.make_inventory(host)
     assert queries_of("/hosts/storage1/") == one
 
 
 def test_it_compares_two_inventories_that_the_address_names(operator: Client) -> None:
     host = factories.make_host()
     assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
-    first = factories.make_snapshot(host)
+    first = factories.make_inventory(host)
     assert "has not changed since the first" in operator.get("/hosts/storage1/differences/").content.decode()
-    newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
-    second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now() + timedelta(seconds=1))
+    newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
+    second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
     address = f"/hosts/storage1/differences/?from={first.pk}&to={second.pk}"
     assert address.replace("&", "&amp;") in operator.get("/hosts/storage1/").content.decode()
     for page in (address, "/hosts/storage1/differences/", "/hosts/storage1/differences/?from=x&to=999"):
         text = operator.get(page).content.decode()
         assert re.search(r"memory bytes</th>\s*<td[^>]*>270,582,939,648</td>\s*<td[^>]*>17</td>", text), page
-    assert "Nothing differs" in operator.get(f"{address}&from={second.pk}").content.decode()
+    assert "These inventories are equal" in operator.get(f"{address}&from={second.pk}").content.decode()
     rename_host(host=host, slug="rack4", by=None)
     assert operator.get(address)["Location"] == address.replace("storage1", "rack4")
 
@@ -204,13 +204,13 @@ def test_it_compares_two_inventories_that_the_address_names(operator: Client) ->
 def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: Client) -> None:
     host = factories.make_host()
     target, version = factories.make_target(host), factories.make_version()
-    first = factories.make_snapshot(host)
+    first = factories.make_inventory(host)
     for _ in range(2):
         factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
     assert "has not changed since run 1" in operator.get("/runs/2/").content.decode()
     assert "has not changed since run" not in operator.get("/runs/1/").content.decode()
-    newer = Snapshot.objects.create(digest="f" * 64, facts={**first.snapshot.facts, "memory_bytes": 17})
-    second = HostSnapshot.objects.create(host=host, snapshot=newer, taken_at=timezone.now())
+    newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
+    second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now())
     factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
     text = operator.get("/runs/3/").content.decode()
     assert "has changed since run 2" in text

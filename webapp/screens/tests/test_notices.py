@@ -41,7 +41,7 @@ def test_a_viewer_adds_a_webhook_and_sees_its_secret_once(viewer: Client, me: Us
     assert found.group(1) == unsealed(made.secret)
     again = shown(viewer, "notice_secret", made.pk)
     assert found.group(1) not in again
-    assert "was shown before" in again
+    assert "was already shown" in again
     listed = shown(viewer)
     assert URL in listed
     assert "Run done or cancelled, Run failed" in listed

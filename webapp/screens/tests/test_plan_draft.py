@@ -113,8 +113,8 @@ def test_a_step_that_makes_no_sense_changes_nothing(step: str) -> None:
 def test_what_is_wrong_is_told_at_its_field() -> None:
     assert problems_of(title="") == [("title", "Give the plan a title.")]
     assert problems_of(repeats="many", retries="9") == [
-        ("repeats", "Write a whole number from 1 to 100."),
-        ("retries", "Write a whole number from 0 to 5."),
+        ("repeats", "Enter a whole number from 1 to 100."),
+        ("retries", "Enter a whole number from 0 to 5."),
     ]
     assert problems_of(parts=())[0] == ("", "A plan needs at least one part: add one.")
     assert problems_of(title="x" * 201)[0][0] == "title"
@@ -124,7 +124,7 @@ def test_rows_that_say_nothing_or_twice_the_same_are_named() -> None:
     rows = (("size", "64M"), ("size", "1G"), ("", "4k"), ("iodepth", " "), ("", ""))
     found = problems_of(common=tuple(type(draft_of(PLAN).common[0])(*row) for row in rows))
     assert found == [
-        ("common.size", "This factor stands here twice: take one row out."),
-        ("common.", "Choose the factor that these levels are of, or take the row out."),
-        ("common.iodepth", "Write at least one level, or take the row out."),
+        ("common.size", "This factor appears twice: remove one row."),
+        ("common.", "Choose the factor of these levels, or remove the row."),
+        ("common.iodepth", "Enter at least one level, or remove the row."),
     ]

@@ -103,7 +103,7 @@ def test_built_in_plans_are_not_opened(operator: Client) -> None:
     factories.make_version()
     Plan.objects.update(builtin="first-look")
     page = operator.get("/plans/first-look/edit/", follow=True).content.decode()
-    assert "comes with Sweetspot and stays as it is" in page
+    assert "is built in and cannot be changed" in page
     refused = operator.post("/plans/first-look/edit/", form(msgspec.structs.replace(FIRST_LOOK, repeats=9)))
     assert "Copy it and change the copy" in refused.content.decode()
     assert PlanVersion.objects.count() == 1
@@ -187,7 +187,7 @@ def test_what_was_typed_outlives_the_log_in(client: Client, operator: Client) ->
     operator.post("/login/?next=/plans/new/", {"username": "olga", "password": factories.PASSWORD})
     page = operator.get("/plans/new/").content.decode()
     assert 'value="Typed for an hour"' in page
-    assert "Here is what you had typed" in page
+    assert "This is the plan that you had typed" in page
     assert "Typed for an hour" not in operator.get("/plans/new/").content.decode()
     assert not Plan.objects.exists()
 

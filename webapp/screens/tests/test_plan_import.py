@@ -8,7 +8,7 @@ from django.test import Client
 
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import BUILTIN
-from webapp.plans.yaml_io import MOST_BYTES
+from webapp.plans.yaml_io import MAX_BYTES
 
 JOB = "[global]\nioengine=io_uring\nsize=64m\nruntime=3\ntime_based\n[quick]\nrw=randread\nbs=4k\nnorandommap\n"
 
@@ -33,7 +33,7 @@ def test_an_uploaded_file_wins_over_what_is_pasted(operator: Client) -> None:
 
 def test_refused_options_are_shown_at_their_line(operator: Client) -> None:
     page = sent(operator, text=JOB + "exec_prerun=rm -rf /\nbs=${X}\n")
-    assert "What is refused, at its line" in page
+    assert "Problems by line" in page
     told = r'<li class="is-refused"><code>{}</code><div class="field-problem">Line {}: `{}`'
     assert re.search(told.format("exec_prerun=rm -rf /", 10, "exec_prerun"), page)
     assert re.search(told.format(r"bs=\$\{X\}", 11, "bs"), page)
@@ -54,14 +54,14 @@ def test_yaml_opens_in_the_editor_and_saves_as_it_was(operator: Client) -> None:
     [
         ({"text": " "}, "Paste the file&#x27;s text, or choose a file."),
         ({"kind": "yaml", "text": "title: ["}, "not YAML"),
-        ({"kind": "yaml", "text": "title: x\ncolour: red"}, "This is no plan"),
+        ({"kind": "yaml", "text": "title: x\ncolour: red"}, "This is not a valid plan"),
         ({"text": "a\x00b"}, "NUL"),
         ({"text": "[global]\nsize=1m"}, "no job in this file"),
         ({"kind": "odd", "text": "x"}, "before the first section"),
-        ({"file": SimpleUploadedFile("big.fio", b"#" * (MOST_BYTES + 1))}, "big.fio is over the limit of 256 KiB"),
+        ({"file": SimpleUploadedFile("big.fio", b"#" * (MAX_BYTES + 1))}, "big.fio is over the limit of 256 KiB"),
         (
             {"file": SimpleUploadedFile("l1.fio", b"[a]\nsize=1m\n; \xe4\n")},
-            "l1.fio is no UTF-8 text: line 3 has byte 0xe4",
+            "l1.fio is not UTF-8 text: line 3 has byte 0xe4",
         ),
     ],
 )
@@ -78,5 +78,5 @@ def test_a_viewer_imports_nothing(viewer: Client) -> None:
 def test_an_unsound_plan_opens_with_what_is_wrong(operator: Client) -> None:
     text = "title: T\nparts: [{name: a, factors: {pattern: sideways}}]"
     page = sent(operator, kind="yaml", text=text)
-    assert "`sideways` is none of" in page
+    assert "`sideways` is not one of" in page
     assert not PlanVersion.objects.exists()

@@ -48,7 +48,7 @@ def test_it_shows_the_order_of_taking_down_purging_and_building(operator: Client
     factories.make_version(purged, slug="purged")
     page = " ".join(operator.get(f"/plans/purged/?target={pool.id}").content.decode().split())
     assert "Before <strong>each</strong> of its trials: taken down where it stands, then" in page
-    assert "purged by <code>discard</code> one after the other, then built anew" in page
+    assert "purged by <code>discard</code> one after another, then rebuilt" in page
     assert "of different models: ACME 1, OTHER 2" in page
 
 
@@ -94,13 +94,13 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     facts = {"kind": "pool", "path": "/dev", "stable_id": "pool:shelf:1", "destroy": True, "drives": names}
     pool = factories.make_target(host, "shelf", **facts)
     page = operator.get(f"/plans/volumes/?target={pool.id}").content.decode()
-    assert "Not tried on real hardware" in page
+    assert "Not tested on real hardware" in page
     assert "storcli /c0 add vd type=raid5 name=ss-KEY-1 drives=252:3,252:4,252:5 wb strip=64 J nolog" in page
     assert "storcli /c0/vN del J nolog" in page
     assert "type its serial: <code>SER5</code>" in page
     (layout,) = operator.get("/api/v1/plans/volumes/preview?target=storage1/shelf").json()["layouts"]
     assert (layout["by_controller"], layout["width_bytes"]) == (True, 256 * 1024)
-    untried = "virtual drives were made with emulated storcli and MegaCli only"
+    untried = "virtual drives were tested only with emulated storcli and MegaCli"
     assert untried in page
     run = factories.make_run(version, [pool])
     pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/1/")

@@ -23,7 +23,7 @@ def test_it_shows_a_plan_without_any_usable_target(operator: Client) -> None:
     factories.make_version()
     page = operator.get("/plans/first-look/").content.decode()
     assert "No target is usable now" in page
-    assert "What would happen" not in page
+    assert "Preview" not in page
 
 
 def test_it_shows_an_older_version_and_knows_no_later_one(operator: Client, target: Target) -> None:
@@ -119,7 +119,7 @@ def test_it_keeps_the_page_as_it_was_where_a_start_is_refused(operator: Client, 
 def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) -> None:
     Plan.objects.update(deleted_at=timezone.now())
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "A deleted plan is not started" in page
+    assert "A deleted plan cannot be started" in page
     assert operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id)}).status_code == 404
     assert not Run.objects.exists()
 
@@ -127,11 +127,11 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
 def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -> None:
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "By what 1 earlier run here took" in page
-    assert "are expected to be written, by the fastest earlier results of this target for such writes" in page
+    assert "By the turnover and prefill times of 1 earlier run here" in page
+    assert "expected, from the fastest earlier results of this target for such writes" in page
     other = factories.make_target(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
-    assert "by the fastest earlier results of drives of this model" in page
+    assert "from the fastest earlier results of drives of this model" in page
     other.model = "another"
     other.save()
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
@@ -140,7 +140,7 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    assert "by what 2 earlier runs here took" in page
+    assert "by the turnover and prefill times of 2 earlier runs here" in page
 
 
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
@@ -152,6 +152,6 @@ def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operato
     assert "storage1/p2 + p1" in page or "storage1/p1 + p2" in page
     assert "; stream 1 of 2, on storage1/p" in page
     assert "; stream 2 of 2, on storage1/p" in page
-    assert "share a drive: at once they get what it has for both." in page
+    assert "share a drive, so they share its throughput." in page
     page = operator.get(f"/plans/together/?target={drives[0].id}").content.decode()
     assert "2 targets at once are more than the 1 block device that is chosen on storage1" in page

@@ -35,7 +35,7 @@ def reasons() -> list[str]:
 
 
 def test_it_says_what_to_do_while_nothing_waits(operator: Client) -> None:
-    assert "Nothing runs and nothing waits" in operator.get("/queue/").content.decode()
+    assert "No run is active or waiting" in operator.get("/queue/").content.decode()
 
 
 def test_it_shows_what_runs_and_what_waits_in_order_with_times(operator: Client, runs: list[Run]) -> None:
@@ -86,7 +86,7 @@ def test_it_says_that_nothing_goes_on_on_a_host(
 ) -> None:
     Host.objects.update(**changes)
     assert words in queues()[0].trouble
-    assert f"{words}: nothing goes on here" in operator.get("/queue/").content.decode()
+    assert f"{words}: no run continues here" in operator.get("/queue/").content.decode()
 
 
 def test_it_names_the_run_that_uses_the_drive_on_another_host(runs: list[Run], target: Target) -> None:

@@ -85,7 +85,7 @@ def test_notes_keep_their_lines_and_are_no_markup(operator: Client, run: Run) ->
     for _ in range(2):
         said(operator, f"/runs/1/notes/{first}/delete/")
     assert Note.objects.get().trial == run.trials.get(index=0)
-    assert "empty note" in said(operator, "/runs/1/notes/", text=" ")
+    assert "note is empty" in said(operator, "/runs/1/notes/", text=" ")
 
 
 def test_a_run_is_started_again_once_however_often_the_form_is_sent(operator: Client, run: Run) -> None:

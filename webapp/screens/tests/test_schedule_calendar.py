@@ -152,7 +152,7 @@ def test_it_says_that_it_shows_only_the_latest_occurrences(
 ) -> None:
     assert "Only the latest" not in page_of(operator, "/schedules/calendar/?day=2026-11-18")
     for module in (calendar_days, calendar_view):
-        monkeypatch.setattr(module, "MOST_OCCURRENCES", 2)
+        monkeypatch.setattr(module, "MAX_OCCURRENCES", 2)
     monkeypatch.setattr(calendar_view, "MISSED_SHOWN", 1)
     for hours in (1, 2, 3, 30):
         missed(nightly, hours, f"Reason {hours}.")
@@ -310,7 +310,7 @@ def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Sch
     assert "1 scheduled run is waiting" in waiting
     assert f'<a href="/schedules/{nightly.pk}/">nightly</a>' in waiting
     assert "storage1 is away." in waiting
-    assert "Nothing runs and nothing waits." not in waiting
+    assert "No run is active or waiting." not in waiting
 
 
 def test_the_page_of_a_cancelled_run_says_why_without_a_code(operator: Client, nightly: Schedule, olga: User) -> None:

@@ -7,7 +7,7 @@ from django.test import Client
 from django.urls import reverse
 
 from webapp.runs.models import Note
-from webapp.screens.search.find import MOST, find
+from webapp.screens.search.find import MAX_FOUND, find
 from webapp.screens.tests import factories
 
 
@@ -48,11 +48,11 @@ def test_it_leads_to_what_it_found_and_escapes_what_was_asked(operator: Client, 
     assert f'href="{reverse("run", args=[1])}"' in operator.get(reverse("search"), {"q": "firmware"}).content.decode()
     page = operator.get(reverse("search"), {"q": "<script>x"}).content.decode()
     assert "<script>x" not in page
-    assert "Nothing is called so" in page
+    assert "No results." in page
 
 
 def test_it_says_what_can_be_searched_before_anything_is_asked(operator: Client) -> None:
-    assert "Write a host" in operator.get(reverse("search")).content.decode()
+    assert "Enter a host" in operator.get(reverse("search")).content.decode()
     assert operator.get(reverse("search"), {"q": "ab" * 500}).status_code == 200
 
 
@@ -60,7 +60,7 @@ def test_it_takes_a_fixed_number_of_queries_and_says_where_there_is_more(
     operator: Client, lab: None, queries_of: Callable[[str], int]
 ) -> None:
     before = queries_of(f"{reverse('search')}?q=storage")
-    for number in range(2, MOST + 5):
+    for number in range(2, MAX_FOUND + 5):
         factories.make_drive(factories.make_host(f"storage{number}"))
     assert queries_of(f"{reverse('search')}?q=storage") == before
-    assert f"the first {MOST}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()
+    assert f"the first {MAX_FOUND}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()

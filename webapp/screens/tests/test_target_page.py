@@ -17,7 +17,7 @@ FROZEN = "The host's firmware has frozen the drive's security state."
 @pytest.fixture
 def drive(transactional_db: None) -> Target:
     host = factories.make_host()
-    factories.make_snapshot(host)
+    factories.make_inventory(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": FROZEN}]
     purges.append({"method": "nvme_format", "problem": ""})
     return factories.make_drive(host, opens="/dev/nvme0n1", purges=purges)
@@ -29,12 +29,12 @@ def shown(client: Client) -> str:
 
 def test_it_offers_what_the_drive_offers_and_says_why_not(operator: Client, drive: Target) -> None:
     page = shown(operator)
-    for words in ("S64GNE0R800123", "1.92 TB", "nothing that the host recognises", "ATA secure erase", "frozen"):
+    for words in ("S64GNE0R800123", "1.92 TB", "no recognised data", "ATA secure erase", "frozen"):
         assert words in page, words
-    assert page.count(">not tried on real hardware<") == 1
-    assert page.count(">tried on an emulated drive, not on real hardware<") == 1
+    assert page.count(">not tested on real hardware<") == 1
+    assert page.count(">tested on an emulated drive, not on real hardware<") == 1
     assert 'value="ata_secure_erase" required disabled' in page
-    assert "It was not purged from here yet" in page
+    assert "No purges from here yet" in page
 
 
 def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> None:
@@ -42,20 +42,20 @@ def test_a_purge_is_asked_for_and_followed(operator: Client, drive: Target) -> N
     refused = operator.post("/hosts/storage1/targets/nvme0/purge/", form)
     assert refused.status_code == 400
     assert (
-        "Not purged: This destroys what is on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
+        "Not purged: This destroys all data on the drives. To arm it, type: S64GNE0R800123" in refused.content.decode()
     )
     assert 'value="for &lt;b&gt;you&lt;/b&gt;"' in refused.content.decode()
     assert not HostAction.objects.exists()
     operator.post("/hosts/storage1/targets/nvme0/purge/", form | {"serial": "S64GNE0R800123"})
     page = shown(operator)
-    assert "the order is on its way" in page
+    assert "order sent" in page
     assert "for &lt;b&gt;you&lt;/b&gt;" in page
     assert "works on" not in page
     attempt = HostAction.objects.get().attempt
     purged = [msgspec.to_builtins(PURGED)]
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at, purged=purged)
     page = shown(operator)
-    assert "256 samples read as zeros; it promises nothing about that" in page
+    assert "256 samples read as zeros; the method promises nothing about zeros" in page
     assert "BLKDISCARD /dev/nvme0n1 0 960197124096" in page
 
 
@@ -65,15 +65,18 @@ def test_a_discard_can_be_stopped_from_it_and_other_methods_say_that_they_cannot
     assert "can be stopped" in shown(operator)
     action = purge_drive(target=drive, method="discard", serial=drive.arming_serial, why="", by=None)
     assert "Stop this purge" in shown(operator)
-    assert "partly purged, and its state unknown" in shown(operator)
+    assert "partly purged, and its state is unknown" in shown(operator)
     operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
     action.refresh_from_db()
     assert action.stop_requested_at is not None
-    assert "Stops after the piece under way" in shown(operator)
+    assert "Stops after the current piece" in shown(operator)
     HostAction.objects.update(purge="nvme_format", stop_requested_at=None)
     assert "Cannot be stopped: the drive purges itself" in shown(operator)
     refused = operator.post(f"/hosts/storage1/targets/nvme0/purge/{action.pk}/stop/")
-    assert (refused.status_code, "Not stopped: storage1/nvme0 purges itself" in refused.content.decode()) == (400, True)
+    assert (
+        refused.status_code,
+        "Not stopped: The drive of storage1/nvme0 purges itself" in refused.content.decode(),
+    ) == (400, True)
     assert operator.post("/hosts/storage1/targets/nvme0/purge/99/stop/").status_code == 404
 
 
@@ -86,7 +89,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Targ
 
 def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Target) -> None:
     factories.make_target(drive.host)
-    assert "Only block devices are purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
+    assert "Only block devices can be purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
     Target.objects.update(destroy=False)
     assert "<code>destroy = true</code>" in shown(operator)
     assert operator.get("/hosts/storage1/targets/gone/").status_code == 404
@@ -94,10 +97,10 @@ def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Ta
 
 def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client, drive: Target) -> None:
     address = "/hosts/storage1/targets/nvme0/setting/"
-    refused = operator.post(address, {"name": "scheduler", "deed": "set", "value": ""})
+    refused = operator.post(address, {"name": "scheduler", "operation": "set", "value": ""})
     assert refused.status_code == 400
-    assert "Not done: Give the value to set" in refused.content.decode()
-    operator.post(address, {"name": "scheduler", "deed": "set", "value": "kyber", "why": "to <try>"})
+    assert "Not done: Enter the new value" in refused.content.decode()
+    operator.post(address, {"name": "scheduler", "operation": "set", "value": "kyber", "why": "to <try>"})
     attempt = HostAction.objects.get().attempt
     Attempt.objects.filter(pk=attempt.pk).update(state="done", ended_at=attempt.created_at)
     SettingChange.objects.create(
@@ -107,13 +110,13 @@ def test_settings_are_set_and_put_back_from_it(operator: Client, viewer: Client,
     page = shown(operator)
     assert "none → <strong>kyber</strong>" in page
     assert "to &lt;try&gt;" in page
-    assert "Put back scheduler" in page
-    assert "Put back scheduler" not in shown(viewer)
-    assert viewer.post(address, {"name": "scheduler", "deed": "read"}).status_code == 403
-    operator.post(address, {"name": "scheduler", "deed": "put_back"})
-    assert "put back scheduler" in shown(operator)
+    assert "Restore scheduler" in page
+    assert "Restore scheduler" not in shown(viewer)
+    assert viewer.post(address, {"name": "scheduler", "operation": "read"}).status_code == 403
+    operator.post(address, {"name": "scheduler", "operation": "restore"})
+    assert "restore scheduler" in shown(operator)
 
 
 def test_a_target_whose_settings_are_closed_says_so(operator: Client, drive: Target) -> None:
     Target.objects.update(settings_allowed=[])
-    assert "lets no setting of this target be changed" in shown(operator)
+    assert "does not allow changes of settings of this target" in shown(operator)

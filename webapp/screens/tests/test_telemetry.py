@@ -69,7 +69,7 @@ def test_a_trial_page_shows_sensors_and_says_that_the_kernel_was_content(operato
     trial = measured()
     page = operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode()
     assert "31.5 °C" in page
-    assert "not tried on real hardware" in page
+    assert "not tested on real hardware" in page
     assert "no storage error, reset or timeout" in page
     StreamRun.objects.update(kernel_log_read=False)
     assert "The kernel log was not read" in operator.get(f"/runs/{trial.run.number}/trials/1/").content.decode()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.worker_api.report_interval import HIGH_LOAD, LONGEST_S, LOW_LOAD, ReportInterval
+from webapp.worker_api.report_interval import HIGH_LOAD, LOW_LOAD, MAX_INTERVAL_S, ReportInterval
 
 
 class Played:
@@ -31,12 +31,12 @@ def test_it_is_a_second_while_reports_are_taken_as_they_come(played: Played) -> 
 
 def test_it_grows_with_the_load_and_has_a_limit(played: Played) -> None:
     assert 1 < played.play(HIGH_LOAD + 1, 5) <= 1.5**2
-    assert played.play(HIGH_LOAD + 1, 60) == LONGEST_S
+    assert played.play(HIGH_LOAD + 1, 60) == MAX_INTERVAL_S
 
 
 def test_it_is_a_second_again_within_a_minute_after_the_load_has_gone(played: Played) -> None:
     played.play(HIGH_LOAD + 1, 60)
-    assert 1 < played.play(1, 20) < LONGEST_S
+    assert 1 < played.play(1, 20) < MAX_INTERVAL_S
     assert played.play(1, 45) == 1
 
 
@@ -47,5 +47,5 @@ def test_it_stays_where_the_load_is_neither_high_nor_low(played: Played) -> None
 
 def test_it_is_a_second_again_after_a_silence(played: Played) -> None:
     played.play(HIGH_LOAD + 1, 60)
-    played.now += 3 * LONGEST_S
+    played.now += 3 * MAX_INTERVAL_S
     assert played.play(1, 0.1) == 1

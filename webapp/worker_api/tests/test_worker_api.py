@@ -15,7 +15,7 @@ from webapp.core import tally
 from webapp.core.tests.factories import a_host_with_token, a_run, a_target, a_user
 from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, sample, say
 from webapp.hosts.lifecycle import revoke_host
-from webapp.hosts.models import EnrolmentToken, Host, HostSnapshot, HostState, Snapshot, Target
+from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.services import issue_enrolment_token
 from webapp.hosts.tokens import request_rotation
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -189,17 +189,17 @@ def test_it_keeps_the_same_inventory_once_and_every_change() -> None:
     changed = replace(HELLO, inventory=replace(HELLO.inventory, memory_bytes=1))
     for message in (HELLO, HELLO, changed, HELLO):
         assert register(token, message).status_code == 200
-    assert HostSnapshot.objects.count() == 3
-    assert Snapshot.objects.count() == 2
+    assert HostInventory.objects.count() == 3
+    assert InventoryContent.objects.count() == 2
 
 
-def test_what_changes_by_itself_makes_no_new_snapshot() -> None:
+def test_what_changes_by_itself_makes_no_new_inventory() -> None:
     host, token = a_host_with_token()
     warmer = replace(HELLO.health[0], temperature_c=55)
     for message in (HELLO, replace(HELLO, health=(warmer,))):
         assert register(token, message).status_code == 200
     host.refresh_from_db()
-    assert (HostSnapshot.objects.count(), host.health[0]["temperature_c"]) == (1, 55)
+    assert (HostInventory.objects.count(), host.health[0]["temperature_c"]) == (1, 55)
     assert host.settings_allowed == ["vm.dirty_ratio", "vm.dirty_bytes"]
 
 
@@ -209,7 +209,7 @@ def test_it_refuses_in_words_what_the_database_cannot_keep() -> None:
     response = post("hello", replace(HELLO, inventory=inventory), token)
     assert response.status_code == 400
     assert problem(response).code == "bad_message"
-    assert not Snapshot.objects.exists()
+    assert not InventoryContent.objects.exists()
 
 
 def test_it_follows_the_policy_file() -> None:

@@ -60,7 +60,7 @@ from worker.contract.orders import (
     InventoryOrder,
     LayoutWish,
     PurgeOrder,
-    SettingDeed,
+    SettingOperation,
     SettingOrder,
     SettingWish,
     TrialOrder,
@@ -134,7 +134,7 @@ SETTING_ORDER = SettingOrder(
     expires_at=AT + 300,
     target=DRIVE,
     name="scheduler",
-    deed=SettingDeed.SET,
+    operation=SettingOperation.SET,
     value="none",
 )
 PURGED = Purged(

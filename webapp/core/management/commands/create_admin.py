@@ -10,7 +10,7 @@ from webapp.core.services import create_user, generated_password, set_password
 
 
 class Command(BaseCommand):
-    help = "Create an administrator and print the generated password once (for one that exists: with --reset)."
+    help = "Create an administrator and print the generated password once. For an existing user, use --reset."
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
         parser.add_argument("username", nargs="?", default="admin")
@@ -24,6 +24,6 @@ class Command(BaseCommand):
         elif options["reset"]:
             set_password(user=user, password=password)
         else:
-            self.stdout.write(f"There is a user {username} already. --reset gives it a new password.")
+            self.stdout.write(f"There is already a user {username}. --reset gives it a new password.")
             return
         self.stdout.write(f"user: {username}\npassword: {password}")

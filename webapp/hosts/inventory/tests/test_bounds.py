@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from django.utils import timezone
 
-from webapp.hosts.inventory.bounds import MOST, Bound, bound_of, bounds_of
+from webapp.hosts.inventory.bounds import MAX_BOUNDS, Bound, bound_of, bounds_of
 from webapp.hosts.inventory.ceilings import Chain, chain_of
 from webapp.hosts.inventory.tests.test_ceilings import GT, disk, function, inventory, link
-from webapp.hosts.models import Host, HostSnapshot, Snapshot, Target
+from webapp.hosts.models import Host, HostInventory, InventoryContent, Target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import Inventory
 
@@ -69,8 +69,10 @@ def host_with(slug: str, *lanes: tuple[int, timedelta]) -> Host:
     host = Host.objects.create(slug=slug, token_hash=slug)
     for count, ago in lanes:
         facts = inventory([disk("nvme0n1", "nvme")], [function("nvme", at=link(8 * GT, count))])
-        row, _ = Snapshot.objects.get_or_create(digest=str(count), defaults={"facts": msgspec.to_builtins(facts)})
-        HostSnapshot.objects.create(host=host, snapshot=row, taken_at=NOW - ago)
+        row, _ = InventoryContent.objects.get_or_create(
+            digest=str(count), defaults={"facts": msgspec.to_builtins(facts)}
+        )
+        HostInventory.objects.create(host=host, content=row, taken_at=NOW - ago)
     return host
 
 
@@ -101,9 +103,9 @@ def test_it_leaves_out_what_it_knows_nothing_of() -> None:
 @pytest.mark.django_db
 def test_a_chart_gets_so_many_lines_at_most() -> None:
     host = host_with("storage1", (4, timedelta(days=9)))
-    for number in range(MOST + 2):
+    for number in range(MAX_BOUNDS + 2):
         target(host, f"t{number}")
-    assert len(bounds_of({f"storage1/t{number}": NOW for number in range(MOST + 2)})) == MOST
+    assert len(bounds_of({f"storage1/t{number}": NOW for number in range(MAX_BOUNDS + 2)})) == MAX_BOUNDS
 
 
 @pytest.mark.django_db
@@ -112,8 +114,8 @@ def test_what_targets_at_once_share_counts_once() -> None:
     host = Host.objects.create(slug="storage1", token_hash="s")
     pci = [function("up", kind="bridge", at=link(8 * GT, 6)), *(function(n, "up", at=link(8 * GT, 4)) for n in "xy")]
     facts = inventory([disk("nvme0n1", "x"), disk("nvme1n1", "y")], pci)
-    row = Snapshot.objects.create(digest="d", facts=msgspec.to_builtins(facts))
-    HostSnapshot.objects.create(host=host, snapshot=row, taken_at=NOW)
+    row = InventoryContent.objects.create(digest="d", facts=msgspec.to_builtins(facts))
+    HostInventory.objects.create(host=host, content=row, taken_at=NOW)
     for slug, device in (("a", "nvme0n1"), ("b", "nvme1n1"), ("part", "nvme0n1"), ("share", "")):
         target(host, slug, device)
     names = (

@@ -101,7 +101,7 @@ def test_it_follows_a_drive_to_memory() -> None:
     assert found.ceilings[0].formula == "8 GT/s × 4 lanes × 128/130 ÷ 8 × 256/282"
     assert found.bytes_per_s == found.ceilings[0].bytes_per_s
     assert found.tightest == found.ceilings[0]
-    assert found.unknown == ("the rate of nvme0n1 itself",)
+    assert found.unknown == ("the rate of the drive nvme0n1",)
 
 
 def test_drives_behind_one_switch_share_its_link_and_others_add_up() -> None:
@@ -131,7 +131,7 @@ def test_it_marks_the_degraded_link_and_says_what_a_controller_hides() -> None:
     found = ceilings.chain_of(inventory([disk("sda", "raid")], pci), "sda")
     assert [each.degraded for each in found.ceilings] == [True]
     assert "the lanes behind raid, which its controller hides" in found.unknown
-    assert "memory, of whose speed the firmware tells nothing" in found.unknown
+    assert "memory, because the firmware does not report its speed" in found.unknown
 
 
 def test_it_reckons_the_link_of_a_sata_drive() -> None:

@@ -33,8 +33,8 @@ def test_it_does_not_call_empty_what_it_does_not_know() -> None:
 def test_it_goes_by_the_newest_look_at_each_host() -> None:
     drive = factories.make_drive(factories.make_host(), opens="/dev/nvme0n1")
     elsewhere = factories.make_drive(factories.make_host("storage2"))
-    snapshot = factories.make_snapshot(drive.host)
+    inventory = factories.make_inventory(drive.host)
     assert contents([drive, elsewhere]) == {drive.pk: NOTHING, elsewhere.pk: NOT_KNOWN}
-    snapshot.snapshot.facts = msgspec.to_builtins({**snapshot.snapshot.facts, "block_devices": "cut off"})
-    snapshot.snapshot.save()
+    inventory.content.facts = msgspec.to_builtins({**inventory.content.facts, "block_devices": "cut off"})
+    inventory.content.save()
     assert contents([drive])[drive.pk] == NOT_KNOWN

@@ -34,7 +34,7 @@ def test_it_is_terabytes_or_drive_writes_a_day_over_the_warranty() -> None:
     found = rate(drive, dwpd=1, years=5, source="the shop")
     assert found.rating
     assert (found.rated_bytes, found.rating.source) == (1825 * TB, "the shop")
-    assert found.rating.basis == "1 drive writes a day × 1.00 TB × 5 years"
+    assert found.rating.basis == "1 drive writes per day × 1.00 TB × 5 years"
     entries = AuditEntry.objects.filter(action="host.endurance_set").order_by("pk")
     assert next((entry.label, entry.actor_name) for entry in entries) == (str(drive), by.username)
     assert forget_endurance(target=drive, by=by)
@@ -82,7 +82,7 @@ def test_it_refuses_what_is_no_rating(given: dict[str, Any]) -> None:
 
 
 def test_a_directory_has_no_capacity_that_is_written_daily_and_a_pool_no_rating_of_its_own() -> None:
-    with pytest.raises(Refusal, match="enter TBW"):
+    with pytest.raises(Refusal, match="Enter TBW"):
         rate(a_target(), dwpd=1)
     with pytest.raises(Refusal, match="each of its drives"):
         rate(a_target(kind="pool"), tbw_tb=1)

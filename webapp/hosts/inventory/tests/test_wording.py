@@ -17,7 +17,7 @@ def test_it_says_nothing_of_what_stayed() -> None:
 def test_it_says_that_the_host_was_rebooted_into_another_kernel() -> None:
     kernel = replace(INVENTORY.kernel, release="6.12.1", boot_id="another")
     assert summary(INVENTORY, replace(INVENTORY, kernel=kernel)) == [
-        "It was rebooted.",
+        "The host was rebooted.",
         "The kernel was 6.1.0-28-amd64, is 6.12.1.",
     ]
 
@@ -25,7 +25,7 @@ def test_it_says_that_the_host_was_rebooted_into_another_kernel() -> None:
 def test_it_tells_a_drive_that_moved_from_one_that_was_exchanged() -> None:
     moved = replace(DRIVE, name="nvme1n1")
     assert summary(INVENTORY, replace(INVENTORY, block_devices=(moved,))) == [
-        "Disk nvme0n1 (SAMSUNG MZQLB960HAJR-00007, serial S4EWNX0R512345) is called nvme1n1 now."
+        "Disk nvme0n1 (SAMSUNG MZQLB960HAJR-00007, serial S4EWNX0R512345) is now called nvme1n1."
     ]
     other = replace(DRIVE, stable_id="eui.2", serial="OTHER")
     said = summary(INVENTORY, replace(INVENTORY, block_devices=(other,)))

@@ -1,4 +1,4 @@
-"""`manage.py rotate_server_key`: a new key to sign orders with, without an order being refused meanwhile."""
+"""`manage.py rotate_server_key`: replaces the key that signs orders; no order is refused during the change."""
 
 from argparse import ArgumentParser
 from typing import Any
@@ -11,13 +11,17 @@ from webapp.hosts.keys import hosts_without_key, keys_in_use, retire_key, rotate
 
 class Command(BaseCommand):
     help = (
-        "Make a new key that signs orders. Hosts learn it with their next registration, and the old one is retired "
-        "by itself once every host trusts the new one."
+        "Create a new key to sign orders. Hosts receive it with their next registration. The old key is retired "
+        "automatically when every host trusts the new one."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--list", action="store_true", help="only show the keys and who does not trust them yet")
-        parser.add_argument("--retire", default="", metavar="KEY", help="retire a key now, whoever still relies on it")
+        parser.add_argument(
+            "--list", action="store_true", help="only list the keys and the hosts that do not trust them yet"
+        )
+        parser.add_argument(
+            "--retire", default="", metavar="KEY", help="retire a key now, even if hosts still rely on it"
+        )
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:
@@ -30,5 +34,5 @@ class Command(BaseCommand):
         for key in keys_in_use():
             waiting = ", ".join(hosts_without_key(key.key_id).values_list("slug", flat=True))
             self.stdout.write(
-                f"{key.key_id}  made {key.created_at:%Y-%m-%d %H:%M}  not yet trusted by: {waiting or '–'}"
+                f"{key.key_id}  created {key.created_at:%Y-%m-%d %H:%M}  not yet trusted by: {waiting or '–'}"
             )

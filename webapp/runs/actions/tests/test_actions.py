@@ -102,7 +102,7 @@ def test_two_people_at_once_pause_it_once_and_no_trial_slips_through(target: Tar
     assert dispatch_host(target.host_id) is None
 
 
-@pytest.mark.parametrize(("state", "words"), [("done", "has ended"), ("closing", "being put back")])
+@pytest.mark.parametrize(("state", "words"), [("done", "has ended"), ("closing", "being restored")])
 def test_it_refuses_in_words_what_the_state_does_not_allow(target: Target, state: str, words: str) -> None:
     run = a_run(target, state=state)
     for action in (pause_run, resume_run):

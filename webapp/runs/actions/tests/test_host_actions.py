@@ -16,7 +16,7 @@ from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
 from worker.contract.items import Finished, Outcome, Phase, PhaseName, SettingRecord, SettingRestored
-from worker.contract.orders import InventoryOrder, PurgeOrder, SettingDeed, SettingOrder
+from worker.contract.orders import InventoryOrder, PurgeOrder, SettingOperation, SettingOrder
 from worker.contract.purge import PurgeMethod
 from worker.contract.tests.examples import AT, PURGED
 
@@ -81,7 +81,7 @@ def test_a_discard_is_stopped_through_the_answer_to_the_next_report() -> None:
 def test_what_goes_on_in_the_drive_is_not_stopped() -> None:
     target = drive(purges=[{"method": "nvme_sanitize_block", "problem": ""}])
     action = asked(target, method="nvme_sanitize_block")
-    with pytest.raises(Refusal, match="goes on in the drive") as refused:
+    with pytest.raises(Refusal, match="purges itself and cannot be stopped") as refused:
         stop_purge(action=action, by=None)
     assert refused.value.code == "purge_not_stoppable"
     assert not say(target.host, action.attempt, (1, (ACCEPTED,))).cancel
@@ -92,7 +92,7 @@ def test_an_idle_host_takes_its_inventory_when_asked() -> None:
     inventory_now(host=host, by=a_user("olga"))
     assert [type(order) for order in queued_orders(host)] == [InventoryOrder]
     assert AuditEntry.objects.get(action="host.inventory").actor_name == "olga"
-    with pytest.raises(Refusal, match="at work"):
+    with pytest.raises(Refusal, match="is busy"):
         inventory_now(host=host, by=None)
     assert AuditEntry.objects.filter(action="host.inventory").count() == 1
 
@@ -129,11 +129,11 @@ def test_it_is_refused(target: dict[str, Any], given: dict[str, Any], code: str)
 
 
 def test_a_host_that_is_away_or_revoked_takes_none_and_one_in_maintenance_does() -> None:
-    with pytest.raises(Refusal, match="not been heard"):
+    with pytest.raises(Refusal, match="is offline"):
         asked(drive(host=a_host(last_seen_at=timezone.now() - timedelta(hours=1))))
     with pytest.raises(Refusal, match="revoked"):
         asked(drive(host=a_host(state=HostState.REVOKED)))
-    with pytest.raises(Refusal, match="not been heard"):
+    with pytest.raises(Refusal, match="is offline"):
         asked(drive(host=a_host(state=HostState.MAINTENANCE, last_seen_at=None)))
     assert asked(drive(host=a_host(state=HostState.MAINTENANCE)))
 
@@ -183,22 +183,28 @@ SET = SettingRecord(at=AT, name="scheduler", device="nvme0n1", before="none", as
 BACK = SettingRestored(at=AT, name="scheduler", device="nvme0n1", value="none", observed="none", restored=True)
 
 
-def by_hand(target: Target, deed: SettingDeed, value: str = "", **changes: Any) -> HostAction:
-    given: dict[str, Any] = {"name": "scheduler", "deed": deed, "value": value, "why": "a try", "by": a_user()}
+def by_hand(target: Target, operation: SettingOperation, value: str = "", **changes: Any) -> HostAction:
+    given: dict[str, Any] = {
+        "name": "scheduler",
+        "operation": operation,
+        "value": value,
+        "why": "a try",
+        "by": a_user(),
+    }
     return setting_by_hand(target=target, **(given | changes))
 
 
 def test_a_setting_is_set_by_hand_and_put_back() -> None:
     target = drive()
-    made = by_hand(target, SettingDeed.SET, " kyber ")
+    made = by_hand(target, SettingOperation.SET, " kyber ")
     (order,) = queued_orders(target.host)
     assert isinstance(order, SettingOrder)
-    assert (order.name, order.deed, order.value, order.target.id) == ("scheduler", "set", "kyber", target.slug)
+    assert (order.name, order.operation, order.value, order.target.id) == ("scheduler", "set", "kyber", target.slug)
     assert AuditEntry.objects.get().detail == {"setting": "scheduler", "value": "kyber", "why": "a try"}
     assert set_by_hand(target) == [], "the host has not done it yet"
     say(target.host, made.attempt, (1, (ACCEPTED, SET, DONE)))
     assert set_by_hand(target) == [made]
-    back = by_hand(target, SettingDeed.PUT_BACK)
+    back = by_hand(target, SettingOperation.RESTORE)
     assert set_by_hand(target) == [made]
     say(target.host, back.attempt, (1, (ACCEPTED, BACK, DONE)))
     assert set_by_hand(target) == []
@@ -208,7 +214,7 @@ def test_a_setting_is_set_by_hand_and_put_back() -> None:
 
 def test_a_setting_that_the_kernel_changed_to_something_else_is_still_to_be_put_back() -> None:
     target = drive()
-    made = by_hand(target, SettingDeed.SET, "kyber")
+    made = by_hand(target, SettingOperation.SET, "kyber")
     say(target.host, made.attempt, (1, (ACCEPTED, SET, failed("setting_clamped", "it is bfq now"))))
     assert set_by_hand(target) == [made]
 
@@ -218,7 +224,7 @@ def test_a_setting_that_the_kernel_changed_to_something_else_is_still_to_be_put_
     [
         ({"settings_allowed": ["nr_requests"]}, {}, "setting_not_allowed"),
         ({}, {"name": "no_such"}, "setting_not_allowed"),
-        ({}, {"deed": "destroy"}, "setting_not_allowed"),
+        ({}, {"operation": "destroy"}, "setting_not_allowed"),
         ({}, {"value": "  "}, "setting_value"),
         ({}, {"value": "x" * 201}, "setting_value"),
         ({"present": False}, {}, "target_unavailable"),
@@ -228,6 +234,6 @@ def test_a_setting_that_the_kernel_changed_to_something_else_is_still_to_be_put_
 def test_a_setting_is_refused(target: dict[str, Any], given: dict[str, Any], code: str) -> None:
     host = {"host": a_host(**target.pop("host"))} if "host" in target else {}
     with pytest.raises(Refusal) as refused:
-        by_hand(drive(**(target | host)), **({"deed": SettingDeed.SET, "value": "kyber"} | given))
+        by_hand(drive(**(target | host)), **({"operation": SettingOperation.SET, "value": "kyber"} | given))
     assert refused.value.code == code
     assert not Attempt.objects.exists()

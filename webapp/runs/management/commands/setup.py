@@ -1,4 +1,4 @@
-"""`manage.py setup`: what every installation needs besides its tables. May be run any number of times."""
+"""`manage.py setup`: initial data of an installation. Safe to repeat."""
 
 from typing import Any
 
@@ -29,47 +29,57 @@ class Command(BaseCommand):
         self._broker()
 
     def _broker(self) -> None:
-        """Hosts' users with the rules of this version, and what is open in Redis's own set-up."""
+        """Update the hosts' broker users to this version's rules, and report problems of Redis's configuration."""
         try:
             broker.reconcile(rewrite=True)
             for problem in broker.problems():
                 self.stderr.write(f"broker: {problem}")
         except (redis.RedisError, OSError) as error:
-            self.stderr.write(f"broker: not reached, hosts' users are made when it is: {error}")
+            self.stderr.write(f"broker: not reachable; the hosts' users will be created when it is: {error}")
         if without := broker.hosts_without_user():
-            self.stderr.write(f"broker: enrol these hosts again, they have no user of their own: {', '.join(without)}")
+            self.stderr.write(f"broker: enrol these hosts again, they have no broker user: {', '.join(without)}")
 
 
 def install_tick() -> None:
-    _install("tick", "webapp.runs.tasks.tick", TICK_SECONDS, "Leases, orders to be sent again, idle hosts.")
+    _install(
+        "tick",
+        "webapp.runs.tasks.tick",
+        TICK_SECONDS,
+        "Check leases, send unaccepted orders again, and give idle hosts orders.",
+    )
 
 
 def install_keep_broker() -> None:
-    words = "Hosts' users in the broker as the database has them; superseded server keys."
+    words = "Correct the hosts' broker users and retire old signing keys."
     _install("keep_broker", "webapp.hosts.tasks.keep_broker", KEEP_BROKER_SECONDS, words)
 
 
 def install_schedules() -> None:
-    """By name: schedules are above runs."""
-    _install("schedules", "webapp.schedules.tasks.tick", TICK_SECONDS, "Due times, windows and deadlines of schedules.")
+    """By name, because schedules depend on runs."""
+    _install(
+        "schedules",
+        "webapp.schedules.tasks.tick",
+        TICK_SECONDS,
+        "Process due times, windows and deadlines of schedules.",
+    )
 
 
 def install_tidy_schedules() -> None:
-    _install("tidy_schedules", "webapp.schedules.tasks.tidy", 86400, "Old occurrences of schedules are deleted.")
+    _install("tidy_schedules", "webapp.schedules.tasks.tidy", 86400, "Delete old occurrences of schedules.")
 
 
 def install_tidy() -> None:
-    """By name: results are above runs."""
-    _install("tidy", "webapp.results.tasks.tidy", 86400, "Old samples are thinned out.")
+    """By name, because results depend on runs."""
+    _install("tidy", "webapp.results.tasks.tidy", 86400, "Thin out old samples.")
 
 
 def install_notices() -> None:
-    """By name: notices are above runs."""
-    _install("notices", "webapp.notices.tasks.tick", TICK_SECONDS, "Ended runs are announced, notices are sent.")
+    """By name, because notices depend on runs."""
+    _install("notices", "webapp.notices.tasks.tick", TICK_SECONDS, "Announce ended runs and send notices.")
 
 
 def _install(name: str, task: str, every_s: int, description: str) -> None:
-    """A beat's entry; what could not be run in time is dropped, the next one does its work."""
+    """A periodic task of beat. A task that was not run in time expires; the next one does its work."""
     every, _ = IntervalSchedule.objects.get_or_create(every=every_s, period=IntervalSchedule.SECONDS)
     PeriodicTask.objects.update_or_create(
         name=name,

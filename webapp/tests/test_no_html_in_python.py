@@ -1,0 +1,33 @@
+"""HTML is written in templates, so Python files contain no tags in strings."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+WEBAPP = Path(__file__).resolve().parents[1]
+ELEMENTS = (
+    "a b body br button code div em form h[1-6] img input label li link ol option p script "
+    "select small span strong svg table td th time tr ul"
+)
+TAG = re.compile(rf"</?({'|'.join(ELEMENTS.split())})[\s>/]")
+EXCEPTIONS = {"screens/compare/numbers.py"}
+
+
+def strings(tree: ast.AST) -> Iterator[ast.Constant]:
+    """String literals, also the parts of f-strings; no docstrings."""
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+            yield node
+
+
+def test_python_files_contain_no_html() -> None:
+    found = [
+        f"{path.relative_to(WEBAPP)}:{node.lineno}"
+        for path in WEBAPP.rglob("*.py")
+        if not {"tests", "migrations"} & set(path.parts) and str(path.relative_to(WEBAPP)) not in EXCEPTIONS
+        for node in strings(ast.parse(path.read_text()))
+        if TAG.search(str(node.value))
+    ]
+    assert found == []
