@@ -102,7 +102,7 @@ def test_only_results_that_can_be_trusted_are_found_unless_asked(lab: Lab) -> No
         ("factor.blocksize", "4k", "Did you mean `block_size`?"),
         ("factor.block_size", "tiny", "factor.block_size: Block size: `tiny`"),
         ("factor.block_size", "not set, tiny", "factor.block_size: Block size: `tiny`"),
-        ("factor.block_size", "not set,", "nothing between two commas"),
+        ("factor.block_size", "not set,", "a level is missing between two commas"),
     ],
 )
 def test_it_says_what_is_wrong_with_a_filter(key: str, value: str, words: str) -> None:
