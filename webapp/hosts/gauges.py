@@ -20,9 +20,7 @@ def heard() -> Iterator[Metric]:
     silent = [(host.slug, (now - host.last_seen_at).total_seconds()) for host in hosts if host.last_seen_at]
     spools = [(host.slug, host.spool_bytes) for host in hosts]
     yield gauge("sweetspot_host_silent_seconds", "Since a host was heard last (exact to 10 s)", "host", silent)
-    yield gauge(
-        "sweetspot_host_spool_bytes", "Unconfirmed batches on a host's disk, as it said last", "host", spools
-    )
+    yield gauge("sweetspot_host_spool_bytes", "Unconfirmed batches on a host's disk, as it said last", "host", spools)
 
 
 @collector

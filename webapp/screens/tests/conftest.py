@@ -1,15 +1,23 @@
-"""Logged-in people for the tests of the pages."""
+"""Logged-in people for the tests of the pages, by Django's client or in a browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import Role
 from webapp.results.reading import content
+from webapp.runs.models import Run
+from webapp.screens.tests import factories
 from webapp.screens.tests.factories import make_user
+from webapp.tests.browser import PATIENCE_MS
+from webapp.tests.visits import log_in
 
 
 @pytest.fixture
@@ -46,3 +54,33 @@ def queries_of(operator: Client) -> Callable[[str], int]:
         return len(queries)
 
     return count
+
+
+@pytest.fixture
+def problems() -> list[str]:
+    """Errors of the page's scripts."""
+    return []
+
+
+@pytest.fixture
+def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
+    """A page of an operator who has just logged in."""
+    context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
+    log_in(context, live_server.url, make_user())
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto("/")
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    """Two trials done, the third running."""
+    target = factories.make_target(factories.make_host())
+    began = timezone.now() - timedelta(seconds=20)
+    run = factories.make_run(factories.make_version(), [target], repeats=2, started_at=began)
+    for index in (0, 1):
+        factories.finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
+    return run

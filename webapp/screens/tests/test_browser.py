@@ -1,16 +1,11 @@
 """The pages in Debian's Chromium: log in, watch a run live over a lost connection, compare what came of it."""
 
-import os
 import random
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from webapp.core.models import User
 from webapp.results.validity import mark_run
@@ -18,55 +13,6 @@ from webapp.runs.models import Run
 from webapp.screens.tests import factories
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-# Playwright keeps an event loop in this thread; Django would refuse to talk to the database here.
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-PATIENCE_MS = 60_000  # only a page that never comes takes as long; a busy machine takes half a minute
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
-        pytest.fail("The front end is not built: run `.ci/setup` first.")
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def problems() -> list[str]:
-    """What the browser's console complained about."""
-    return []
-
-
-@pytest.fixture
-def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
-    """A page of an operator who has just logged in."""
-    factories.make_user()
-    context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto("/")
-    page.get_by_label("Name").fill("olga")
-    page.get_by_label("Password").fill(factories.PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/")
-    yield page
-    context.close()
-
-
-@pytest.fixture
-def run(page: Page) -> Run:
-    """Two trials done, the third running."""
-    target = factories.make_target(factories.make_host())
-    began = timezone.now() - timedelta(seconds=20)
-    run = factories.make_run(factories.make_version(), [target], repeats=2, started_at=began)
-    for index in (0, 1):
-        factories.finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
-    return run
 
 
 def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
@@ -86,7 +32,7 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
     expect(page.locator("#page-problem")).to_contain_text("No live data")
     factories.add_seconds(attempt, 3, noise, first=2)
     page.context.set_offline(False)
-    expect(rows).to_have_count(11, timeout=PATIENCE_MS)
+    expect(rows).to_have_count(11)
     expect(page.locator("#page-problem")).to_be_hidden()
 
     factories.end_attempt(attempt)

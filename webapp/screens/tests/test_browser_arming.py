@@ -9,9 +9,7 @@ from playwright.sync_api import Page, expect
 
 from webapp.runs.models import Run
 from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import chromium, page, problems
 
-__all__ = ["chromium", "page", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 

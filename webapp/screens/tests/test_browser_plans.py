@@ -13,9 +13,8 @@ from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
 from webapp.screens.tests import factories
 from webapp.screens.tests.factories import FIRST_LOOK
-from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, page, problems
+from webapp.tests.browser import PATIENCE_MS
 
-__all__ = ["chromium", "page", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 

@@ -13,10 +13,9 @@ from webapp.hosts.models import Target
 from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.tests.factories import a_schedule
 from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, problems
+from webapp.tests.browser import PATIENCE_MS
 from webapp.tests.visits import log_in, sideways
 
-__all__ = ["chromium", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
