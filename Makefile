@@ -2,6 +2,8 @@
 .DEFAULT_GOAL := help
 .PHONY: screens compose-env compose-check help demo stop clean status test check bench bench-ingest fuzz faults lab
 MAKEFLAGS += --no-print-directory
+# Without compiled files, which some environments switch off, each of the many processes compiles all of its modules.
+unexport PYTHONDONTWRITEBYTECODE
 PYTHON := .venv/bin/python
 DEV := $(PYTHON) -m dev
 

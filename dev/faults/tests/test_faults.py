@@ -110,7 +110,6 @@ def test_the_invariants_forbid_a_missing_second(ended_run: Run) -> None:
 
 
 @pytest.mark.pipeline
-@pytest.mark.alone
 @pytest.mark.root
 @pytest.mark.skipif(os.getuid() != 0, reason="requires root")
 def test_it_survives_a_short_campaign_of_a_fixed_and_a_fresh_seed() -> None:
