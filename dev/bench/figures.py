@@ -1,9 +1,11 @@
 """Measured figures: each has a wanted limit, and all are printed as one table."""
 
 import json
+import os
 import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from dev.console import say
 
@@ -22,6 +24,12 @@ class Figure:
 
 def figure(name: str, unit: str, values: Sequence[float], wanted: str, *, met: bool) -> Figure:
     return Figure(name, unit, statistics.median(values), min(values), max(values), len(values), wanted, met)
+
+
+def cpu_s(pid: int) -> float:
+    """User and system time of one process (proc(5), stat fields 14 and 15)."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def show(figures: Sequence[Figure], *, as_json: bool) -> int:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from webapp.hosts.models import Target
     from webapp.runs.models import Attempt, Run, Trial
 
+REPORT = "/api/worker/v1/report"
 BUCKETS = 150  # of a second at queue depth 4, see docs/decisions/0003
 SENSORS = 16
 POINT = {
@@ -81,21 +82,21 @@ SECOND = Sample(
 
 @dataclass(frozen=True)
 class SimulatedHost:
-    """A host with a running attempt. Its messages are complete HTTP requests."""
+    """A host with a running attempt, and its messages."""
 
     token: str
     attempt: UUID
 
-    def report(self, second: int, at: float) -> bytes:
-        """The report of one second (from 0) that ended at `at`."""
-        return self.seconds(second, [at])
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
 
-    def seconds(self, first: int, ended_at: Sequence[float]) -> bytes:
+    def report(self, first: int, ended_at: Sequence[float]) -> bytes:
         """The report of several seconds from number `first`, a batch each."""
         name = str(self.attempt)
         samples = [_sample(first + n, at) for n, at in enumerate(ended_at)]
         batches = [Batch(attempt=name, seq=sample.offset_ms // 1000 + 1, items=(sample,)) for sample in samples]
-        return self._post(Report(batches=tuple(batches), active=(name,)))
+        return encode(Report(batches=tuple(batches), active=(name,)))
 
     def whole_trial(self, seconds: int) -> bytes:
         """A whole trial in one report, as it is resent after an outage: no attempt is active any more."""
@@ -106,20 +107,7 @@ class SimulatedHost:
             *((_sample(n, now + n),) for n in range(seconds)),
             (_result(now, seconds), Finished(at=now, outcome=Outcome.DONE)),
         ]
-        return self._post(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
-
-    def _post(self, report: Report) -> bytes:
-        body = encode(report)
-        return self._head("/api/worker/v1/report", len(body)) + body
-
-    def bare_post(self, second: int) -> bytes:
-        return self._head(f"/bare/{self.attempt}/{second}", 0)
-
-    def _head(self, path: str, length: int) -> bytes:
-        return (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        ).encode()
+        return encode(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
 
 
 def _started(at: float) -> StreamStarted:
