@@ -9,7 +9,8 @@ import urllib3
 from dev.console import ToolError
 from dev.stack.network import LOOPBACK
 
-Client, Outcome = TypeVar("Client"), TypeVar("Outcome")
+Client = TypeVar("Client")
+Outcome = TypeVar("Outcome")
 
 
 class Server:
