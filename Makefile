@@ -6,6 +6,7 @@ MAKEFLAGS += --no-print-directory
 unexport PYTHONDONTWRITEBYTECODE
 PYTHON := .venv/bin/python
 DEV := $(PYTHON) -m dev
+FUZZ := --hypothesis-profile=fuzz worker/contract/tests/test_damaged.py webapp/worker_api/tests/test_damaged.py
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | while IFS="$$(printf '\t')" read -r name text; do printf 'make %-14s %s\n' "$$name" "$$text"; done
@@ -39,9 +40,9 @@ bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts memor
 	@.ci/setup --tests
 	@$(DEV).bench.ingest $(ARGS)
 
-fuzz: ## send damaged messages to the decoders and the server (ARGS="--inputs N --seed S")
+fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests
-	@$(DEV).testing.fuzz $(ARGS)
+	@$(DEV) test -- "$(FUZZ) $(ARGS)"
 
 faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests

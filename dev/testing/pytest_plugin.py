@@ -21,10 +21,10 @@ def _select_redis_database() -> None:
 
 _select_redis_database()
 # A deadline for an example is meaningless on a shared machine.
-hypothesis.settings.register_profile(
-    "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("shared machine")
+usual = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("usual", usual)
+hypothesis.settings.register_profile("fuzz", usual, max_examples=2000)  # 20 times Hypothesis' own number
+hypothesis.settings.load_profile("usual")
 
 
 @pytest.hookimpl(trylast=True)
