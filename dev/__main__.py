@@ -84,12 +84,6 @@ def run_test(options: argparse.Namespace) -> int:
     return runner.main(options.arguments)
 
 
-def run_check(_options: argparse.Namespace) -> int:
-    from dev import checks
-
-    return checks.main()
-
-
 def run_screens(_options: argparse.Namespace) -> int:
     from dev.screens import capture
 
@@ -102,7 +96,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], int]] = {
     "clean": run_clean,
     "status": run_status,
     "test": run_test,
-    "check": run_check,
     "screens": run_screens,
 }
 
