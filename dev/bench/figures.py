@@ -34,9 +34,9 @@ def cpu_s(pid: int) -> float:
 
 def show(figures: Sequence[Figure], *, as_json: bool) -> int:
     """Print the table; the exit status: 1 if a figure misses its limit."""
-    say(f"{'figure':<66} {'median':>9} {'lowest':>9} {'highest':>9}  n  {'wanted':<8} unit")
+    say(f"{'figure':<66} {'median':>9} {'lowest':>9} {'highest':>9}      n  {'wanted':<8} unit")
     for each in figures:
-        numbers = f"{each.median:>9.4g} {each.lowest:>9.4g} {each.highest:>9.4g} {each.count:>2}"
+        numbers = f"{each.median:>9.4g} {each.lowest:>9.4g} {each.highest:>9.4g} {each.count:>6}"
         say(f"{each.name:<66} {numbers}  {each.wanted:<8} {each.unit}{'' if each.met else '   MISSED'}")
     if as_json:
         say(json.dumps([asdict(each) for each in figures], indent=2))
