@@ -19,29 +19,33 @@ from webapp.plans.models import PlanVersion
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.schedules.services import make_due
-from webapp.schedules.tests.factories import a_schedule
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, a_snapshot, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run, finish_trial
+from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
+from webapp.tests.factories.schedules import a_schedule
 
 ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
 ROLES = {ADMIN: Role.ADMIN, OPERATOR: Role.OPERATOR, VIEWER: Role.VIEWER}
 
 
 def make_people() -> dict[str, User]:
-    return {name: factories.make_user(name, role) for name, role in ROLES.items()}
+    return {name: a_user(name, role) for name, role in ROLES.items()}
 
 
 def make_samples() -> dict[str, object]:
     """One of everything, with runs that are done, running and failed in parts; values by `area/parameter`."""
     people = make_people()
-    host = factories.make_host()
-    factories.make_snapshot(host)
+    host = a_host("storage1")
+    a_snapshot(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": "It is frozen."}]
-    target, drive = factories.make_target(host), factories.make_drive(host, purges=purges)
+    target, drive = storage1_scratch(host), storage1_drive(host, purges=purges)
     issue_enrolment_token(by=people[ADMIN], slug="storage2")
     enrolment = EnrolmentToken.objects.get()
-    version = factories.make_version()
-    done = factories.make_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
-    factories.finish_run(done)
+    version = first_look()
+    done = first_look_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
+    finish_run(done)
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
@@ -101,9 +105,9 @@ def make_notice(user: User) -> Notice:
 
 def _make_running(version: PlanVersion, target: Target, by: User) -> Run:
     """One trial done, one failed, one running."""
-    run = factories.make_run(version, [target], by=by, repeats=1)
+    run = first_look_run(version, [target], by=by, repeats=1)
     first, second, third = run.trials.order_by("index")[:3]
-    factories.finish_trial(first)
-    factories.fail_trial(second)
-    factories.start_trial(third)
+    finish_trial(first)
+    fail_trial(second)
+    start_trial(third)
     return run

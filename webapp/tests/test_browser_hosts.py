@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from webapp.core.models import Role
 from webapp.hosts.models import Host
 from webapp.tests.conftest import SCRATCH
-from webapp.tests.people import PASSWORD, person
+from webapp.tests.factories.people import PASSWORD, person
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.browser]

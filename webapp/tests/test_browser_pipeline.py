@@ -8,7 +8,7 @@ from playwright.sync_api import Page, expect
 from webapp.plans.document import Part, PlanDocument
 from webapp.plans.services import create_plan
 from webapp.runs.models import Run, RunState
-from webapp.tests.people import PASSWORD, operator
+from webapp.tests.factories.people import PASSWORD, operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.browser]

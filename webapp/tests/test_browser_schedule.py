@@ -16,7 +16,7 @@ from webapp.plans.services import create_plan
 from webapp.runs.models import Run, RunState
 from webapp.schedules import tasks as schedules
 from webapp.schedules.models import Occurrence
-from webapp.tests.people import PASSWORD, operator
+from webapp.tests.factories.people import PASSWORD, operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.browser]

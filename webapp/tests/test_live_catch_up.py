@@ -10,7 +10,7 @@ from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Sample
 from webapp.runs.models import Run, RunState
 from webapp.runs.services import cancel_run
-from webapp.tests.people import PASSWORD, operator
+from webapp.tests.factories.people import PASSWORD, operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.browser]

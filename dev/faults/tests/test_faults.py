@@ -13,9 +13,10 @@ from dev.faults.fault_schedule import fault_schedule
 from dev.faults.faults import FAULTS
 from dev.faults.queries import INVARIANTS
 from dev.stack.state import REPOSITORY
-from webapp.core.tests.factories import a_drive, a_run
 from webapp.results.models import StreamRun
 from webapp.runs.models import Attempt, Run, Trial
+from webapp.tests.factories.hosts import a_drive
+from webapp.tests.factories.runs import a_run
 
 FIXED_SEED = "7"
 CAMPAIGN_LIMIT_S = 400

@@ -14,30 +14,33 @@ from pytest_django.live_server_helper import LiveServer
 from webapp.core.models import Role
 from webapp.results.reading import content
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
-from webapp.screens.tests.factories import make_user
 from webapp.tests.browser import PATIENCE_MS
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_trial
+from webapp.tests.factories.runs import first_look_run
 from webapp.tests.visits import log_in
 
 
 @pytest.fixture
 def operator(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("olga", Role.OPERATOR))
+    client.force_login(a_user("olga", Role.OPERATOR))
     return client
 
 
 @pytest.fixture
 def admin(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("anna", Role.ADMIN))
+    client.force_login(a_user("anna", Role.ADMIN))
     return client
 
 
 @pytest.fixture
 def viewer(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("vera", Role.VIEWER))
+    client.force_login(a_user("vera", Role.VIEWER))
     return client
 
 
@@ -66,7 +69,7 @@ def problems() -> list[str]:
 def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
     """A page of an operator who has just logged in."""
     context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
-    log_in(context, live_server.url, make_user())
+    log_in(context, live_server.url, a_user("olga"))
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     page.on("pageerror", lambda error: problems.append(str(error)))
@@ -78,9 +81,9 @@ def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Ite
 @pytest.fixture
 def run(page: Page) -> Run:
     """Two trials done, the third running."""
-    target = factories.make_target(factories.make_host())
+    target = storage1_scratch(a_host("storage1"))
     began = timezone.now() - timedelta(seconds=20)
-    run = factories.make_run(factories.make_version(), [target], repeats=2, started_at=began)
+    run = first_look_run(first_look(), [target], repeats=2, started_at=began)
     for index in (0, 1):
-        factories.finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
+        finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
     return run

@@ -10,8 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
 from webapp.screens.tests.test_compare import with_histograms
+from webapp.tests.factories.results import finish_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
@@ -36,7 +36,7 @@ PIXELS = """async (text) => {
 
 @pytest.fixture
 def done(page: Page, run: Run) -> Run:
-    factories.finish_run(run)
+    finish_run(run)
     return run
 
 

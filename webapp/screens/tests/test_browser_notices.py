@@ -10,8 +10,8 @@ from webapp.core.models import User
 from webapp.notices import tasks
 from webapp.notices.models import Subscription
 from webapp.notices.tests.conftest import hook, loopback_allowed
-from webapp.notices.tests.factories import a_notice
 from webapp.notices.tests.receivers import Receiver
+from webapp.tests.factories.notices import a_notice
 
 __all__ = ["hook", "loopback_allowed"]  # fixtures
 

@@ -4,9 +4,10 @@ import pytest
 from django.test import Client
 from hypothesis import given
 
-from webapp.core.tests.factories import a_host_with_token, a_run, a_target
-from webapp.core.tests.worker import ACCEPTED, STARTED, say
 from webapp.runs.dispatch.dispatcher import dispatch_host
+from webapp.tests.factories.hosts import a_host_with_token, a_target
+from webapp.tests.factories.reports import ACCEPTED, STARTED, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.tests.damaged import DECODERS, accepted, damaged, times, valid_messages
 from worker.contract.tests.examples import ATTEMPT
 
