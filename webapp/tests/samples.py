@@ -1,5 +1,6 @@
 """Rows of everything that an address can name, and what stands for each parameter of an address."""
 
+import zlib
 from datetime import time
 
 from webapp.compare.services import save_comparison
@@ -16,6 +17,7 @@ from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscript
 from webapp.notices.services import send_test
 from webapp.notices.signing import sealed
 from webapp.plans.models import PlanVersion
+from webapp.results.models import StreamRun
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.schedules.services import make_due
@@ -46,6 +48,10 @@ def make_samples() -> dict[str, object]:
     version = first_look()
     done = first_look_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
     finish_run(done)
+    stream = StreamRun.objects.get(attempt__trial=done.trials.get(index=0))
+    attachment = stream.attachments.create(
+        name="fio.json", media_type="application/json", compressed=zlib.compress(b"{}")
+    )
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
@@ -81,6 +87,7 @@ def make_samples() -> dict[str, object]:
         "notices/delivery": notice.pk,
         "runs/trial": 1,
         "runs/note_id": 1,
+        "runs/attachment": attachment.pk,
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
         "schedules/key": schedule.pk,
