@@ -26,7 +26,7 @@ status: ## list the demo's running processes and its address
 
 test: ## run all tests, or those of ARGS="…" (pytest's arguments)
 	@.ci/setup --tests
-	@$(DEV) test -- "$(ARGS)"
+	@$(DEV) test "$(ARGS)"
 
 check: ## ruff, mypy, import-linter, migrations, tsc, Biome
 	@.ci/setup --tests
@@ -65,7 +65,7 @@ bench-ingest: ## measure the server's ingest of reports (ARGS="posts hosts memor
 
 fuzz: ## send damaged messages to the decoders and the server (ARGS="--hypothesis-seed=S")
 	@.ci/setup --tests
-	@$(DEV) test -- "$(FUZZ) $(ARGS)"
+	@$(DEV) test "$(FUZZ) $(ARGS)"
 
 faults: ## inject 200 faults into a private installation and check its invariants (ARGS="--faults N --seed S")
 	@.ci/setup --tests
