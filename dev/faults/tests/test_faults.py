@@ -107,7 +107,7 @@ def test_the_invariants_forbid_a_missing_second(ended_run: Run) -> None:
     StreamRun.objects.create(
         attempt=attempt, stream=0, job_text="", command=[], started_at=timezone.now(), samples_sent=1
     )  # fmt: skip
-    assert "seconds missing or too many" in violated(ended_run)
+    assert "samples missing or too many" in violated(ended_run)
 
 
 @pytest.mark.pipeline
