@@ -1,16 +1,20 @@
 """For all server tests: a queue of their own in the real Redis, and passwords that cost nothing to make."""
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 from django.contrib.contenttypes.management import create_contenttypes
 from django.core.management.color import Style
 from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
+from playwright.sync_api import Browser
 
 from webapp.celery import app
 from webapp.results.reading import content
+from webapp.tests import browser
 
 # Half a second a password is for those who guess. A server started by a test reads the number from the hash.
 PBKDF2PasswordHasher.iterations = 1000
@@ -40,6 +44,15 @@ def _tables_emptied_row_by_row() -> Iterator[None]:
 def _empty_content_cache() -> None:
     """The number of queries of a page must not depend on earlier tests."""
     content.clear()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """One browser for a module: beyond it, Playwright's event loop would change what other tests see of Django."""
+    if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
+        pytest.fail("The front end is not built: run `.ci/setup` first.")
+    with browser.chromium() as started:
+        yield started
 
 
 @pytest.fixture

@@ -5,9 +5,7 @@ model of a drive, with noise from a fixed seed, so every filling is the same. Th
 through the models. PostgreSQL copies it for the other runs, with another target, plan, configuration, time and noise.
 """
 
-import hashlib
 import itertools
-import json
 import random
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,13 +15,16 @@ from datetime import UTC, datetime, timedelta
 from django.db import connection
 from django.db.models import Model
 
-from webapp.hosts.models import Host, Target
-from webapp.plans.document import Part, PlanDocument, write
-from webapp.plans.models import Plan, PlanVersion
+from webapp.hosts.models import Target
+from webapp.plans.document import Part, PlanDocument
+from webapp.plans.models import PlanVersion
 from webapp.plans.points import applicable, point_key, with_defaults
 from webapp.plans.values import Value
 from webapp.results.models import Configuration, Result, StreamRun
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import a_configuration
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
@@ -80,32 +81,24 @@ def fill(results: int) -> int:
 
 
 def _targets() -> list[Target]:
-    made = []
-    for n in range(HOSTS):
-        host = Host.objects.create(slug=f"storage{n}", hostname=f"storage{n}.lab.example", token_hash=f"{n:064x}")
-        for m in range(2):
-            made.append(
-                Target.objects.create(
-                    host=host, slug=f"nvme{m}", kind="block", path=f"/dev/nvme{m}n1", stable_id=f"eui.{n}{m}",
-                    serial=f"S64G{n}{m}R800123", model=MODELS[(n + m) % len(MODELS)], lock_keys=[f"eui.{n}{m}"],
-                    size_bytes=1_920_383_410_176,
-                )
-            )  # fmt: skip
-    return made
+    hosts = [a_host(f"storage{n}") for n in range(HOSTS)]
+    return [
+        a_drive(host, f"nvme{m}", serial=f"S64G{n}{m}R800123", model=MODELS[(n + m) % len(MODELS)])
+        for n, host in enumerate(hosts)
+        for m in range(2)
+    ]
 
 
 def _version(n: int) -> PlanVersion:
     document = PlanDocument(title=f"Grid {n}", parts=(Part(name="a", factors={"pattern": ", ".join(PATTERNS)}),))
-    plan = Plan.objects.create(slug=f"grid-{n}", title=document.title)
-    return PlanVersion.objects.create(plan=plan, number=1, document=write(document))
+    return a_version(document, f"grid-{n}")
 
 
 def _configuration(n: int) -> Configuration:
     facts = {f"device.nvme0n1.fact{m}": str(m) for m in range(60)} | {
         "device.nvme0n1.firmware": f"GDC{n // 2}", "kernel.release": f"6.{1 + n % 2}.0",
     }  # fmt: skip
-    digest = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    return Configuration.objects.create(digest=digest, facts=facts)
+    return a_configuration(facts)
 
 
 def _grid(scheduler: str, engine: str) -> _Grid:

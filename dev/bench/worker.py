@@ -18,15 +18,13 @@ import subprocess
 import time
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 
-from dev.bench.figures import Figure, figure, show
+from dev.bench.figures import Figure, cpu_s, figure, show
 from dev.console import ToolError, run_command, step
 from dev.demo import start
 from dev.stack import lifecycle, processes, services
 from dev.stack.state import State, default_state
 
-TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 OVERHEAD_WANTED, CPU_WANTED_PERCENT, TURNOVER_WANTED_MS = 0.99, 3.0, 300.0
 FACTORS = {"pattern": "randread", "block_size": "4k", "ioengine": "io_uring", "numjobs": "1"}
 
@@ -89,12 +87,11 @@ def _through_the_worker(depth: int, seconds: int, state: State) -> tuple[float, 
 
 
 def _worker_cpu_s(state: State) -> float:
-    """User and system time of the worker's own process (proc(5), stat fields 14 and 15), not of its children."""
+    """Of the worker's own process, not of its children."""
     record = processes.known(state, services.WORKER)
     if record is None:
         raise processes.failure(state, services.WORKER, "ended during the measurement")
-    fields = Path(f"/proc/{record.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS_PER_S
+    return cpu_s(record.pid)
 
 
 def _by_hand(job_text: str) -> float:

@@ -9,15 +9,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from dev.console import ToolError
+
 SOURCE = Path(__file__).with_name("clock.c")
 VARIABLE = "SWEETSPOT_SHIFTED_CLOCK"
 
 
-def build(folder: Path) -> Path | None:
-    """The compiled library; None without a C compiler."""
+def build(folder: Path) -> Path:
+    """The compiled library. Raises ToolError without a C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
-        return None
+        raise ToolError("make faults shifts clocks with a C library, which requires a C compiler: apt-get install gcc")
     library = folder / "clock.so"
     subprocess.run([compiler, "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE)], check=True)
     library.chmod(0o755)
@@ -27,7 +29,7 @@ def build(folder: Path) -> Path | None:
 class Clock:
     """The clock of one machine."""
 
-    def __init__(self, file: Path, library: Path | None) -> None:
+    def __init__(self, file: Path, library: Path) -> None:
         self._file = file
         self._library = library
         self.shift(0.0)
@@ -35,7 +37,7 @@ class Clock:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {"LD_PRELOAD": str(self._library), VARIABLE: str(self._file)} if self._library else {}
+        return {"LD_PRELOAD": str(self._library), VARIABLE: str(self._file)}
 
     def shift(self, ahead_s: float) -> None:
         """Set the clock ahead of the machine's clock (behind if negative), with immediate effect."""

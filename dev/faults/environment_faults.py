@@ -106,18 +106,14 @@ def shift_server_clock(installation: Installation, fault: ScheduledFault) -> Non
     installation.server_clock.shift(0.0)
 
 
-ROOT_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
+FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "cut network": disconnect_host,
     "cut all networks": disconnect_all_hosts,
     "full spool disk": fill_spool,
     "full database disk": fill_database,
     "full target disk": fill_target,
-}
-CLOCK_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "shift worker clock": shift_worker_clock,
     "shift server clock": shift_server_clock,
-}
-PROXY_FAULTS: dict[str, Callable[[Installation, ScheduledFault], None]] = {
     "break connections": _proxy("cut_all"),
     "break answers": _proxy("cut_answer"),
     "break requests": _proxy("cut_request"),

@@ -50,14 +50,13 @@ class StorageHost:
         self.initial_settings: Mapping[str, str] = {}
         self._write_fio(fio)
 
-    def prepare(self, *, root: bool) -> None:
+    def prepare(self) -> None:
         """Create its disks and its policy, and record the initial settings of its drive."""
-        if root:
-            self.spool_disk = disks.memory_disk(self.state_folder, SPOOL_BYTES)
-            self.scratch_disk = disks.file_disk(self.scratch, self._root / "scratch.img", SCRATCH_BYTES)
-            self.device = loop_device.attach(self._root / "drive.img", DRIVE_BYTES, direct_io=False)
-            self._set_read_ahead()
-            self.initial_settings = disks.queue_settings(self.device)
+        self.spool_disk = disks.memory_disk(self.state_folder, SPOOL_BYTES)
+        self.scratch_disk = disks.file_disk(self.scratch, self._root / "scratch.img", SCRATCH_BYTES)
+        self.device = loop_device.attach(self._root / "drive.img", DRIVE_BYTES, direct_io=False)
+        self._set_read_ahead()
+        self.initial_settings = disks.queue_settings(self.device)
         self.scratch.mkdir(mode=0o755, exist_ok=True)
         policy = self._root / "policy.toml"
         policy.write_text(policy_text(self._targets(), writer="make faults"))
@@ -70,8 +69,6 @@ class StorageHost:
 
     def _targets(self) -> tuple[PolicyTarget, ...]:
         scratch = PolicyTarget(id="scratch", kind="directory", path=str(self.scratch))
-        if not self.device:
-            return (scratch,)
         return scratch, PolicyTarget(
             id="drive", kind="block", path=self.device, stable_id=loop_device.stable_id(self.device), destroy=True,
             settings=SETTINGS,

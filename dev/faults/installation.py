@@ -22,7 +22,7 @@ from dev.faults.clock import Clock
 from dev.faults.disks import SmallDisk
 from dev.faults.fault_schedule import ScheduledFault
 from dev.faults.host import PROXY, StorageHost
-from dev.faults.network import Network
+from dev.faults.network import SERVER_ADDRESS, Network
 from dev.faults.service_supervisor import ServiceSupervisor
 from dev.stack import postgres, processes, redis_server, services
 from dev.stack.loop_device import MIB
@@ -41,11 +41,9 @@ START_LIMIT_S = 60.0
 class Installation:
     def __init__(self, state: State, hosts: int) -> None:
         self.state = state
-        self.root = os.getuid() == 0
         self.ended = threading.Event()
         state.prepare()
         library = clock.build(state.root)
-        self.has_clock_library = library is not None
         self.network = Network(hosts)
         self.server_clock = Clock(state.root / "clock-server", library)
         fio = shutil.which("fio") or ""
@@ -83,19 +81,17 @@ class Installation:
         self.supervisor.start()
 
     def _prepare_database_disk(self) -> None:
-        if self.root:
-            owner = str(pwd.getpwnam(postgres.SYSTEM_USER).pw_uid)
-            self.database_disk = disks.memory_disk(postgres.folder(self.state), DATABASE_BYTES, owner=owner)
+        owner = str(pwd.getpwnam(postgres.SYSTEM_USER).pw_uid)
+        self.database_disk = disks.memory_disk(postgres.folder(self.state), DATABASE_BYTES, owner=owner)
 
     def _bring_up_host(self, host: StorageHost) -> None:
         from webapp.hosts.services import issue_enrolment_token
 
-        host.prepare(root=self.root)
+        host.prepare()
         self._start_proxy(host)
-        port = self._web_port + (0 if self.network.has_namespaces else host.number)
         if not await_condition(lambda: self._proxy_listens(host), limit_s=START_LIMIT_S):
             raise processes.failure(self.state, host.proxy, "does not listen")
-        host.enrol(f"http://{LOOPBACK}:{port}", issue_enrolment_token(by=None, slug=host.slug))
+        host.enrol(f"http://{LOOPBACK}:{self._web_port}", issue_enrolment_token(by=None, slug=host.slug))
         host.start_worker()
 
     def _proxy_listens(self, host: StorageHost) -> bool:
@@ -103,9 +99,8 @@ class Installation:
         record = processes.known(self.state, host.proxy)
         if record is None:
             raise processes.failure(self.state, host.proxy, "ended at once")
-        port = self._web_port + (0 if self.network.has_namespaces else host.number)
         table = Path(f"/proc/{record.pid}/net/tcp").read_text()
-        return f":{port:04X} 00000000:0000 0A" in table
+        return f":{self._web_port:04X} 00000000:0000 0A" in table
 
     def _await_hosts(self) -> None:
         def all_registered() -> bool:
@@ -164,28 +159,19 @@ class Installation:
         self._start(services.beat(self.state))
 
     def _start_gateway(self) -> None:
-        if not self.network.has_namespaces:
-            return
-        here, ports = self.network.server_address, self.state.read_facts("ports.json")
+        ports = self.state.read_facts("ports.json")
         rules = (
-            f"tcp:{here}:{self._web_port}:{LOOPBACK}:{ports[services.WEB]}",
-            f"tcp:{here}:{self._broker_port}:{LOOPBACK}:{ports[redis_server.NAME]}",
+            f"tcp:{SERVER_ADDRESS}:{self._web_port}:{LOOPBACK}:{ports[services.WEB]}",
+            f"tcp:{SERVER_ADDRESS}:{self._broker_port}:{LOOPBACK}:{ports[redis_server.NAME]}",
         )
         argv = (sys.executable, str(PROXY), str(self.state.root / "gateway.json"), *rules)
         processes.start(self.state, Command(GATEWAY, argv, dict(os.environ), REPOSITORY))
 
     def _start_proxy(self, host: StorageHost) -> None:
-        there, ports = self.network.server_address, self.state.read_facts("ports.json")
-        if self.network.has_namespaces:
-            host.start_proxy(
-                f"http:{LOOPBACK}:{self._web_port}:{there}:{self._web_port}",
-                f"tcp:{LOOPBACK}:{self._broker_port}:{there}:{self._broker_port}",
-            )
-            return
-        rules = [f"http:{LOOPBACK}:{self._web_port + host.number}:{LOOPBACK}:{ports[services.WEB]}"]
-        if host.number == 0:
-            rules.append(f"tcp:{LOOPBACK}:{self._broker_port}:{LOOPBACK}:{ports[redis_server.NAME]}")
-        host.start_proxy(*rules)
+        host.start_proxy(
+            f"http:{LOOPBACK}:{self._web_port}:{SERVER_ADDRESS}:{self._web_port}",
+            f"tcp:{LOOPBACK}:{self._broker_port}:{SERVER_ADDRESS}:{self._broker_port}",
+        )
 
     # ---- access for faults and invariants
 

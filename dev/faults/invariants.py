@@ -85,7 +85,7 @@ class InvariantChecker:
                     yield f"{connection.llen(key)} orders are left in {name}"
 
     def _host(self, host: StorageHost) -> Iterator[str]:
-        now = queue_settings(host.device) if host.device else {}
+        now = queue_settings(host.device)
         for name, before in host.initial_settings.items():
             if now.get(name) != before:
                 yield f"{host.slug}: {name} of {host.device} was {before} and is {now.get(name)}"
@@ -107,8 +107,6 @@ class InvariantChecker:
         yield from _cgroups(host)
 
     def _processes(self) -> Iterator[str]:
-        if not self._installation.network.has_namespaces:
-            return  # without a process namespace, /proc also lists unrelated fio processes
         for entry in Path("/proc").iterdir():
             if entry.name.isdigit() and _is_fio(entry):
                 yield f"fio still runs: process {entry.name}"

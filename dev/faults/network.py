@@ -1,16 +1,14 @@
 """The network of the campaign: a bridge, and one network namespace for each host.
 
-Both are inside the campaign's own network namespace. Without root there are no namespaces: hosts share loopback, and no
-link can be taken down.
+Both are inside the campaign's own network namespace.
 """
 
-import os
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from dev.console import ToolError
-from dev.stack.network import LOOPBACK, await_condition
+from dev.stack.network import await_condition
 
 BRIDGE = "faults0"
 SERVER_ADDRESS = "10.77.0.1"
@@ -22,19 +20,13 @@ def _run(*command: str) -> None:
 
 class Network:
     def __init__(self, hosts: int) -> None:
-        self.has_namespaces = os.getuid() == 0
         self._holders: list[subprocess.Popen[bytes]] = []  # one process in each host's namespace keeps it alive
-        if self.has_namespaces:
-            _run("ip", "link", "set", "lo", "up")
-            _run("ip", "link", "add", BRIDGE, "type", "bridge")
-            _run("ip", "addr", "add", f"{SERVER_ADDRESS}/24", "dev", BRIDGE)
-            _run("ip", "link", "set", BRIDGE, "up")
-            for host in range(hosts):
-                self._add_host(host)
-
-    @property
-    def server_address(self) -> str:
-        return SERVER_ADDRESS if self.has_namespaces else LOOPBACK
+        _run("ip", "link", "set", "lo", "up")
+        _run("ip", "link", "add", BRIDGE, "type", "bridge")
+        _run("ip", "addr", "add", f"{SERVER_ADDRESS}/24", "dev", BRIDGE)
+        _run("ip", "link", "set", BRIDGE, "up")
+        for host in range(hosts):
+            self._add_host(host)
 
     def _add_host(self, host: int) -> None:
         holder, link = _namespace_holder(), _link(host)
@@ -50,8 +42,6 @@ class Network:
 
     def inside(self, host: int, command: Sequence[str]) -> tuple[str, ...]:
         """The command line that runs `command` in the host's network. (`ip netns exec` would hide cgroups.)"""
-        if not self.has_namespaces:
-            return tuple(command)
         return ("nsenter", f"--net=/proc/{self._holders[host].pid}/ns/net", "--", *command)
 
     def disconnect(self, host: int) -> None:

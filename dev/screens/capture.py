@@ -36,7 +36,6 @@ def main(state: State) -> int:
     if services.WEB not in lifecycle.running(state):
         raise ToolError("The demo is not running. Start it with `make demo`, then run `make screens` again.")
     os.environ.update(services.environment(state))
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright runs an event loop in this thread
     django.setup()
     FOLDER.mkdir(parents=True, exist_ok=True)
     for old in FOLDER.glob("*.webp"):
@@ -49,20 +48,17 @@ def main(state: State) -> int:
 
 
 def _pictures(url: str) -> Iterator[str]:
-    from playwright.sync_api import sync_playwright
-
     from webapp.core.models import Role, User
+    from webapp.tests.browser import chromium
 
     admin = User.objects.filter(role=Role.ADMIN, is_active=True).order_by("pk").first()
     if admin is None:
         raise ToolError("The demo has no administrator to open its pages.")
-    with temporary_samples(admin) as (samples, instead), sync_playwright() as playwright:
+    with temporary_samples(admin) as (samples, instead), chromium() as browser:
         paths = _paths(admin, samples, instead)
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
         for width in WIDTHS:
             for theme in THEMES:
                 yield from _series(browser, url, admin, paths, width, theme)
-        browser.close()
 
 
 def _paths(admin: "User", samples: Mapping[str, object], instead: Mapping[str, str]) -> dict[str, str]:

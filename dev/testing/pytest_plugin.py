@@ -1,4 +1,4 @@
-"""pytest plugin of `make test`: one Redis database for each pytest process, and a record of second tries."""
+"""pytest plugin of `make test`: one Redis database for each pytest process, long tests first, second tries."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 
 SECOND_TRIES_VARIABLE = "SWEETSPOT_SECOND_TRIES"
 SECOND_TRY = "=== second try: "
+LONG = ("pipeline", "browser", "root")  # markers, the longest tests first
 
 
 def _select_redis_database() -> None:
@@ -20,10 +21,28 @@ def _select_redis_database() -> None:
 
 _select_redis_database()
 # A deadline for an example is meaningless on a shared machine.
-hypothesis.settings.register_profile(
-    "shared machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("shared machine")
+usual = hypothesis.settings(deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.register_profile("usual", usual)
+hypothesis.settings.register_profile("fuzz", usual, max_examples=2000)  # 20 times Hypothesis' own number
+hypothesis.settings.load_profile("usual")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Start long tests first, so that short ones fill the end; allow tests of whole systems a second try.
+
+    Only `make test` without arguments gives second tries, see docs/decisions/0011.
+    """
+    items.sort(key=_order)
+    for item in items:
+        if SECOND_TRIES_VARIABLE in os.environ and item.get_closest_marker("pipeline"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def _order(item: pytest.Item) -> tuple[int, bool]:
+    """By marker, then those of the worker, which wait for fio, before those of the server."""
+    rank = next((number for number, name in enumerate(LONG) if item.get_closest_marker(name)), len(LONG))
+    return rank, item.nodeid.startswith("webapp")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

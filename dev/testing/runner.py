@@ -58,17 +58,13 @@ def _vitest(folder: Path) -> Part:
 
 
 def _pytest(folder: Path) -> list[Part]:
-    """Only tests of whole systems get a second try (docs/decisions/0011); see `MAX_SECOND_TRIES`."""
-    second_try = ("--reruns", "1")
+    # Half of the time tests wait for fio, a browser or another process: five keep two cores busy.
+    # The plugin puts long tests first, therefore xdist must not reorder them.
+    parallel = ("-n", "5", "--dist", "loadfile", "--no-loadscope-reorder", "-m", "not alone")
     return [
-        pytest_part("in parallel", folder / "1.xml", "-n", "2", "--dist", "loadfile", "-m", "not pipeline"),
-        # These tests wait for fio more than they compute.
-        pytest_part(
-            "whole systems, three at a time", folder / "2.xml",
-            "-n", "3", "--dist", "loadfile", "-m", "pipeline and not alone", *second_try,
-        ),
-        pytest_part("one at a time", folder / "3.xml", "-m", "alone", *second_try),
-    ]  # fmt: skip
+        pytest_part("in parallel", folder / "1.xml", *parallel),
+        pytest_part("alone", folder / "2.xml", "-m", "alone", "webapp/tests"),
+    ]
 
 
 def pytest_part(name: str, report: Path, *options: str, folder: Path = REPOSITORY) -> Part:

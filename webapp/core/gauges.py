@@ -1,97 +1,70 @@
-"""Metrics of a running installation for Prometheus.
+"""Numbers about a running installation, as Prometheus reads them.
 
-An app with metrics has a module `gauges.py` that registers a function. The function runs on each request to
-/metrics. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text, version 0.0.4).
+An app with metrics has a module `gauges.py` that registers a function. The functions run on each request to /metrics,
+because no single process of a server knows the numbers.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
+from collections.abc import Callable, Iterable, Iterator
 
 import redis
 from django.db import DatabaseError
+from prometheus_client import generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from webapp.core import heartbeats, tally
 from webapp.core.models import Counter
 
 log = logging.getLogger(__name__)
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+ReadMetrics = Callable[[], Iterable[Metric]]
+_collectors: list[ReadMetrics] = []
 
 
-class Kind(StrEnum):
-    GAUGE = "gauge"
-    COUNTER = "counter"
-
-
-@dataclass(frozen=True)
-class Reading:
-    """One number; `labels` distinguish it within its family."""
-
-    value: float
-    labels: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Family:
-    """All readings of one metric. The name contains the unit, as Prometheus recommends."""
-
-    name: str
-    help: str
-    readings: tuple[Reading, ...]
-    kind: Kind = Kind.GAUGE
-
-
-Collector = Callable[[], Iterable[Family]]
-_collectors: list[Collector] = []
-
-
-def collector(function: Collector) -> Collector:
-    """Register a function that reads families from the database or the broker."""
+def collector(function: ReadMetrics) -> ReadMetrics:
+    """Register a function that reads metrics from the database or the broker."""
     _collectors.append(function)
     return function
 
 
+def gauge(name: str, description: str, label: str, values: Iterable[tuple[str, float]]) -> Metric:
+    """A gauge with one number for each value of the label. The name contains the unit, as Prometheus recommends."""
+    family = GaugeMetricFamily(name, description, labels=[label])
+    for each, value in values:
+        family.add_metric([each], value)
+    return family
+
+
+class _AllMetrics(Collector):
+    def collect(self) -> Iterator[Metric]:
+        failed = 0
+        for read in _collectors:
+            try:
+                yield from list(read())
+            except (DatabaseError, redis.RedisError, OSError) as error:
+                failed += 1
+                log.warning("some metrics cannot be read: %s", error)
+        yield GaugeMetricFamily("sweetspot_collectors_failed", "Parts that could not be read now", value=failed)
+
+
 def exposition() -> str:
-    """All families as text. A collector that fails is left out and counted in sweetspot_collectors_failed."""
-    families: list[Family] = []
-    failed = 0
-    for collect in _collectors:
-        try:
-            families += collect()
-        except (DatabaseError, redis.RedisError, OSError) as error:
-            failed += 1
-            log.warning("some metrics cannot be read: %s", error)
-    families.append(
-        Family("sweetspot_collectors_failed", "Collectors that failed during this request", (Reading(failed),))
-    )
-    return "\n".join(line for family in families for line in _lines(family)) + "\n"
-
-
-def _lines(family: Family) -> Iterator[str]:
-    yield f"# HELP {family.name} {family.help}"
-    yield f"# TYPE {family.name} {family.kind}"
-    for reading in family.readings:
-        labels = ",".join(f'{name}="{_escaped(value)}"' for name, value in reading.labels.items())
-        yield f"{family.name}{{{labels}}} {reading.value:.17g}" if labels else f"{family.name} {reading.value:.17g}"
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace("\n", r"\n").replace('"', r"\"")
+    """All metrics as text. A part that cannot be read is left out and counted in sweetspot_collectors_failed."""
+    return generate_latest(_AllMetrics()).decode()
 
 
 @collector
-def periodic_tasks() -> list[Family]:
-    ages = tuple(Reading(age_s, {"task": name}) for name, age_s in heartbeats.ages_s().items())
-    return [Family("sweetspot_task_silent_seconds", "Seconds since the periodic task last ran", ages)]
+def periodic_tasks() -> Iterable[Metric]:
+    description = "Seconds since the periodic task last ran"
+    yield gauge("sweetspot_task_silent_seconds", description, "task", heartbeats.ages_s().items())
 
 
 @collector
-def counted() -> list[Family]:
-    """Counters in the database, which all processes of the server share."""
+def counted() -> Iterable[Metric]:
+    """Counts in the database, because no single process of a server sees all of them."""
     tally.write(at_once=True)
-    rows = Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value")
-    readings = tuple(Reading(value, {"reason": label}) for label, value in rows)
-    words = "Refused reports, or refused attempts in a report, by reason"
-    return [Family("sweetspot_refused_reports_total", words, readings, Kind.COUNTER)]
+    description = "Reports refused, whole or one attempt of them, by reason"
+    family = CounterMetricFamily("sweetspot_refused_reports", description, labels=["reason"])
+    for reason, number in Counter.objects.filter(name=Counter.REFUSED).order_by("label").values_list("label", "value"):
+        family.add_metric([reason], number)
+    yield family

@@ -6,8 +6,9 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 
-from webapp.core.gauges import CONTENT_TYPE, exposition
+from webapp.core.gauges import exposition
 from webapp.core.health import readiness
 from webapp.settings.environment import is_loopback
 
@@ -36,7 +37,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     if not _may_read_metrics(request):
         words = "Set SWEETSPOT_METRICS_TOKEN at the server and send it as Authorization: Bearer. "
         return HttpResponse(words + "Without it, only loopback may read metrics.\n", "text/plain", 403)
-    return HttpResponse(exposition(), CONTENT_TYPE)
+    return HttpResponse(exposition(), CONTENT_TYPE_PLAIN_0_0_4)
 
 
 def _may_read_metrics(request: HttpRequest) -> bool:

@@ -1,16 +1,19 @@
-"""The numbers of pending and failed notices."""
+"""How many notices wait, and how many were given up."""
+
+from collections.abc import Iterator
 
 from django.db.models import Count
+from prometheus_client.core import Metric
 
-from webapp.core.gauges import Family, Reading, collector
+from webapp.core.gauges import collector, gauge
 from webapp.notices.models import Notice, NoticeState
 
 SHOWN = (NoticeState.PENDING, NoticeState.FAILED)
 
 
 @collector
-def notices() -> list[Family]:
+def notices() -> Iterator[Metric]:
     rows = Notice.objects.filter(state__in=SHOWN).order_by().values_list("state").annotate(count=Count("pk"))
     found: dict[str, int] = dict(rows)
-    readings = tuple(Reading(found.get(state, 0), {"state": state.value}) for state in SHOWN)
-    return [Family("sweetspot_notices", "Notices that are pending, or that failed in the last 30 days", readings)]
+    description = "Notices that are pending, or that failed in the last 30 days"
+    yield gauge("sweetspot_notices", description, "state", ((state.value, found.get(state, 0)) for state in SHOWN))

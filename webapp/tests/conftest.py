@@ -2,9 +2,10 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, connections
 from django.db.backends.base.creation import TEST_DATABASE_PREFIX
 from django.test.utils import setup_databases, teardown_databases
+from playwright.sync_api import Browser, Page
 from pytest_django import DjangoDbBlocker
 
 from webapp.tests.system import StorageHost, System
@@ -61,3 +62,12 @@ def storage(enrolled: StorageHost) -> StorageHost:
     """The same, running, whatever the test before did to it."""
     enrolled.ensure_running()
     return enrolled
+
+
+@pytest.fixture
+def page(system: System, chromium: Browser) -> Iterator[Page]:
+    """A page of somebody who is not logged in."""
+    page = chromium.new_page(base_url=system.web.url, viewport={"width": 1440, "height": 900})
+    yield page
+    connections.close_all()  # the one that belongs to Playwright's event loop
+    page.close()

@@ -1,5 +1,6 @@
 """Rows of everything that an address can name, and what stands for each parameter of an address."""
 
+import zlib
 from datetime import time
 
 from webapp.compare.services import save_comparison
@@ -16,32 +17,41 @@ from webapp.notices.models import Channel, Event, Notice, NoticeState, Subscript
 from webapp.notices.services import send_test
 from webapp.notices.signing import sealed
 from webapp.plans.models import PlanVersion
+from webapp.results.models import StreamRun
 from webapp.runs.models import Run
 from webapp.schedules.models import Occurrence
 from webapp.schedules.services import make_due
-from webapp.schedules.tests.factories import a_schedule
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run, finish_trial
+from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
+from webapp.tests.factories.schedules import a_schedule
 
 ADMIN, OPERATOR, VIEWER = "anna", "olga", "vera"
 ROLES = {ADMIN: Role.ADMIN, OPERATOR: Role.OPERATOR, VIEWER: Role.VIEWER}
 
 
 def make_people() -> dict[str, User]:
-    return {name: factories.make_user(name, role) for name, role in ROLES.items()}
+    return {name: a_user(name, role) for name, role in ROLES.items()}
 
 
 def make_samples() -> dict[str, object]:
     """One of everything, with runs that are done, running and failed in parts; values by `area/parameter`."""
     people = make_people()
-    host = factories.make_host()
-    factories.make_inventory(host)
+    host = a_host("storage1")
+    an_inventory(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": "It is frozen."}]
-    target, drive = factories.make_target(host), factories.make_drive(host, purges=purges)
+    target, drive = storage1_scratch(host), storage1_drive(host, purges=purges)
     issue_enrolment_token(by=people[ADMIN], slug="storage2")
     enrolment = EnrolmentToken.objects.get()
-    version = factories.make_version()
-    done = factories.make_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
-    factories.finish_run(done)
+    version = first_look()
+    done = first_look_run(version, [target], by=people[OPERATOR], note="Before the firmware update")
+    finish_run(done)
+    stream = StreamRun.objects.get(attempt__trial=done.trials.get(index=0))
+    attachment = stream.attachments.create(
+        name="fio.json", media_type="application/json", compressed=zlib.compress(b"{}")
+    )
     _make_running(version, drive, people[OPERATOR])
     schedule = a_schedule(people[OPERATOR], name="nightly", version=version, targets=[target])
     make_due(schedule=schedule, by=people[OPERATOR])
@@ -77,6 +87,7 @@ def make_samples() -> dict[str, object]:
         "notices/delivery": notice.pk,
         "runs/trial": 1,
         "runs/note_id": 1,
+        "runs/attachment": attachment.pk,
         "queue/number": done.number,
         "comparisons/pk": save_comparison(title="Engines", note="", query="x=iodepth", by=people[OPERATOR]).pk,
         "schedules/key": schedule.pk,
@@ -101,9 +112,9 @@ def make_notice(user: User) -> Notice:
 
 def _make_running(version: PlanVersion, target: Target, by: User) -> Run:
     """One trial done, one failed, one running."""
-    run = factories.make_run(version, [target], by=by, repeats=1)
+    run = first_look_run(version, [target], by=by, repeats=1)
     first, second, third = run.trials.order_by("index")[:3]
-    factories.finish_trial(first)
-    factories.fail_trial(second)
-    factories.start_trial(third)
+    finish_trial(first)
+    fail_trial(second)
+    start_trial(third)
     return run

@@ -8,6 +8,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -93,6 +94,7 @@ class Web:
         }
         self._process: Process | None = None
         self.program = [sys.executable, "-m"]  # what runs a Python module
+        self.trust: ssl.SSLContext | None = None
 
     def start(self) -> None:
         command = [
@@ -103,10 +105,14 @@ class Web:
         await_true(self._answers, limit_s=START_LIMIT_S, what="gunicorn answers")
 
     def _answers(self) -> bool:
+        """A whole exchange: the socket listens before there is a process that serves it."""
         assert self._process
         assert not self._process.ended(), self._log.read_text()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self._port)) == 0
+        try:
+            with urllib.request.urlopen(self.url + "/healthz/live", context=self.trust, timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
 
     def idle(self) -> socket.socket:
         """A connection on which nothing is said."""

@@ -12,7 +12,7 @@ from webapp.plans.document import Order, Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import RunState, TargetLock, Trial
 from webapp.tests.drives import MIB, loop_device
-from webapp.tests.people import operator
+from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [

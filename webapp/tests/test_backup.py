@@ -15,7 +15,7 @@ from webapp.hosts import broker
 from webapp.hosts.keys import signing_key
 from webapp.results.models import Result
 from webapp.runs.models import Run, RunState
-from webapp.tests.people import operator
+from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
 from webapp.tests.test_faults import assert_nothing_open
 from webapp.tests.test_pipeline import assert_whole, plan, samples_of, scratch

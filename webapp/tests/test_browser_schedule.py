@@ -2,13 +2,11 @@
 
 import ipaddress
 import json
-import os
 import re
 from collections.abc import Iterator
 
 import pytest
-from django.db import connections
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 from pytest_django import Settings
 
 from webapp.notices import tasks as notices
@@ -18,13 +16,11 @@ from webapp.plans.services import create_plan
 from webapp.runs.models import Run, RunState
 from webapp.schedules import tasks as schedules
 from webapp.schedules.models import Occurrence
-from webapp.tests.people import PASSWORD, operator
+from webapp.tests.factories.people import PASSWORD, operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline, pytest.mark.browser]
 
-# Playwright keeps an event loop in this thread; Django would refuse to talk to the database here.
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 FIRES_WITHIN_S = 100  # the next full minute, and a run of three seconds
 LOOPBACK = "127.0.0.1/32"
 
@@ -52,16 +48,6 @@ def mailbox(system: System, settings: Settings) -> Iterator[Mailbox]:
         }
         system.web.start()
         yield found
-
-
-@pytest.fixture
-def page(system: System, mailbox: Mailbox) -> Iterator[Page]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
-        page = browser.new_page(base_url=system.web.url, viewport={"width": 1440, "height": 900})
-        yield page
-        connections.close_all()  # the one that belongs to Playwright's event loop
-        browser.close()
 
 
 def test_a_schedule_fires_and_its_webhook_and_its_mail_arrive(

@@ -1,10 +1,7 @@
 """Every page that there is, in Debian's Chromium, as an admin with real rows: accessible, within its limits, small."""
 
-import os
-from collections.abc import Iterator
-
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import User
@@ -24,18 +21,13 @@ from webapp.tests.visits import (
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 MAX_SCRIPT_BYTES = 120_000
 
 
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
+@pytest.fixture(autouse=True)
+def _axe() -> None:
     if not AXE.is_file():
         pytest.fail("axe-core is not installed: run `.ci/setup --tests` first.")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

@@ -4,10 +4,10 @@ import pytest
 from django.test import Client
 
 from webapp.core.models import Role
-from webapp.core.tests.factories import a_user
 from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import StreamRun
 from webapp.runs.models import RunState
+from webapp.tests.factories.people import a_user
 from webapp.tests.system import StorageHost, System
 from worker.contract.workload import MIB
 

@@ -15,7 +15,7 @@ from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, SettingChange, TargetLock, Trial
-from webapp.tests.people import operator
+from webapp.tests.factories.people import operator
 from webapp.tests.system import StorageHost, System
 
 pytestmark = [pytest.mark.pipeline]

@@ -12,9 +12,9 @@ from django.test import Client
 
 from webapp.core.models import AuditEntry, Role
 from webapp.core.services import create_api_token
-from webapp.core.tests.factories import a_user
 from webapp.hosts.keys import signing_key
 from webapp.runs.models import RunState
+from webapp.tests.factories.people import a_user
 from webapp.tests.system import StorageHost, System
 from webapp.tests.test_pipeline import plan, scratch
 from worker.contract.greetings import Enrol, EnrolReply

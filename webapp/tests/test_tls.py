@@ -7,7 +7,6 @@ import socket
 import ssl
 import subprocess
 import sys
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,7 +66,7 @@ class TlsWeb(Web):
     def __init__(self, folder: Path, tls: Path, broker: TlsRedis) -> None:
         super().__init__(folder)
         self.url = self.url.replace("http://127.0.0.1", "https://localhost")
-        self._trust = ssl.create_default_context(cafile=tls / "ca.crt")
+        self.trust = ssl.create_default_context(cafile=tls / "ca.crt")
         self.environment |= {
             "SWEETSPOT_PUBLIC_URL": self.url,
             "SWEETSPOT_REDIS_URL": broker.url,
@@ -75,16 +74,6 @@ class TlsWeb(Web):
             "SWEETSPOT_HTTPS": "1",
             "GUNICORN_CMD_ARGS": f"--certfile {tls / 'server.crt'} --keyfile {tls / 'server.key'}",
         }
-
-    def _answers(self) -> bool:
-        """A whole exchange: the socket listens before there is anybody to shake hands."""
-        if not super()._answers():
-            return False
-        try:
-            with urllib.request.urlopen(self.url + "/healthz/live", context=self._trust, timeout=5) as answer:
-                return bool(answer.status == 200)
-        except OSError:
-            return False
 
 
 class TlsHost(StorageHost):

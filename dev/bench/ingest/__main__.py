@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from django.db import connections
 
 from dev.bench.figures import Figure, show
-from dev.bench.ingest import many_hosts, memory, overload, posts, resend
+from dev.bench.ingest import hosts, memory, posts, resend
 from dev.console import run_command, step
 from dev.stack import lifecycle
 from dev.stack.state import State, default_state
 
 MEASUREMENTS: dict[str, Callable[[State, argparse.Namespace], list[Figure]]] = {
     "posts": posts.measure,
-    "hosts": many_hosts.measure,
-    "overload": overload.measure,
+    "hosts": hosts.measure,
+    "overload": hosts.overload,
     "resend": resend.measure,
     "memory": memory.measure,
 }
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
 def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-ingest", description="Benchmarks of the ingest path.")
     parser.add_argument("modes", nargs="*", choices=[*MEASUREMENTS, []], help="default: all of them")
-    parser.add_argument("--hosts", type=int, default=500)
+    parser.add_argument("--hosts", type=int, default=500, help="for `overload`, four times as many")
     parser.add_argument("--seconds", type=int, default=300, help="how long the hosts report")
     parser.add_argument("--trials", type=int, default=1000, help="resent after an outage")
     parser.add_argument("--pairs", type=int, default=5, help="pairs of alternating measurements for the ratio")

@@ -2,12 +2,12 @@
 
 import argparse
 import time
-from collections import deque
+from concurrent.futures import ThreadPoolExecutor
 
 from dev.bench.figures import Figure, figure
-from dev.bench.ingest.http_client import Client
+from dev.bench.ingest.load import Server
 from dev.bench.ingest.server import prepare
-from dev.bench.ingest.simulated_hosts import create_hosts
+from dev.bench.ingest.simulated_hosts import REPORT, create_hosts
 from dev.console import step
 from dev.stack import lifecycle, services
 from dev.stack.state import State
@@ -23,30 +23,16 @@ def measure(state: State, options: argparse.Namespace) -> list[Figure]:
     from webapp.results.models import Sample
 
     services.start_web(state, services.reserve_address(state))
-    port = state.read_facts("ports.json")[services.WEB]
-    requests = deque(host.whole_trial(SAMPLES) for host in create_hosts(options.trials, started=False))
-    with step(f"{options.trials} trials of {SAMPLES} s"):
-        took_s = _post_all(port, requests)
-    lost = options.trials * SAMPLES - Sample.objects.count()
+    server = Server(state.read_facts("ports.json")[services.WEB], CONNECTIONS)
+    hosts = create_hosts(options.trials, started=False)
+    reports = [(host.headers, host.whole_trial(SAMPLES)) for host in hosts]
+    began = time.monotonic()
+    with step(f"{options.trials} trials of {SAMPLES} s"), ThreadPoolExecutor(CONNECTIONS) as threads:
+        list(threads.map(lambda report: server.post(REPORT, *report), reports))
+    took_s = time.monotonic() - began
+    lost = options.trials * SAMPLES - Sample.objects.filter(attempt__in=[host.attempt for host in hosts]).count()
     lifecycle.stop(state)
     return [
         figure("samples lost", "", [float(lost)], "0", met=lost == 0),
         figure(f"{options.trials} resent trials committed", "s", [took_s], f"< {WANTED_S:g}", met=took_s < WANTED_S),
     ]
-
-
-def _post_all(port: int, requests: deque[bytes]) -> float:
-    """Whichever connection is free posts the next request."""
-    client, began, under_way = Client(port, CONNECTIONS), time.monotonic(), 0
-    for connection in client.connections:
-        if requests:
-            client.send(connection, requests.popleft())
-            under_way += 1
-    while under_way:
-        for connection in client.answers(1.0):
-            under_way -= 1
-            if requests:
-                client.send(connection, requests.popleft())
-                under_way += 1
-    client.close()
-    return time.monotonic() - began

@@ -35,9 +35,9 @@ from worker.contract.packing import pack
 from worker.contract.reports import Batch, Report
 
 if TYPE_CHECKING:
-    from webapp.hosts.models import Target
-    from webapp.runs.models import Attempt, Run, Trial
+    from webapp.runs.models import Attempt, Trial
 
+REPORT = "/api/worker/v1/report"
 BUCKETS = 150  # of a second at queue depth 4, see docs/decisions/0003
 SENSORS = 16
 POINT = {
@@ -81,21 +81,21 @@ SECOND = Sample(
 
 @dataclass(frozen=True)
 class SimulatedHost:
-    """A host with a running attempt. Its messages are complete HTTP requests."""
+    """A host with a running attempt, and its messages."""
 
     token: str
     attempt: UUID
 
-    def report(self, second: int, at: float) -> bytes:
-        """The report of one second (from 0) that ended at `at`."""
-        return self.seconds(second, [at])
+    @property
+    def headers(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
 
-    def seconds(self, first: int, ended_at: Sequence[float]) -> bytes:
+    def report(self, first: int, ended_at: Sequence[float]) -> bytes:
         """The report of several seconds from number `first`, a batch each."""
         name = str(self.attempt)
         samples = [_sample(first + n, at) for n, at in enumerate(ended_at)]
         batches = [Batch(attempt=name, seq=sample.offset_ms // 1000 + 1, items=(sample,)) for sample in samples]
-        return self._post(Report(batches=tuple(batches), active=(name,)))
+        return encode(Report(batches=tuple(batches), active=(name,)))
 
     def whole_trial(self, seconds: int) -> bytes:
         """A whole trial in one report, as it is resent after an outage: no attempt is active any more."""
@@ -106,20 +106,7 @@ class SimulatedHost:
             *((_sample(n, now + n),) for n in range(seconds)),
             (_result(now, seconds), Finished(at=now, outcome=Outcome.DONE)),
         ]
-        return self._post(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
-
-    def _post(self, report: Report) -> bytes:
-        body = encode(report)
-        return self._head("/api/worker/v1/report", len(body)) + body
-
-    def bare_post(self, second: int) -> bytes:
-        return self._head(f"/bare/{self.attempt}/{second}", 0)
-
-    def _head(self, path: str, length: int) -> bytes:
-        return (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
-        ).encode()
+        return encode(Report(batches=tuple(Batch(attempt=name, seq=n, items=i) for n, i in enumerate(items, 1))))
 
 
 def _started(at: float) -> StreamStarted:
@@ -158,44 +145,20 @@ def create_hosts(count: int, *, started: bool = True) -> list[SimulatedHost]:
 
     `started`: the server has heard that the attempt is running; otherwise its order was only sent.
     """
-    from webapp.core.tokens import new_token
+    from django.db import transaction
 
-    tokens = [new_token() for _ in range(count)]
-    targets = _create_targets([digest for _, digest in tokens])
-    attempts = _create_attempts(_create_trials(targets, started=started), started=started)
-    return [SimulatedHost(token, each.pk) for (token, _), each in zip(tokens, attempts, strict=True)]
+    from webapp.tests.factories.hosts import a_host_with_token, a_target
+    from webapp.tests.factories.runs import a_run
 
-
-def _create_targets(token_hashes: list[str]) -> "list[Target]":
-    from django.utils import timezone
-
-    from webapp.hosts.models import Host, Target
-
-    first = Host.objects.count()  # an earlier mode may have created some
-    hosts: list[Host] = Host.objects.bulk_create(
-        Host(slug=f"bench{n}", hostname="bench", token_hash=digest, last_seen_at=timezone.now())
-        for n, digest in enumerate(token_hashes, first)
-    )
-    return Target.objects.bulk_create(
-        Target(host=host, slug="drive", kind="block", path="/dev/null", stable_id=host.slug, lock_keys=[host.slug])
-        for host in hosts
-    )
+    with transaction.atomic():
+        hosts = [a_host_with_token() for _ in range(count)]
+        run = a_run(*(a_target(host) for host, _ in hosts), trials=1, state="running")
+        run.trials.update(point=POINT, state="running" if started else "dispatched")
+        attempts = [_attempt(trial, started=started) for trial in run.trials.order_by("index")]
+    return [SimulatedHost(token, each.pk) for (_, token), each in zip(hosts, attempts, strict=True)]
 
 
-def _create_trials(targets: "list[Target]", *, started: bool) -> "list[Trial]":
-    from webapp.runs.models import Trial
-
-    run = _create_run(len(targets))
-    return Trial.objects.bulk_create(
-        Trial(
-            run=run, index=n, repeat=1, part="bench", host=target.host, target=target, point=POINT, point_key="bench",
-            workload={}, state="running" if started else "dispatched",
-        )
-        for n, target in enumerate(targets)
-    )  # fmt: skip
-
-
-def _create_attempts(trials: "list[Trial]", *, started: bool) -> "list[Attempt]":
+def _attempt(trial: "Trial", *, started: bool) -> "Attempt":
     from django.utils import timezone
 
     from webapp.results.models import StreamRun
@@ -204,32 +167,10 @@ def _create_attempts(trials: "list[Trial]", *, started: bool) -> "list[Attempt]"
     now = timezone.now()
     later = now + timedelta(hours=2)
     heard = {"state": "running", "confirmed_seq": 1, "accepted_at": now, "started_at": now}
-    attempts = Attempt.objects.bulk_create(
-        Attempt(
-            kind="trial", run=trial.run, trial=trial, host=trial.host, lease_until=later, published_at=later,
-            **(heard if started else {"state": "dispatched"}),
-        )
-        for trial in trials
+    attempt = Attempt.objects.create(
+        kind="trial", run_id=trial.run_id, trial=trial, host_id=trial.host_id, lease_until=later, published_at=later,
+        **(heard if started else {"state": "dispatched"}),
     )  # fmt: skip
-    if not started:
-        return attempts
-    StreamRun.objects.bulk_create(
-        StreamRun(attempt=each, stream=stream, job_text="", command=[], started_at=now)
-        for each in attempts
-        for stream in (0, 1)
-    )
-    return attempts
-
-
-def _create_run(trials: int) -> "Run":
-    from django.db.models import Max
-
-    from webapp.plans.document import Part, PlanDocument, write
-    from webapp.plans.models import Plan, PlanVersion
-    from webapp.runs.models import Run
-
-    document = write(PlanDocument(title="Bench", parts=(Part(name="a", factors={"pattern": "randread"}),)))
-    plan, _ = Plan.objects.get_or_create(slug="ingest-bench", defaults={"title": "Bench"})
-    version, _ = PlanVersion.objects.get_or_create(plan=plan, number=1, defaults={"document": document})
-    number = 1 + (Run.objects.aggregate(highest=Max("number"))["highest"] or 0)
-    return Run.objects.create(number=number, version=version, seed=1, trial_count=trials, state="running")
+    for stream in (0, 1) if started else ():
+        StreamRun.objects.create(attempt=attempt, stream=stream, job_text="", command=[], started_at=now)
+    return attempt

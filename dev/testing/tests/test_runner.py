@@ -8,11 +8,13 @@ import pytest
 from dev.testing.runner import pytest_part, run_parts
 
 GOOD, SKIPPED = "def test_good(): pass\n", "import pytest\n@pytest.mark.skip\ndef test_left_out(): pass\n"
-BAD = "def test_bad(): assert 1 == 2, 'never'\n"
-# Fails the first time and passes the second time.
+BAD = "import pytest\n@pytest.mark.pipeline\ndef test_bad(): assert 1 == 2, 'never'\n"
+# Fails the first time and passes the second time. Only tests of whole systems get a second try.
 CHANCE = """
+import pytest
 from pathlib import Path
 
+@pytest.mark.{mark}
 def test_{name}():
     seen = Path(__file__).with_suffix(".seen")
     seen.exists() or (seen.touch(), 1 / 0)
@@ -22,14 +24,13 @@ LATE = "import pytest\n@pytest.fixture\ndef late():\n    yield\n    assert 0\nde
 
 def run(folder: Path, capfd: pytest.CaptureFixture[str], **files: str) -> tuple[int, list[str], str]:
     """Exit status, output, and the file of second tries."""
-    (folder / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider\n")
+    (folder / "pytest.ini").write_text("[pytest]\naddopts = -q -p no:cacheprovider\nmarkers =\n  pipeline\n  unit\n")
     for name, text in files.items():
         (folder / f"test_{name}.py").write_text(text)
     second_tries = folder / "second-tries.txt"
     env = {**os.environ, "PYTHONPATH": str(Path.cwd()), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     env.pop("PYTEST_XDIST_WORKER", None)
-    options = ("-p", "pytest_rerunfailures", "--reruns", "1")
-    part = pytest_part("all", folder / "report.xml", *options, folder=folder)
+    part = pytest_part("all", folder / "report.xml", "-p", "pytest_rerunfailures", folder=folder)
     status = run_parts([part], env, second_tries)
     return status, capfd.readouterr().out.splitlines(), second_tries.read_text() if second_tries.exists() else ""
 
@@ -40,10 +41,15 @@ def test_it_counts_everything_once(tmp_path: Path, capfd: pytest.CaptureFixture[
 
 
 def test_it_names_what_passed_only_at_the_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    status, output, second_tries = run(tmp_path, capfd, good=GOOD, chance=CHANCE.format(name="chance"))
+    status, output, second_tries = run(tmp_path, capfd, good=GOOD, chance=CHANCE.format(name="chance", mark="pipeline"))
     assert (status, output[-1]) == (0, "2 passed, 0 failed, 0 skipped")
     assert "second try: test_chance.py::test_chance" in output
     assert "ZeroDivisionError" in second_tries
+
+
+def test_it_gives_other_tests_no_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    status, output, _ = run(tmp_path, capfd, chance=CHANCE.format(name="chance", mark="unit"))
+    assert (status, output[-1]) == (1, "0 passed, 1 failed, 0 skipped")
 
 
 def test_it_fails_if_a_test_fails_twice(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -54,7 +60,7 @@ def test_it_fails_if_a_test_fails_twice(tmp_path: Path, capfd: pytest.CaptureFix
 
 
 def test_it_fails_if_more_than_three_tests_need_a_second_try(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    four = {name: CHANCE.format(name=name) for name in "abcd"}
+    four = {name: CHANCE.format(name=name, mark="pipeline") for name in "abcd"}
     status, output, _ = run(tmp_path, capfd, **four)
     assert status == 1
     assert "4 second tries; at most 3 are allowed" in output

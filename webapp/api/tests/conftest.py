@@ -6,7 +6,8 @@ from django.utils import timezone
 from webapp.api.tests.clients import Caller, caller
 from webapp.core.models import Role
 from webapp.hosts.models import Host
-from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import Lab
 
 CAPABILITIES = {
     "engines": {"fio": {"version": "fio-3.33", "features": ["io_uring", "psync"]}}, "settings": ["scheduler"],
@@ -26,7 +27,7 @@ def operator() -> Caller:
 
 @pytest.fixture
 def host() -> Host:
-    host = make_host()
+    host = a_host("a")
     host.capabilities, host.last_seen_at = CAPABILITIES, timezone.now()
     host.save()
     return host
@@ -34,7 +35,7 @@ def host() -> Host:
 
 @pytest.fixture
 def lab(host: Host) -> Lab:
-    lab = Lab(make_target(host))
+    lab = Lab(a_target(host, "scratch"))
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
     lab.measure(61.0, 62.0, 63.0, iodepth=1, ioengine="psync")
     return lab

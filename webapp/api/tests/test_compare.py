@@ -8,7 +8,7 @@ from webapp.api.tests.clients import Caller
 from webapp.compare.comparison import Comparison
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
-from webapp.results.tests.lab import Lab
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 

@@ -10,11 +10,13 @@ from pytest_django import DjangoAssertNumQueries
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.api.urls import api
 from webapp.core.models import ApiToken, Role, User
-from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.hosts.models import Host
 from webapp.plans.models import Plan
-from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.runs.models import Run
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -135,7 +137,7 @@ def test_lists_take_a_fixed_number_of_queries(
 ) -> None:
     viewer("get", path)  # the token's last use is written once a minute
     for number in range(2, 6):
-        other = Lab(make_target(make_host(f"h{number}"), f"t{number}"), number=number)
+        other = Lab(a_target(a_host(f"h{number}"), f"t{number}"), number=number)
         other.measure(1.0, 2.0, iodepth=number)
     # the token's person with its last use, the list, its count; what the list belongs to, of results runs and targets,
     # and the points that this process has not read yet

@@ -6,7 +6,8 @@ from django.utils import timezone
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.lifecycle import rename_host
 from webapp.hosts.models import Host, HostInventory, InventoryContent
-from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -24,10 +25,10 @@ def test_hosts_come_with_targets_and_inventory(viewer: Caller, lab: Lab, host: H
 
 
 def test_a_target_is_found_by_a_former_name_of_its_host_wherever_it_is_named(operator: Caller, host: Host) -> None:
-    make_target(host, "nvme0", "block")
+    a_drive(host, "nvme0")
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
     rename_host(host=host, slug="rack4", by=None)
-    make_target(make_host("b"), "nvme0", "block")
+    a_drive(a_host("b"), "nvme0")
     for name in ("a", "rack4"):
         assert operator("post", f"hosts/{name}/targets/nvme0/endurance", {"tbw_tb": 9, "source": "paper"})[0] == 200
         assert operator("get", f"hosts/{name}/targets/nvme0/purges")[0] == 200

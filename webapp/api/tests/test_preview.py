@@ -4,15 +4,16 @@ import pytest
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
-from webapp.results.tests.lab import Lab, make_target
 from webapp.runs.models import Run
+from webapp.tests.factories.hosts import a_drive, a_target
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operator: Caller, host: Host) -> None:
-    make_target(host)
-    make_target(host, "nvme0", kind="block")
+    a_target(host, "scratch")
+    a_drive(host, "nvme0", serial="SN1")
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
     status, made = viewer("get", "plans/mine/preview?target=a/scratch&target=a/nvme0&limit=3")
     assert (status, made["problems"], made["arm"]) == (200, [], [])
@@ -25,7 +26,7 @@ def test_a_preview_shows_the_job_text_and_touches_nothing(viewer: Caller, operat
 
 
 def test_what_has_to_be_armed_is_said_before(operator: Caller, host: Host) -> None:
-    make_target(host, "nvme0", kind="block")
+    a_drive(host, "nvme0", serial="SN1")
     parts = [{"name": "a", "factors": {"pattern": "randwrite"}}]
     operator("post", "plans", {"document": DOCUMENT | {"parts": parts}, "slug": "w"})
     assert operator("get", "plans/w/preview?target=a/nvme0")[1]["arm"] == ["SN1"]

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from webapp.api.tests.clients import Caller
-from webapp.results.tests.lab import Lab, add_samples
+from webapp.tests.factories.results import Lab, add_samples
 
 pytestmark = pytest.mark.django_db
 

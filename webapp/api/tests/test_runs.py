@@ -4,14 +4,14 @@ import pytest
 
 from webapp.api.tests.clients import DOCUMENT, Caller
 from webapp.hosts.models import Host
-from webapp.results.tests.lab import make_target
 from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_target
 
 pytestmark = pytest.mark.django_db
 
 
 def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller, host: Host) -> None:
-    make_target(host)
+    a_target(host, "scratch")
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
     status, run = operator("post", "runs", {"plan": "mine", "targets": ["a/scratch"], "note": "first", "seed": 3})
     assert (status, run["number"], run["plan"], run["trial_count"], run["seed"]) == (201, 1, "mine", 4, 3)
@@ -31,7 +31,7 @@ def test_a_run_is_started_watched_and_cancelled(operator: Caller, viewer: Caller
 
 
 def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) -> None:
-    make_target(host, present=False, problem="unplugged")
+    a_target(host, "scratch", present=False, problem="unplugged")
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
     status, refused = operator("post", "runs", {"plan": "mine", "targets": ["a/scratch"]})
     assert (status, refused["code"]) == (409, "target_unavailable")
@@ -48,7 +48,7 @@ def test_a_run_that_cannot_be_is_refused_in_words(operator: Caller, host: Host) 
 def test_a_run_that_is_asked_for_with_an_unknown_field_is_not_started(
     operator: Caller, host: Host, path: str, more: dict[str, object], words: str
 ) -> None:
-    make_target(host)
+    a_target(host, "scratch")
     operator("post", "plans", {"document": DOCUMENT, "slug": "mine"})
     status, refused = operator("post", path, {"plan": "mine", "targets": ["a/scratch"], **more})
     assert (status, refused) == (422, {"code": "request_refused", "message": words})

@@ -10,12 +10,14 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from webapp.core.models import User
-from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
 from webapp.schedules.models import Schedule
 from webapp.schedules.tests.clock import Clock, clock
-from webapp.schedules.tests.factories import a_group, a_schedule
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.schedules import a_group, a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 NOON = datetime(2026, 3, 10, 12, tzinfo=UTC)

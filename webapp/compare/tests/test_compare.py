@@ -8,7 +8,8 @@ from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery, CompareRefused, read_query
 from webapp.compare.selectors import compare, for_latencies, select
 from webapp.results.reading.filter import FilterRefused
-from webapp.results.tests.lab import FACTS, Lab, make_host, make_target
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import FACTS, Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -17,7 +18,7 @@ ENGINES = CompareQuery(x="iodepth", series=("ioengine",), baseline="io_uring")
 
 @pytest.fixture
 def lab() -> Lab:
-    return Lab(make_target(make_host()))
+    return Lab(a_target(a_host("a"), "scratch"))
 
 
 def measure_engines(lab: Lab) -> None:
@@ -260,7 +261,7 @@ def test_repeats_in_several_runs_are_repeats_and_series_from_different_runs_are_
 
 
 def test_targets_can_be_the_series_and_their_serials_do_not_confound(lab: Lab) -> None:
-    other = make_target(lab.target.host, "fast")
+    other = a_target(lab.target.host, "fast")
     lab.measure(10.0, 11.0, facts=FACTS | {"device.sda.serial": "A", "stream.0.device": "sda"})
     lab.measure(20.0, 21.0, target=other, facts=FACTS | {"device.sdb.serial": "B", "device.scheduler": "bfq"})
     made = compare(CompareQuery("iodepth", ("target",)))
@@ -332,7 +333,7 @@ def test_a_query_that_makes_no_sense_is_refused_in_words(pairs: list[tuple[str, 
 
 
 def test_drives_models_and_repeats_can_be_told_apart(lab: Lab) -> None:
-    other = make_target(make_host("b"), model="FAST", serial="S2")
+    other = a_target(a_host("b"), "scratch", model="FAST", serial="S2")
     lab.measure(10.0, 11.0)
     lab.measure(20.0, 21.0, target=other)
     by_drive = compare(CompareQuery("iodepth", ("serial",)))
@@ -340,7 +341,7 @@ def test_drives_models_and_repeats_can_be_told_apart(lab: Lab) -> None:
         ("S2", "FAST S2"), ("a/scratch", "a/scratch (no serial)"),
     ]  # fmt: skip
     assert by_drive.single_factor
-    lab.measure(10.0, 11.0, target=make_target(lab.target.host, "other"))
+    lab.measure(10.0, 11.0, target=a_target(lab.target.host, "other"))
     assert len(compare(CompareQuery("iodepth", ("serial",))).panels[0].series) == 3
     by_model = compare(CompareQuery("iodepth", ("model",)))
     assert [(d.kind, d.name) for d in by_model.differs] == [(DifferenceKind.POOLED, "target")]

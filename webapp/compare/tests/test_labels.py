@@ -6,7 +6,9 @@ from webapp.compare.comparison import Comparison, DifferenceKind
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
 from webapp.results.reading.filter import read_filter
-from webapp.results.tests.lab import FACTS, Lab, make_host, make_target, make_version
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import FACTS, Lab
 
 pytestmark = pytest.mark.django_db
 
@@ -16,9 +18,9 @@ LABELS = CompareQuery(x="iodepth", series=("label",))
 @pytest.fixture
 def labs() -> tuple[Lab, Lab]:
     """Two hosts of a group, each with its own run of the same plan."""
-    version = make_version()
+    version = a_version(slug="plan")
     made = [
-        Lab(make_target(make_host(host), serial=serial, model=model), version=version, number=number)
+        Lab(a_target(a_host(host), "scratch", serial=serial, model=model), version=version, number=number)
         for number, (host, serial, model) in enumerate((("a", "S1", "PM9A3"), ("b", "S2", "D7")), start=1)
     ]
     for lab, label in zip(made, ("adaptec", "broadcom"), strict=True):
@@ -64,7 +66,7 @@ def test_another_kernel_or_fio_still_confounds(labs: tuple[Lab, Lab]) -> None:
 
 
 def test_a_label_of_several_hosts_is_said(labs: tuple[Lab, Lab]) -> None:
-    third = Lab(make_target(make_host("c")), version=labs[0].version, number=3)
+    third = Lab(a_target(a_host("c"), "scratch"), version=labs[0].version, number=3)
     label_run(third, "adaptec")
     measure(*labs, third)
     made = compare(LABELS)
@@ -76,7 +78,7 @@ def test_a_label_of_several_hosts_is_said(labs: tuple[Lab, Lab]) -> None:
 
 
 def test_two_labels_of_one_host_do_not_tell_its_targets(labs: tuple[Lab, Lab]) -> None:
-    other = Lab(make_target(labs[0].target.host, "nvme1"), version=labs[0].version, number=3)
+    other = Lab(a_target(labs[0].target.host, "nvme1"), version=labs[0].version, number=3)
     label_run(other, "again")
     measure(labs[0], other)
     assert ("target", "confounded") in kinds(compare(LABELS))
@@ -85,7 +87,7 @@ def test_two_labels_of_one_host_do_not_tell_its_targets(labs: tuple[Lab, Lab]) -
 def test_a_target_that_goes_with_the_engine_confounds_also_beside_a_label(labs: tuple[Lab, Lab]) -> None:
     measure(*labs)
     for lab in labs:
-        other = make_target(lab.target.host, "nvme1")
+        other = a_target(lab.target.host, "nvme1")
         lab.measure(5.0, 6.0, ioengine="psync", target=other)
     found = kinds(compare(CompareQuery(x="iodepth", series=("label", "ioengine"))))
     assert ("target", "confounded") in found
@@ -107,7 +109,7 @@ def test_labels_on_x_and_in_charts(labs: tuple[Lab, Lab]) -> None:
 def test_in_charts_of_labels_another_target_of_a_series_confounds(labs: tuple[Lab, Lab]) -> None:
     for lab in labs:
         lab.measure(1.0, 2.0)
-        lab.measure(1.0, 2.0, ioengine="psync", target=make_target(lab.target.host, "nvme1"))
+        lab.measure(1.0, 2.0, ioengine="psync", target=a_target(lab.target.host, "nvme1"))
     made = compare(CompareQuery(x="iodepth", series=("ioengine",), panel="label"))
     assert any(one.kind is DifferenceKind.CONFOUNDED and one.name == "target" for one in made.differs)
 

@@ -13,7 +13,8 @@ from webapp.compare.query import CompareQuery, CompareRefused
 from webapp.compare.selectors import select
 from webapp.compare.timeline import time_lines
 from webapp.results.models import Result, Sample
-from webapp.results.tests.lab import START, Lab, make_host, make_target
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import START, Lab
 from worker.contract.histogram import Histogram, merge
 from worker.contract.packing import pack
 
@@ -22,7 +23,7 @@ ENGINES = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
 
 @pytest.fixture
 def lab(db: None) -> Lab:
-    return Lab(make_target(make_host()))
+    return Lab(a_target(a_host("a"), "scratch"))
 
 
 def counts(histogram: dict[int, int]) -> Histogram:

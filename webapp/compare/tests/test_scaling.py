@@ -8,16 +8,17 @@ from webapp.compare.scaling import scaling
 from webapp.compare.selectors import compare
 from webapp.hosts.models import Target
 from webapp.results.models import Result
-from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.runs.models import FurtherTarget
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import Lab
 
 QUERY = CompareQuery("at_once", ())
 
 
 @pytest.fixture
 def drives(db: None) -> list[Target]:
-    host = make_host()
-    return [make_target(host, slug, "block", model="M", serial=slug.upper()) for slug in ("x", "y")]
+    host = a_host("a")
+    return [a_drive(host, slug, model="M", serial=slug.upper()) for slug in ("x", "y")]
 
 
 def beside(results: list[Result], *further: Target) -> None:
@@ -68,7 +69,7 @@ def test_that_levels_are_of_other_groups_of_the_same_targets_is_what_is_compared
 
 def test_other_targets_or_models_at_one_level_are_told(drives: list[Target]) -> None:
     lab = measured(drives)
-    other = make_target(drives[0].host, "z", "block", model="M")
+    other = a_drive(drives[0].host, "z", model="M")
     lab.measure(100.0, at_once=1, target=other)
     (target,) = [one for one in compare(QUERY).differs if one.name == "target"]
     assert target.kind is DifferenceKind.POOLED

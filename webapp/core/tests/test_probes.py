@@ -14,11 +14,13 @@ from django.utils import timezone
 from webapp.core import tally
 from webapp.core.models import Counter, Heartbeat
 from webapp.core.services import count, counted
-from webapp.core.tests.factories import a_host, a_host_with_token, a_run, a_target, a_user
-from webapp.core.tests.worker import ACCEPTED, STARTED, sample, say
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.tasks import tick
+from webapp.tests.factories.hosts import a_host, a_host_with_token, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, STARTED, sample, say
+from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -11,9 +11,9 @@ from webapp.core import checks
 from webapp.core.errors import Refusal
 from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import audit, create_api_token, create_user
-from webapp.core.tests.factories import a_user
 from webapp.core.tokens import hash_token
 from webapp.runs.models import Run
+from webapp.tests.factories.people import a_user
 
 PASSWORD = "clammy-orbit-ferret"
 

@@ -9,13 +9,14 @@ from django.conf import settings
 from django.core.management import call_command
 
 from webapp.core.redis_client import redis_client
-from webapp.core.tests.factories import a_host, a_host_with_token, a_user
 from webapp.core.tokens import hash_token
 from webapp.hosts import broker
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
 from webapp.hosts.tasks import keep_broker
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
+from webapp.tests.factories.hosts import a_host, a_host_with_token
+from webapp.tests.factories.people import a_user
 from worker.contract.orders import queue_name
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

@@ -14,22 +14,25 @@ from webapp.hosts.lifecycle import remove_host, rename_host, revoke_host
 from webapp.hosts.models import GroupMember, Host, HostGroup
 from webapp.hosts.selectors import known_group, trouble_of
 from webapp.schedules.models import Schedule, Trigger
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def by() -> User:
-    return factories.make_user("olga", Role.OPERATOR)
+    return a_user("olga", Role.OPERATOR)
 
 
 @pytest.fixture
 def hosts() -> list[Host]:
-    made = [factories.make_host(name) for name in ("storage1", "storage2")]
+    made = [a_host(name) for name in ("storage1", "storage2")]
     for host in made:
-        factories.make_target(host)
-        factories.make_drive(host)
+        storage1_scratch(host)
+        storage1_drive(host)
     return made
 
 
@@ -49,7 +52,7 @@ def refusal(members: Sequence[MemberSpec], **changes: Any) -> tuple[str, str]:
 
 
 def a_schedule(group: HostGroup, by: User, **changes: Any) -> Schedule:
-    version = changes.pop("version", None) or factories.make_version()
+    version = changes.pop("version", None) or first_look()
     fields = {"name": "Nightly", "trigger": Trigger.CRON, "cron": "0 2 * * *"} | changes
     return Schedule.objects.create(owner=by, group=group, version=version, **fields)
 
@@ -113,7 +116,7 @@ def test_a_hundred_hosts_fit_with_a_fixed_number_of_queries(
 ) -> None:
     members = list(BOTH)
     for number in range(MAX_MEMBERS - 2):
-        factories.make_target(factories.make_host(f"h{number}"))
+        storage1_scratch(a_host(f"h{number}"))
         members.append(MemberSpec(f"h{number}", ["scratch"]))
     with django_assert_max_num_queries(14):
         group = create_group(title="All", members=members, by=None)
@@ -133,7 +136,7 @@ def test_another_name_of_a_host_breaks_nothing(by: User, hosts: list[Host]) -> N
 def test_it_marks_what_can_no_longer_be_used(by: User, hosts: list[Host]) -> None:
     group = create_group(title="Both", members=BOTH, by=by)
     assert [trouble_of(member) for member in known_group("both").members.all()] == [[], []]
-    factories.make_run(factories.make_version(), list(hosts[1].targets.all()), repeats=1)
+    first_look_run(first_look(), list(hosts[1].targets.all()), repeats=1)
     hosts[0].targets.filter(slug="nvme0").update(in_policy=False)
     revoke_host(host=hosts[1], by=by)
     revoked, gone = known_group(group.slug).members.all()
@@ -162,7 +165,7 @@ def test_it_is_not_deleted_while_a_schedule_uses_it(by: User, hosts: list[Host])
 
 def test_a_deleted_schedule_keeps_its_group_where_another_one_uses_it(by: User, hosts: list[Host]) -> None:
     group = create_group(title="Both", members=BOTH, by=by)
-    version = factories.make_version()
+    version = first_look()
     deleted = a_schedule(group, by, version=version, name="Old", enabled=False, deleted_at=timezone.now())
     a_schedule(group, by, version=version)
     with pytest.raises(Refusal):

@@ -8,7 +8,6 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_host, a_host_with_token, a_run, a_target, a_user
 from webapp.hosts.lifecycle import begin_maintenance, bring_back, end_maintenance, remove_host, rename_host, revoke_host
 from webapp.hosts.models import FormerName, Host, HostState
 from webapp.hosts.names import free_slug
@@ -17,6 +16,9 @@ from webapp.hosts.services import enrol, issue_enrolment_token
 from webapp.hosts.tokens import authenticate_host
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Trial
+from webapp.tests.factories.hosts import a_host, a_host_with_token, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.runs import a_run
 from worker.contract.greetings import Enrol
 from worker.contract.orders import queue_name
 

@@ -20,7 +20,7 @@ from webapp.hosts.maintenance_windows import (
     open_windows,
 )
 from webapp.hosts.models import Host, MaintenanceWindow
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host
 
 pytestmark = pytest.mark.django_db
 MONDAY_NOON = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)
@@ -28,7 +28,7 @@ MONDAY_NOON = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def host() -> Host:
-    return factories.make_host()
+    return a_host("storage1")
 
 
 def nightly(host: Host, **changes: Any) -> MaintenanceWindow:
@@ -56,7 +56,7 @@ def test_it_says_until_when_a_window_is_open(host: Host) -> None:
 
 @time_machine.travel(MONDAY_NOON, tick=False)
 def test_of_open_windows_the_one_that_closes_last_counts(host: Host) -> None:
-    other, third = factories.make_host("storage2"), factories.make_host("storage3")
+    other, third = a_host("storage2"), a_host("storage3")
     once(host, MONDAY_NOON, MONDAY_NOON + timedelta(hours=1), "short")
     once(host, MONDAY_NOON - timedelta(hours=1), MONDAY_NOON + timedelta(hours=3), "long")
     once(other, MONDAY_NOON + timedelta(hours=1), MONDAY_NOON + timedelta(hours=2))
@@ -67,7 +67,7 @@ def test_of_open_windows_the_one_that_closes_last_counts(host: Host) -> None:
 
 def test_open_windows_of_many_hosts_are_one_query(django_assert_num_queries: Any) -> None:
     for number in range(5):
-        nightly(factories.make_host(f"h{number}"))
+        nightly(a_host(f"h{number}"))
     with django_assert_num_queries(1):
         open_windows()
 

@@ -6,10 +6,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from webapp.core.errors import Refusal
-from webapp.core.tests.factories import a_host_with_token
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host
 from webapp.hosts.tokens import authenticate_host, next_token, request_rotation
+from webapp.tests.factories.hosts import a_host_with_token
 from webapp.worker_api.tests.test_worker_api import post, problem, register
 from worker.contract.greetings import HelloReply, TokenReply, TokenRequest
 from worker.contract.reports import Report, ReportReply

@@ -9,8 +9,8 @@ from pytest_django import Settings
 
 from webapp.notices.models import Notice
 from webapp.notices.sending import send_due
-from webapp.notices.tests.factories import a_notice, a_subscription, an_event
 from webapp.notices.tests.receivers import Mailbox
+from webapp.tests.factories.notices import a_notice, a_subscription, an_event
 
 pytestmark = pytest.mark.django_db
 

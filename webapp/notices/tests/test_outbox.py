@@ -7,13 +7,13 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 from django.utils import timezone
 
-from webapp.core.tests.factories import a_user
 from webapp.notices import outbox, sending, tasks
 from webapp.notices.failure import Failure
 from webapp.notices.models import Notice
-from webapp.notices.tests.factories import a_notice, a_subscription, an_event
 from webapp.notices.tests.receivers import Receiver, receiver
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
+from webapp.tests.factories.notices import a_notice, a_subscription, an_event
+from webapp.tests.factories.people import a_user
 
 pytestmark = pytest.mark.django_db
 

@@ -9,13 +9,14 @@ from django.core.management import call_command
 from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
-from webapp.core.tests.factories import a_run, a_target
 from webapp.notices import run_ends, tasks
 from webapp.notices.models import Event, Notice
 from webapp.notices.run_ends import announce_ended_runs, announce_run
-from webapp.notices.tests.factories import a_subscription
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.runs import a_run
 
 pytestmark = pytest.mark.django_db
 

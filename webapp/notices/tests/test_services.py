@@ -9,10 +9,10 @@ from django.utils import timezone
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role
 from webapp.core.people import anonymise_user, deactivate_user, remove_user
-from webapp.core.tests.factories import a_user
 from webapp.notices.models import Event, Notice, Subscription
 from webapp.notices.services import send_again, send_test
-from webapp.notices.tests.factories import a_notice, a_plan, a_subscription, an_event
+from webapp.tests.factories.notices import a_notice, a_plan, a_subscription, an_event
+from webapp.tests.factories.people import a_user
 
 pytestmark = pytest.mark.django_db
 

@@ -9,7 +9,6 @@ from webapp.core.errors import Refusal
 from webapp.core.gauges import exposition
 from webapp.core.models import AuditEntry, User
 from webapp.core.services import set_email
-from webapp.core.tests.factories import a_user
 from webapp.notices import subscribing
 from webapp.notices.failure import Failure
 from webapp.notices.models import Channel, Event, Notice, Subscription
@@ -22,9 +21,10 @@ from webapp.notices.subscribing import (
     renew_secret,
     resume_subscription,
 )
-from webapp.notices.tests.factories import a_notice, a_plan, a_subscription
 from webapp.notices.tests.receivers import Mailbox
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
+from webapp.tests.factories.notices import a_notice, a_plan, a_subscription
+from webapp.tests.factories.people import a_user
 
 pytestmark = pytest.mark.django_db
 

@@ -19,8 +19,8 @@ from webapp.notices import webhook
 from webapp.notices.failure import Failure
 from webapp.notices.models import Notice, NoticeState
 from webapp.notices.sending import send_due
-from webapp.notices.tests.factories import SECRET, a_notice
 from webapp.notices.tests.receivers import Receiver, receiver, trickle
+from webapp.tests.factories.notices import SECRET, a_notice
 from webapp.tests.system import ROOT
 
 pytestmark = pytest.mark.django_db

@@ -7,13 +7,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from webapp.core.tests.factories import a_run, a_target
-from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, sample, say
 from webapp.hosts.models import Host
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, TargetLock, Transition
 from webapp.runs.tasks import dispatch_all
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, run_to_the_end, sample, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.items import Item
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

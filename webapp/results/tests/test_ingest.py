@@ -9,18 +9,6 @@ from django.db import close_old_connections, connection
 from django.utils import timezone
 from msgspec.structs import replace
 
-from webapp.core.tests.factories import a_host, a_run, a_target
-from webapp.core.tests.worker import (
-    ACCEPTED,
-    CANCELLED,
-    DONE,
-    RESULT,
-    STARTED,
-    failed,
-    run_to_the_end,
-    sample,
-    say,
-)  # fmt: skip
 from webapp.results.ingest.parse import parse_report
 from webapp.results.ingest.report import take_report
 from webapp.results.models import Configuration, Result, Sample, StreamRun
@@ -34,6 +22,19 @@ from webapp.runs.models import Attempt, AttemptState, Run, RunState, SettingChan
 from webapp.runs.phases import phase_sentence
 from webapp.runs.services import cancel_run
 from webapp.screens.doubts import doubts, steadiness_words
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.reports import (
+    ACCEPTED,
+    CANCELLED,
+    DONE,
+    RESULT,
+    STARTED,
+    failed,
+    run_to_the_end,
+    sample,
+    say,
+)
+from webapp.tests.factories.runs import a_run
 from worker.contract.base import encode
 from worker.contract.items import (
     Direction,

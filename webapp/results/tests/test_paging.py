@@ -4,7 +4,8 @@ from webapp.core.errors import Refusal
 from webapp.results.models import Result
 from webapp.results.reading.filter import ResultFilter, read_filter
 from webapp.results.reading.query import SORTS, ResultQuery, Sort, read_sort
-from webapp.results.tests.lab import Lab, make_host, make_target
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 ALL = ResultFilter()
@@ -13,7 +14,7 @@ VALUES = [5.0, 1.0, 3.0, 3.0, 3.0, 2.0, 4.0]
 
 @pytest.fixture(autouse=True)
 def lab() -> Lab:
-    lab = Lab(make_target(make_host()))
+    lab = Lab(a_target(a_host("a"), "scratch"))
     lab.measure(*VALUES)
     return lab
 

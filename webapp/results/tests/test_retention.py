@@ -12,8 +12,6 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_host, a_run, a_target, a_user
-from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.plans.models import PlanVersion
 from webapp.results import partitions as results_partitions
 from webapp.results.models import Configuration, Result, Sample, StreamRun
@@ -22,6 +20,10 @@ from webapp.results.retention import delete_orphans, delete_run, thin_samples
 from webapp.results.tasks import tidy
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, Run, Trial
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, sample, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.items import Item
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

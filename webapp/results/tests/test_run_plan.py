@@ -8,11 +8,12 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connections
 
-from webapp.core.tests.factories import a_target, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, STARTED, failed, run_to_the_end, say
 from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, Run
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, STARTED, failed, run_to_the_end, say
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -8,7 +8,9 @@ from webapp.results.reading.filter import FilterRefused, ResultFilter, read_filt
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
 from webapp.results.selectors import current_attempt, series
-from webapp.results.tests.lab import Lab, add_samples, make_host, make_target, make_version
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.results import Lab, add_samples
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +22,7 @@ def asked(query: str) -> list[float]:
 
 @pytest.fixture
 def lab() -> Lab:
-    lab = Lab(make_target(make_host(), model="FAST"))
+    lab = Lab(a_target(a_host("a"), "scratch", model="FAST"))
     lab.measure(1.0, 2.0, block_size=4096, direct=True)
     lab.measure(3.0, block_size=8192, direct=False, scheduler="none")
     lab.measure(4.0, block_size=16384, pattern="randwrite", direction="write", scheduler="mq-deadline")
@@ -68,14 +70,14 @@ def test_a_configuration_is_named_by_the_beginning_of_its_digest(lab: Lab) -> No
 
 
 def test_a_target_is_of_its_host(lab: Lab) -> None:
-    other = make_target(make_host("b"), "scratch")
+    other = a_target(a_host("b"), "scratch")
     Lab(other, number=2).measure(9.0)
     assert asked("target=b/scratch") == [9.0]
     assert asked("target=a/scratch") == [1, 2, 3, 4]
 
 
 def test_a_filter_by_a_hosts_former_name_follows_the_rename(lab: Lab) -> None:
-    Lab(make_target(make_host("b"), "scratch"), number=2).measure(9.0)
+    Lab(a_target(a_host("b"), "scratch"), number=2).measure(9.0)
     rename_host(host=lab.target.host, slug="rack4", by=None)
     assert asked("host=a") == asked("host=rack4") == asked("target=a/scratch") == [1, 2, 3, 4]
     assert asked("host=a&host=rack4&host=b") == [1, 2, 3, 4, 9]
@@ -161,4 +163,4 @@ def test_every_metric_is_a_column_that_is_shown_with_its_unit() -> None:
 
 
 def test_versions_of_a_plan_are_counted(lab: Lab) -> None:
-    assert make_version("plan-1").number == 2
+    assert a_version(slug="plan-1").number == 2

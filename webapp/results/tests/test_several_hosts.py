@@ -3,12 +3,13 @@
 import msgspec
 import pytest
 
-from webapp.core.tests.factories import a_host, a_run, a_target
-from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, sample, say
 from webapp.results.models import Result, Sample
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, AttemptState
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, sample, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.items import Item, Sensor, SensorKind
 from worker.contract.reports import AttemptReply
 

@@ -7,22 +7,23 @@ from webapp.compare.query import read_query
 from webapp.compare.selectors import compare
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_user
 from webapp.results.models import Result
 from webapp.results.reading.filter import read_filter
 from webapp.results.reading.query import ResultQuery
 from webapp.results.reading.rows import read_rows
-from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.results.validity import mark_run, mark_trial, trust_run, trust_trial
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Run, RunState, Trial, TrialState
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def lab(db: None) -> Lab:
-    lab = Lab(make_target(make_host()))
+    lab = Lab(a_target(a_host("a"), "scratch"))
     lab.measure(1.0, 2.0, 3.0, iodepth=1)
     return lab
 
@@ -97,7 +98,7 @@ def test_it_needs_a_reason_and_something_that_has_ended(lab: Lab) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_two_people_at_once_leave_one_mark_that_fits_the_results() -> None:
-    lab = Lab(make_target(make_host()))
+    lab = Lab(a_target(a_host("a"), "scratch"))
     lab.measure(1.0, iodepth=1)
     at_once(
         *(lambda: mark_run(run=Run.objects.get(), reason="cable", by=None) for _ in range(2)),

@@ -6,9 +6,10 @@ import pytest
 from django.test import Client
 
 from webapp.results.models import DriveReading
-from webapp.results.tests.lab import START, Lab, make_host, make_target
 from webapp.results.wear import BACKWARDS, ONCE, SILENT, TOO_COARSE, DriveWear, wear_of, wear_of_trial
 from webapp.runs.models import Attempt, FurtherTarget
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.results import START, Lab
 
 pytestmark = pytest.mark.django_db
 UNIT = 512_000  # of NVMe's Data Units Written
@@ -16,7 +17,7 @@ UNIT = 512_000  # of NVMe's Data Units Written
 
 @pytest.fixture
 def lab() -> Lab:
-    return Lab(make_target(make_host(), "nvme0", "block"))
+    return Lab(a_drive(a_host("a"), "nvme0"))
 
 
 def attempt(lab: Lab, iops: float = 1000.0, direction: str = "write") -> Attempt:
@@ -197,7 +198,7 @@ def test_the_page_and_the_api_say_so(lab: Lab, client: Client, django_user_model
 def test_a_drive_is_told_with_those_targets_at_once_that_lie_on_it(lab: Lab) -> None:
     lab.target.lock_keys = ["eui.1"]
     lab.target.save()
-    second = make_target(lab.target.host, "nvme1", "block", lock_keys=["eui.2"])
+    second = a_drive(lab.target.host, "nvme1", lock_keys=["eui.2"])
     (result,) = lab.measure(1000.0, direction="write", at_once=2)
     FurtherTarget.objects.create(trial=result.trial, stream=1, target=second)
     for drive in ("eui.1", "eui.2"):

@@ -9,8 +9,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from msgspec.structs import replace
 
-from webapp.core.tests.factories import DOCUMENT, a_drive, a_host, a_user, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, RESULT, STARTED, queued_orders, run_to_the_end, sample, say
 from webapp.hosts.models import Host, Target
 from webapp.plans.document import Order, Part
 from webapp.results.models import Result, Sample, StreamRun
@@ -24,6 +22,10 @@ from webapp.runs.dispatch.locks import free, keys_of, wanting
 from webapp.runs.dispatch.orders import order_for, total_limit_s
 from webapp.runs.models import Attempt, Run, TargetLock, Trial
 from webapp.runs.services import StartRefused, start_run
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import DOCUMENT, a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, RESULT, STARTED, queued_orders, run_to_the_end, sample, say
 from worker.contract.items import Item
 from worker.contract.orders import TrialOrder
 from worker.contract.reports import AttemptReply

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from webapp.core.tests.factories import CAPABILITIES, a_drive, a_host, a_target, a_version
 from webapp.hosts.inventory.endurance import forget_endurance, rate_endurance
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
@@ -12,6 +11,8 @@ from webapp.plans.preview import preview
 from webapp.runs.models import Run
 from webapp.runs.services import StartRefused, start_run
 from webapp.runs.tests.test_layouts import a_pool
+from webapp.tests.factories.hosts import CAPABILITIES, a_drive, a_host, a_target
+from webapp.tests.factories.plans import a_version
 
 pytestmark = pytest.mark.django_db
 GIB = 2**30

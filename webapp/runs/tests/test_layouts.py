@@ -7,7 +7,6 @@ import pytest
 from django.utils import timezone
 from msgspec.structs import replace
 
-from webapp.core.tests.factories import CAPABILITIES, a_drive, a_host, a_target, a_version
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -17,6 +16,8 @@ from webapp.runs.dispatch.locks import OLDEST_LOOK_SECONDS, drop_left
 from webapp.runs.dispatch.orders import order_for
 from webapp.runs.models import Attempt, AttemptKind, AttemptState, Run, TargetLock
 from webapp.runs.services import StartRefused, start_run
+from webapp.tests.factories.hosts import CAPABILITIES, a_drive, a_host, a_target
+from webapp.tests.factories.plans import a_version
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, Inventory
 from worker.contract.orders import TrialOrder
@@ -28,7 +29,7 @@ COMMON = {"size": "64m", "runtime": "3", "pattern": "randread"}
 
 
 def a_pool(host: Host, drives: list[Target], **changes: Any) -> Target:
-    fields = {
+    fields: dict[str, Any] = {
         "slug": "rack", "kind": "pool", "path": "/dev", "stable_id": "pool:rack:abc", "destroy": True,
         "drives": [drive.slug for drive in drives], "lock_keys": sorted(key for d in drives for key in d.lock_keys),
     }  # fmt: skip

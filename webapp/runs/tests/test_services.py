@@ -12,8 +12,6 @@ from django.utils import timezone
 from django_celery_beat.models import PeriodicTask
 
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import CAPABILITIES, DOCUMENT, a_drive, a_host, a_run, a_target, a_user, a_version
-from webapp.core.tests.worker import queued_envelopes, run_to_the_end
 from webapp.hosts.keys import signing_key
 from webapp.hosts.models import Host, HostState, Target
 from webapp.plans.document import Part, PlanDocument
@@ -22,6 +20,11 @@ from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.selectors import progress
 from webapp.runs.services import StartRefused, cancel_run, start_run
+from webapp.tests.factories.hosts import CAPABILITIES, a_drive, a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import DOCUMENT, a_version
+from webapp.tests.factories.reports import queued_envelopes, run_to_the_end
+from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -2,11 +2,13 @@
 
 import pytest
 
-from webapp.core.tests.factories import a_target, a_user, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, queued_orders, run_to_the_end, say
 from webapp.results.models import Result, Sample, StreamRun
 from webapp.runs.models import Attempt, Run, RunState, TargetLock, Transition, TrialState
 from webapp.runs.services import start_run
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, queued_orders, run_to_the_end, say
 from worker.contract.orders import CloseRunOrder, TrialOrder
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

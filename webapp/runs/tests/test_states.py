@@ -5,7 +5,6 @@ import itertools
 import pytest
 from django.db import transaction
 
-from webapp.core.tests.factories import a_run, a_target
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptState, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.states import (
@@ -20,6 +19,8 @@ from webapp.runs.states import (
     transition_run,
     transition_trial,
 )
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.runs import a_run
 
 pytestmark = pytest.mark.django_db
 

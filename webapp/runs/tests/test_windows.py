@@ -8,8 +8,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.core.errors import Refusal
-from webapp.core.tests.factories import a_run, a_target, a_user, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, run_to_the_end, say
 from webapp.hosts.maintenance_windows import add_single_window, delete_window
 from webapp.hosts.models import Host, MaintenanceWindow, Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -17,6 +15,11 @@ from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.models import ACTIVE_ATTEMPT_STATES, Attempt, AttemptKind, RunState, TrialState
 from webapp.runs.services import start_run
 from webapp.runs.tasks import tick
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

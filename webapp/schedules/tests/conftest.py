@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from webapp.core.tests.factories import a_drive, a_target
 from webapp.hosts.models import Target
 from webapp.schedules.tests.clock import Clock, clock
 from webapp.schedules.tests.moments import NOON
+from webapp.tests.factories.hosts import a_drive, a_target
 
 
 @pytest.fixture

@@ -5,15 +5,15 @@ from datetime import timedelta
 import msgspec
 
 from webapp.core.models import User
-from webapp.core.tests.factories import DOCUMENT, a_version
 from webapp.hosts.models import Target
 from webapp.plans.document import Part
 from webapp.plans.models import PlanVersion
 from webapp.schedules.arming import arm_schedule
 from webapp.schedules.models import Schedule
 from webapp.schedules.services import switch_on
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import NOON
+from webapp.tests.factories.plans import DOCUMENT, a_version
+from webapp.tests.factories.schedules import a_schedule
 
 
 def a_writing_version() -> PlanVersion:

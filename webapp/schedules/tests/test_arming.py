@@ -7,7 +7,6 @@ import pytest
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role
 from webapp.core.people import change_role
-from webapp.core.tests.factories import a_drive, a_user
 from webapp.hosts.lifecycle import begin_maintenance, end_maintenance
 from webapp.hosts.models import Target
 from webapp.runs.actions.arm import arm_run
@@ -20,9 +19,11 @@ from webapp.schedules.models import Occurrence
 from webapp.schedules.owners import take_over
 from webapp.schedules.services import change_schedule, make_due, switch_on
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.overwriting import a_writing_schedule, a_writing_version, armed
+from webapp.tests.factories.hosts import a_drive
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 

@@ -10,7 +10,6 @@ from django.db import connection
 
 from webapp.core.models import Role
 from webapp.core.people import remove_user
-from webapp.core.tests.factories import a_target, a_user
 from webapp.hosts.models import Target
 from webapp.plans.services import delete_plan
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
@@ -20,9 +19,11 @@ from webapp.schedules import starting, tasks
 from webapp.schedules.models import Occurrence, SchedulerTick, Trigger
 from webapp.schedules.services import create_schedule
 from webapp.schedules.tests.clock import Clock
-from webapp.schedules.tests.factories import a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import states
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

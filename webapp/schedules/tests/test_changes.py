@@ -7,7 +7,6 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_target, a_user
 from webapp.hosts.groups import delete_group
 from webapp.hosts.lifecycle import remove_host
 from webapp.hosts.models import Target
@@ -22,9 +21,11 @@ from webapp.schedules.services import (
     switch_on,
 )
 from webapp.schedules.tests.clock import Clock
-from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.overwriting import a_writing_schedule
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 

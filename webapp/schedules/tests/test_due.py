@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from webapp.core.tests.factories import a_user
 from webapp.hosts.models import Target
 from webapp.notices.models import Notice, Subscription
 from webapp.plans.services import delete_plan
@@ -13,9 +12,10 @@ from webapp.runs.services import start_run
 from webapp.schedules.models import Occurrence, OccurrenceState, Overlap, Trigger
 from webapp.schedules.services import delete_schedule, make_due, skip_occurrence, switch_off, switch_on
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import latest, run_of, states
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

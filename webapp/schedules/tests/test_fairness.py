@@ -6,14 +6,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from webapp.core.tests.factories import a_target, a_version
 from webapp.hosts.models import Target
 from webapp.runs.models import Priority, Run
 from webapp.schedules import starting
 from webapp.schedules.models import Occurrence
 from webapp.schedules.tests.clock import Clock
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.schedules import a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 BLOCKED = 7

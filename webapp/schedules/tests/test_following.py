@@ -2,16 +2,16 @@
 
 import pytest
 
-from webapp.core.tests.factories import a_user
 from webapp.hosts.models import Target
 from webapp.runs.models import Run, RunState
 from webapp.runs.services import start_run
 from webapp.schedules.models import Condition, Occurrence, OccurrenceState, Overlap, Trigger
 from webapp.schedules.services import change_schedule, make_due
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -2,15 +2,16 @@
 
 import pytest
 
-from webapp.core.tests.factories import a_host, a_target, a_user
 from webapp.hosts.models import Target
 from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence
 from webapp.schedules.services import change_schedule
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE
 from webapp.schedules.tests.occurrences import latest, run_of, states
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

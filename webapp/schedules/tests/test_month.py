@@ -16,7 +16,6 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.conf import settings
 
-from webapp.core.tests.factories import a_host, a_target, a_user, a_version
 from webapp.hosts.maintenance_windows import add_single_window, add_weekly_window, next_span, span_at
 from webapp.hosts.models import MaintenanceWindow, Target
 from webapp.runs.models import RunState
@@ -33,8 +32,11 @@ from webapp.schedules.models import (
 )
 from webapp.schedules.spec import Window
 from webapp.schedules.tests.clock import Clock, clock, finish
-from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.schedules.timing import deadline_of, start_within, window_of
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.schedules import a_group, a_schedule
 
 pytestmark = pytest.mark.django_db
 BERLIN = ZoneInfo("Europe/Berlin")

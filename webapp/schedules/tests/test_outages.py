@@ -7,9 +7,9 @@ import pytest
 from webapp.hosts.models import Target
 from webapp.schedules.models import Occurrence, OccurrenceState
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of, states
+from webapp.tests.factories.schedules import a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -8,17 +8,17 @@ import pytest
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry, Role, User
 from webapp.core.people import change_role, deactivate_user, remove_user
-from webapp.core.tests.factories import a_user
 from webapp.hosts.models import Target
 from webapp.notices.models import Event
-from webapp.notices.tests.factories import a_subscription
 from webapp.schedules.arming import arm_schedule
 from webapp.schedules.owners import take_over
 from webapp.schedules.services import make_due, switch_on
 from webapp.schedules.tests.clock import Clock
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.overwriting import a_writing_schedule, armed
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker", "at_noon")]
 

@@ -6,13 +6,15 @@ from typing import Any
 import pytest
 
 from webapp.core.errors import Refusal
-from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.hosts.models import HostGroup
 from webapp.schedules.models import Schedule, Trigger
 from webapp.schedules.services import change_schedule, create_schedule, delete_schedule, restore_schedule
 from webapp.schedules.spec import Window
-from webapp.schedules.tests.factories import a_group, a_schedule, a_spec
 from webapp.schedules.tests.moments import NIGHT, NOON
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.schedules import a_group, a_schedule, a_spec
 
 FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)  # in other time zones it cannot be written
 

@@ -5,8 +5,6 @@ from django.db import connection
 from webapp.core import people
 from webapp.core.models import Role, User
 from webapp.core.services import create_api_token
-from webapp.core.tests.factories import a_run, a_target, a_user
-from webapp.notices.tests.factories import a_subscription
 from webapp.runs.actions.notes import add_note
 from webapp.runs.actions.pause import pause_run, resume_run
 from webapp.runs.actions.skip import skip_trials
@@ -14,7 +12,11 @@ from webapp.runs.models import Run
 from webapp.runs.services import cancel_run
 from webapp.schedules.due import make_occurrences
 from webapp.schedules.services import delete_schedule, skip_occurrence, switch_off, switch_on
-from webapp.schedules.tests.factories import a_schedule
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.notices import a_subscription
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.runs import a_run
+from webapp.tests.factories.schedules import a_schedule
 
 NAME = "zelda.quist"
 _TEXTS = """

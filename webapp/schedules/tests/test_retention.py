@@ -13,9 +13,9 @@ from webapp.schedules.models import Occurrence, Trigger
 from webapp.schedules.retention import KEPT_FOR, delete_old_occurrences
 from webapp.schedules.tasks import tidy
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_schedule
 from webapp.schedules.tests.moments import DUE, NOON
 from webapp.schedules.tests.occurrences import latest, run_of
+from webapp.tests.factories.schedules import a_schedule
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -4,7 +4,6 @@ from datetime import timedelta
 
 import pytest
 
-from webapp.core.tests.factories import a_user
 from webapp.hosts.lifecycle import begin_maintenance, end_maintenance
 from webapp.hosts.maintenance_windows import add_single_window
 from webapp.hosts.models import Target
@@ -16,9 +15,10 @@ from webapp.runs.services import cancel_run
 from webapp.schedules.models import AtDeadline, Occurrence, OccurrenceState
 from webapp.schedules.services import change_schedule
 from webapp.schedules.tests.clock import Clock, finish
-from webapp.schedules.tests.factories import a_schedule, a_spec
 from webapp.schedules.tests.moments import DUE, NIGHT
 from webapp.schedules.tests.occurrences import latest, run_of, states
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.schedules import a_schedule, a_spec
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

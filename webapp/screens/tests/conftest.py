@@ -1,35 +1,46 @@
-"""Logged-in people for the tests of the pages."""
+"""Logged-in people for the tests of the pages, by Django's client or in a browser."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+from playwright.sync_api import Browser, Page
+from pytest_django.live_server_helper import LiveServer
 
 from webapp.core.models import Role
 from webapp.results.reading import content
-from webapp.screens.tests.factories import make_user
+from webapp.runs.models import Run
+from webapp.tests.browser import PATIENCE_MS
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_trial
+from webapp.tests.factories.runs import first_look_run
+from webapp.tests.visits import log_in
 
 
 @pytest.fixture
 def operator(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("olga", Role.OPERATOR))
+    client.force_login(a_user("olga", Role.OPERATOR))
     return client
 
 
 @pytest.fixture
 def admin(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("anna", Role.ADMIN))
+    client.force_login(a_user("anna", Role.ADMIN))
     return client
 
 
 @pytest.fixture
 def viewer(db: None) -> Client:
     client = Client()
-    client.force_login(make_user("vera", Role.VIEWER))
+    client.force_login(a_user("vera", Role.VIEWER))
     return client
 
 
@@ -46,3 +57,33 @@ def queries_of(operator: Client) -> Callable[[str], int]:
         return len(queries)
 
     return count
+
+
+@pytest.fixture
+def problems() -> list[str]:
+    """Errors of the page's scripts."""
+    return []
+
+
+@pytest.fixture
+def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
+    """A page of an operator who has just logged in."""
+    context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
+    log_in(context, live_server.url, a_user("olga"))
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.on("pageerror", lambda error: problems.append(str(error)))
+    page.goto("/")
+    yield page
+    context.close()
+
+
+@pytest.fixture
+def run(page: Page) -> Run:
+    """Two trials done, the third running."""
+    target = storage1_scratch(a_host("storage1"))
+    began = timezone.now() - timedelta(seconds=20)
+    run = first_look_run(first_look(), [target], repeats=2, started_at=began)
+    for index in (0, 1):
+        finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
+    return run

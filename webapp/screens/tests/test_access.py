@@ -6,15 +6,15 @@ from django.urls import reverse
 
 from webapp.core.models import LoginTries, User
 from webapp.core.throttle import MAX_FOR_ACCOUNT
-from webapp.screens.tests import factories
+from webapp.tests.factories.people import PASSWORD, a_user
 
 
 @pytest.mark.django_db
 def test_it_logs_in_and_out(client: Client) -> None:
-    factories.make_user()
+    a_user("olga")
     wrong = client.post(reverse("login"), {"username": "olga", "password": "wrong"})
     assert "name or the password is wrong" in wrong.content.decode()
-    right = client.post(reverse("login"), {"username": "olga", "password": factories.PASSWORD})
+    right = client.post(reverse("login"), {"username": "olga", "password": PASSWORD})
     assert right["Location"] == reverse("overview")
     assert client.post(reverse("logout"))["Location"] == reverse("login")
     assert client.get(reverse("overview")).status_code == 302
@@ -29,10 +29,10 @@ def test_it_says_in_words_that_an_address_leads_nowhere(operator: Client) -> Non
 @pytest.mark.django_db
 @pytest.mark.parametrize("name", ["olga", "nobody"])
 def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: Client, name: str) -> None:
-    factories.make_user()
+    a_user("olga")
     for _ in range(MAX_FOR_ACCOUNT):
         assert client.post(reverse("login"), {"username": name, "password": "wrong"}).status_code == 200
-    late = client.post(reverse("login"), {"username": name, "password": factories.PASSWORD})
+    late = client.post(reverse("login"), {"username": name, "password": PASSWORD})
     assert late.status_code == 429
     assert 280 <= int(late["Retry-After"]) <= 300
     assert "Too many attempts. Try again in 5 minutes" in late.content.decode()
@@ -41,8 +41,8 @@ def test_it_makes_wait_in_the_same_words_whether_there_is_such_a_person(client: 
 
 @pytest.mark.django_db
 def test_it_forgets_wrong_tries_after_a_right_one(client: Client) -> None:
-    factories.make_user()
-    for password in (*["wrong"] * (MAX_FOR_ACCOUNT - 1), factories.PASSWORD, "wrong"):
+    a_user("olga")
+    for password in (*["wrong"] * (MAX_FOR_ACCOUNT - 1), PASSWORD, "wrong"):
         response = Client().post(reverse("login"), {"username": "olga", "password": password})
     assert "name or the password is wrong" in response.content.decode()
     assert set(LoginTries.objects.values_list("tries", flat=True)) == {1, MAX_FOR_ACCOUNT}
@@ -50,6 +50,6 @@ def test_it_forgets_wrong_tries_after_a_right_one(client: Client) -> None:
 
 @pytest.mark.django_db
 def test_it_says_the_same_to_who_is_switched_off_as_to_who_guesses(client: Client) -> None:
-    User.objects.filter(pk=factories.make_user().pk).update(is_active=False)
-    refused = client.post(reverse("login"), {"username": "olga", "password": factories.PASSWORD})
+    User.objects.filter(pk=a_user("olga").pk).update(is_active=False)
+    refused = client.post(reverse("login"), {"username": "olga", "password": PASSWORD})
     assert "name or the password is wrong" in refused.content.decode()

@@ -9,21 +9,23 @@ from django.utils import timezone
 from webapp.core.models import AuditEntry
 from webapp.hosts.models import Target
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def drive(db: None) -> Target:
-    host = factories.make_host(boot_id="b")
-    factories.make_inventory(host)
-    return factories.make_drive(host, opens="/dev/nvme0n1")
+    host = a_host("storage1", boot_id="b")
+    an_inventory(host)
+    return storage1_drive(host, opens="/dev/nvme0n1")
 
 
 @pytest.fixture
 def run(drive: Target) -> Run:
     """Queued, armed in time, with everything still to be done."""
-    run = factories.make_run(
-        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
+    run = first_look_run(
+        first_look(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
         armed_serials=[drive.serial], armed_until=timezone.now() + timedelta(minutes=50),
     )  # fmt: skip
     run.trials.filter(point__pattern__contains="write").update(destructive=True)
@@ -76,7 +78,7 @@ def test_a_viewer_sees_it_and_can_do_nothing(viewer: Client, run: Run) -> None:
 
 
 def test_arming_one_run_arms_no_other(operator: Client, run: Run, drive: Target) -> None:
-    other = factories.make_run(
+    other = first_look_run(
         run.version, [drive], repeats=1, state="queued", started_at=None, queue_position=2, armed_serials=[]
     )
     other.trials.update(destructive=True)

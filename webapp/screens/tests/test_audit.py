@@ -11,11 +11,13 @@ from django.urls import reverse
 from webapp.core.audit_words import OBJECT_TYPES
 from webapp.core.models import AuditEntry, User
 from webapp.core.services import audit, person
-from webapp.core.tests.factories import a_run, a_target, a_user
 from webapp.plans.models import Plan
 from webapp.runs.models import Run
-from webapp.schedules.tests.factories import a_schedule
 from webapp.screens.people.audit_links import RULES
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.runs import a_run
+from webapp.tests.factories.schedules import a_schedule
 
 
 @pytest.fixture

@@ -1,80 +1,28 @@
 """The pages in Debian's Chromium: log in, watch a run live over a lost connection, compare what came of it."""
 
-import os
 import random
-from collections.abc import Iterator
 from datetime import timedelta
-from pathlib import Path
 
 import pytest
-from django.conf import settings
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect, sync_playwright
-from pytest_django.live_server_helper import LiveServer
+from playwright.sync_api import Page, expect
 
 from webapp.core.models import User
 from webapp.results.validity import mark_run
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.people import PASSWORD
+from webapp.tests.factories.results import add_seconds, finish_run
+from webapp.tests.factories.runs import end_attempt, fail_trial, start_trial
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-
-# Playwright keeps an event loop in this thread; Django would refuse to talk to the database here.
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-PATIENCE_MS = 60_000  # only a page that never comes takes as long; a busy machine takes half a minute
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    if not (Path(settings.FRONTEND_BUILD) / "manifest.json").is_file():
-        pytest.fail("The front end is not built: run `.ci/setup` first.")
-    expect.set_options(timeout=PATIENCE_MS)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium")
-        yield browser
-        browser.close()
-
-
-@pytest.fixture
-def problems() -> list[str]:
-    """What the browser's console complained about."""
-    return []
-
-
-@pytest.fixture
-def page(chromium: Browser, live_server: LiveServer, problems: list[str]) -> Iterator[Page]:
-    """A page of an operator who has just logged in."""
-    factories.make_user()
-    context = chromium.new_context(base_url=live_server.url, viewport={"width": 1440, "height": 900})
-    page = context.new_page()
-    page.set_default_timeout(PATIENCE_MS)
-    page.on("pageerror", lambda error: problems.append(str(error)))
-    page.goto("/")
-    page.get_by_label("Name").fill("olga")
-    page.get_by_label("Password").fill(factories.PASSWORD)
-    page.get_by_role("button", name="Log in").click()
-    page.wait_for_url("**/")
-    yield page
-    context.close()
-
-
-@pytest.fixture
-def run(page: Page) -> Run:
-    """Two trials done, the third running."""
-    target = factories.make_target(factories.make_host())
-    began = timezone.now() - timedelta(seconds=20)
-    run = factories.make_run(factories.make_version(), [target], repeats=2, started_at=began)
-    for index in (0, 1):
-        factories.finish_trial(run.trials.get(index=index), began + timedelta(seconds=5 * index))
-    return run
 
 
 def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
     page: Page, run: Run, problems: list[str]
 ) -> None:
     noise = random.Random(1)
-    attempt = factories.start_trial(run.trials.get(index=2), timezone.now() - timedelta(seconds=3))
-    factories.add_seconds(attempt, 2, noise)
+    attempt = start_trial(run.trials.get(index=2), timezone.now() - timedelta(seconds=3))
+    add_seconds(attempt, 2, noise)
     page.goto("/runs/1/")
     expect(page.locator("#now-title")).to_have_text("Trial 3 of 24")
     expect(page.locator("#now-iops")).not_to_have_text("–")
@@ -84,13 +32,13 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
 
     page.context.set_offline(True)
     expect(page.locator("#page-problem")).to_contain_text("No live data")
-    factories.add_seconds(attempt, 3, noise, first=2)
+    add_seconds(attempt, 3, noise, first=2)
     page.context.set_offline(False)
-    expect(rows).to_have_count(11, timeout=PATIENCE_MS)
+    expect(rows).to_have_count(11)
     expect(page.locator("#page-problem")).to_be_hidden()
 
-    factories.end_attempt(attempt)
-    factories.fail_trial(run.trials.get(index=3), reason="fio said nothing for 60 s.")
+    end_attempt(attempt)
+    fail_trial(run.trials.get(index=3), reason="fio said nothing for 60 s.")
     failed = page.locator('[data-trial="4"]')
     expect(failed).to_have_text("Failed")
     expect(failed.locator("a")).to_have_attribute("title", "Trial 4: Failed. fio said nothing for 60 s.")
@@ -100,14 +48,14 @@ def test_it_follows_a_run_live_and_catches_up_after_a_lost_connection(
 def test_it_reloads_a_run_that_has_ended_as_finished(page: Page, run: Run, problems: list[str]) -> None:
     page.goto("/runs/1/")
     expect(page.get_by_role("button", name="Cancel run")).to_be_visible()
-    factories.finish_run(run)
+    finish_run(run)
     expect(page.get_by_role("button", name="Cancel run")).to_have_count(0)
     expect(page.locator("#run-count")).to_have_text("24 of 24 trials")
     assert problems == []
 
 
 def test_a_mark_that_is_set_elsewhere_reaches_pages_that_are_open(page: Page, run: Run, problems: list[str]) -> None:
-    factories.finish_run(run)
+    finish_run(run)
     compared = page.context.new_page()
     compared.goto("/compare/?run=1")
     page.goto("/runs/1/trials/1/")
@@ -127,7 +75,7 @@ def test_a_note_outlasts_a_log_in_that_had_ended(page: Page, run: Run, problems:
     page.context.clear_cookies()
     page.get_by_role("button", name="Add note").click()
     page.get_by_label("Name").fill("olga")
-    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_label("New note")).to_have_value("fan off\nat noon")
     page.get_by_role("button", name="Add note").click()
@@ -166,7 +114,7 @@ def test_it_fits_a_narrow_screen_without_scrolling_sideways(
 
 
 def test_it_compares_the_runs_configurations(page: Page, run: Run, problems: list[str]) -> None:
-    factories.finish_run(run)
+    finish_run(run)
     page.goto("/runs/1/")
     page.get_by_role("link", name="Compare").last.click()
     expect(page.locator("#compare-chart")).to_be_visible()

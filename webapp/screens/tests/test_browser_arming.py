@@ -8,19 +8,19 @@ from django.utils import timezone
 from playwright.sync_api import Page, expect
 
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import chromium, page, problems
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
-__all__ = ["chromium", "page", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 def test_an_arming_expires_and_is_given_again(page: Page, problems: list[str]) -> None:
-    host = factories.make_host(state="maintenance")  # nothing is sent
-    factories.make_inventory(host)
-    drive = factories.make_drive(host, opens="/dev/nvme0n1")
-    run = factories.make_run(
-        factories.make_version(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
+    host = a_host("storage1", state="maintenance")  # nothing is sent
+    an_inventory(host)
+    drive = storage1_drive(host, opens="/dev/nvme0n1")
+    run = first_look_run(
+        first_look(), [drive], repeats=1, state="queued", started_at=None, queue_position=1,
         armed_serials=[drive.serial], armed_until=timezone.now() + timedelta(minutes=30),
     )  # fmt: skip
     run.trials.update(destructive=True)

@@ -10,9 +10,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import chromium, page, problems, run  # noqa: F401 - fixtures
 from webapp.screens.tests.test_compare import with_histograms
+from webapp.tests.factories.results import finish_run
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
@@ -36,15 +35,15 @@ PIXELS = """async (text) => {
 
 
 @pytest.fixture
-def done(page: Page, run: Run) -> Run:  # noqa: F811 - fixtures
-    factories.finish_run(run)
+def done(page: Page, run: Run) -> Run:
+    finish_run(run)
     return run
 
 
 def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
-    page: Page,  # noqa: F811
+    page: Page,
     done: Run,
-    problems: list[str],  # noqa: F811
+    problems: list[str],
 ) -> None:
     page.goto(ADDRESS)
     expect(page.locator("canvas")).to_have_count(4)
@@ -56,7 +55,7 @@ def test_it_shows_lines_bars_and_a_heat_map_of_the_same_selection(
     assert problems == []
 
 
-def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) -> None:
     page.goto(ADDRESS)
     metric = page.get_by_label("Metric")
     metric.focus()
@@ -79,9 +78,9 @@ def test_it_is_worked_by_keys_alone(page: Page, done: Run, problems: list[str]) 
 
 
 def test_it_goes_on_from_a_baseline_to_other_series_and_to_another_x(
-    page: Page,  # noqa: F811
+    page: Page,
     done: Run,
-    problems: list[str],  # noqa: F811
+    problems: list[str],
 ) -> None:
     page.goto(ADDRESS)
     page.get_by_label("Baseline").select_option("psync")
@@ -97,7 +96,7 @@ def test_it_goes_on_from_a_baseline_to_other_series_and_to_another_x(
     assert problems == []
 
 
-def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]) -> None:
     page.goto(ADDRESS)
     reset = page.get_by_role("button", name="Reset zoom")
     page.wait_for_load_state("networkidle")
@@ -114,7 +113,7 @@ def test_it_zooms_and_takes_that_back(page: Page, done: Run, problems: list[str]
 
 
 @pytest.mark.parametrize("chart", ["", "&chart=heat"])
-def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path: Path, chart: str) -> None:  # noqa: F811
+def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path: Path, chart: str) -> None:
     page.goto(f"{ADDRESS}{chart}")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="PNG").click()
@@ -129,7 +128,7 @@ def test_it_saves_a_picture_that_says_what_it_is(page: Page, done: Run, tmp_path
     assert seen["dark"] > 50
 
 
-def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:  # noqa: F811
+def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:
     with page.expect_download() as waiting:
         page.get_by_role("link", name=link, exact=True).click()
     assert waiting.value.suggested_filename == to.name
@@ -137,7 +136,7 @@ def downloaded(page: Page, link: str, to: Path) -> list[dict[str, str]]:  # noqa
     return list(csv.DictReader(to.read_text().splitlines()))
 
 
-def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_path: Path) -> None:
     page.goto("/results/?factor.ioengine=psync&direction=read&sort=-iops")
     lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-results.csv")
     fit = done.results.filter(point__ioengine="psync", direction="read")
@@ -145,7 +144,7 @@ def test_it_downloads_all_results_that_fit_as_csv(page: Page, done: Run, tmp_pat
     assert {(line["ioengine"], line["direction"], line["run"]) for line in lines} == {("psync", "read", "1")}
 
 
-def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:  # noqa: F811
+def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Path) -> None:
     page.goto(ADDRESS)
     shown = page.locator("#compare-table tbody tr").count()
     lines = downloaded(page, "Export CSV", tmp_path / "sweetspot-comparison.csv")
@@ -161,7 +160,7 @@ def test_it_downloads_the_comparison_as_csv(page: Page, done: Run, tmp_path: Pat
     assert int(one["n"]) == len(values)
 
 
-def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, problems: list[str]) -> None:
     page.goto("/results/?factor.block_size=4k")
     page.get_by_role("link", name="IOPS").click()
     page.wait_for_url("**sort=-iops**")
@@ -177,9 +176,9 @@ def test_it_sorts_results_and_goes_on_to_another_page(page: Page, done: Run, pro
 
 @pytest.mark.parametrize(("view", "canvas"), [("latency", "#latency-cdf"), ("timeline", "#time-lines")])
 def test_it_draws_distributions_and_time_lines(
-    page: Page,  # noqa: F811
+    page: Page,
     done: Run,
-    problems: list[str],  # noqa: F811
+    problems: list[str],
     view: str,
     canvas: str,
 ) -> None:
@@ -196,7 +195,7 @@ def test_it_draws_distributions_and_time_lines(
     assert problems == []
 
 
-def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:  # noqa: F811
+def test_it_keeps_a_comparison_and_finds_it_again(page: Page, done: Run, problems: list[str]) -> None:
     page.goto(f"{ADDRESS}&chart=heat")
     page.get_by_text("Save comparison").click()
     page.get_by_label("Title").fill("Engines")

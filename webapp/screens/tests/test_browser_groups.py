@@ -5,19 +5,18 @@ from playwright.sync_api import Page, expect
 
 from webapp.hosts.groups import MemberSpec, create_group
 from webapp.hosts.models import HostGroup, MaintenanceWindow
-from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import chromium, page, problems  # noqa: F401 - fixtures
+from webapp.tests.factories.hosts import a_host, storage1_scratch
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
-def in_order(page: Page) -> list[str]:  # noqa: F811
+def in_order(page: Page) -> list[str]:
     return page.locator("input[name=member]").evaluate_all("boxes => boxes.map((box) => box.value)")  # type: ignore[no-any-return]
 
 
-def test_hosts_are_put_in_order_by_keyboard_and_saved(page: Page, problems: list[str]) -> None:  # noqa: F811
+def test_hosts_are_put_in_order_by_keyboard_and_saved(page: Page, problems: list[str]) -> None:
     for name in ("storage1", "storage2", "storage3"):
-        factories.make_target(factories.make_host(name))
+        storage1_scratch(a_host(name))
     members = [MemberSpec(name, ["scratch"]) for name in ("storage1", "storage2")]
     create_group(title="Both racks", members=members, by=None)
     page.goto("/groups/both-racks/")
@@ -39,8 +38,8 @@ def test_hosts_are_put_in_order_by_keyboard_and_saved(page: Page, problems: list
     assert problems == []
 
 
-def test_a_group_and_a_window_are_deleted_after_a_confirmation(page: Page, problems: list[str]) -> None:  # noqa: F811
-    factories.make_target(factories.make_host("storage1"))
+def test_a_group_and_a_window_are_deleted_after_a_confirmation(page: Page, problems: list[str]) -> None:
+    storage1_scratch(a_host("storage1"))
     create_group(title="Rack", members=[MemberSpec("storage1", ["scratch"])], by=None)
     page.goto("/groups/rack/")
     page.get_by_role("button", name="Delete Rack").click()

@@ -1,6 +1,5 @@
 """The page of notices in Debian's Chromium: by keyboard, at a receiver on loopback, on a narrow screen."""
 
-import os
 import re
 
 import pytest
@@ -11,14 +10,12 @@ from webapp.core.models import User
 from webapp.notices import tasks
 from webapp.notices.models import Subscription
 from webapp.notices.tests.conftest import hook, loopback_allowed
-from webapp.notices.tests.factories import a_notice
 from webapp.notices.tests.receivers import Receiver
-from webapp.screens.tests.test_browser import chromium, page, problems
+from webapp.tests.factories.notices import a_notice
 
-__all__ = ["chromium", "hook", "loopback_allowed", "page", "problems"]  # fixtures
+__all__ = ["hook", "loopback_allowed"]  # fixtures
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
-os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 
 
 def test_a_webhook_is_added_by_keyboard_tried_and_deleted(page: Page, hook: Receiver, problems: list[str]) -> None:

@@ -11,17 +11,17 @@ from playwright.sync_api import BrowserContext, Dialog, Locator, Page, Route, ex
 from webapp.hosts.models import Target
 from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
-from webapp.screens.tests import factories
-from webapp.screens.tests.factories import FIRST_LOOK
-from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, page, problems
+from webapp.tests.browser import PATIENCE_MS
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import PASSWORD
+from webapp.tests.factories.plans import FIRST_LOOK, first_look
 
-__all__ = ["chromium", "page", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
 def target(page: Page) -> Target:
-    return factories.make_target(factories.make_host(), settings_allowed=["*"])
+    return storage1_scratch(a_host("storage1"), settings_allowed=["*"])
 
 
 def levels(page: Page, factor: str, of: str = "of part 1") -> Locator:
@@ -123,7 +123,7 @@ def test_the_job_of_the_trial_under_the_cursor_is_shown(page: Page, target: Targ
 
 
 def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -> None:
-    factories.make_version()
+    first_look()
     page.goto("/plans/first-look/edit/")
     names = page.locator("[data-block='0'] .factor-name")
     assert names.evaluate_all("all => all.map(each => each.value)") == ["pattern", "block_size", "iodepth"]
@@ -139,7 +139,7 @@ def test_rows_are_moved_by_keyboard_and_by_pointer(page: Page, target: Target) -
 
 
 def test_a_row_that_was_put_in_anew_under_the_pointer_is_not_moved(page: Page, target: Target) -> None:
-    factories.make_version()
+    first_look()
     page.goto("/plans/first-look/edit/")
     names = page.locator("[data-block='0'] .factor-name")
     page.locator("[data-block='0'] [data-row='0'] .grip").hover()
@@ -181,7 +181,7 @@ def test_a_lost_log_in_loses_nothing(page: Page, target: Target, problems: list[
     expect(page.locator("#page-problem")).to_contain_text("what you typed is kept")
     page.get_by_role("button", name="Save plan").click()
     page.get_by_label("Name").fill("olga")
-    page.get_by_label("Password").fill(factories.PASSWORD)
+    page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/plans/new/")
     expect(page.get_by_label("Title")).to_have_value("Typed for an hour")
@@ -212,7 +212,7 @@ def test_a_job_file_with_refused_options_and_then_without(page: Page, target: Ta
 
 
 def test_deleting_can_be_undone(page: Page) -> None:
-    factories.make_version()
+    first_look()
     page.goto("/plans/")
     page.get_by_role("button", name="Delete First look").click()
     expect(page.get_by_text("First look is deleted")).to_be_visible()
@@ -223,8 +223,8 @@ def test_deleting_can_be_undone(page: Page) -> None:
 
 
 def test_versions_are_compared_and_restored(page: Page, problems: list[str]) -> None:
-    factories.make_version()
-    factories.make_version(msgspec.structs.replace(FIRST_LOOK, repeats=7), number=2)
+    first_look()
+    first_look(msgspec.structs.replace(FIRST_LOOK, repeats=7))
     page.goto("/plans/first-look/")
     page.get_by_role("link", name="Versions (2)").click()
     row = page.get_by_role("row", name=re.compile("Repeats"))
@@ -263,8 +263,8 @@ def test_the_editor_works_without_script(page: Page, target: Target) -> None:
 @pytest.mark.parametrize("address", ["/plans/", "/plans/new/", "/plans/import/", "/plans/first-look/versions/",
                                      "/plans/first-look/edit/"])  # fmt: skip
 def test_pages_of_plans_fit_a_narrow_screen(page: Page, target: Target, problems: list[str], address: str) -> None:
-    factories.make_version()
-    factories.make_version(msgspec.structs.replace(FIRST_LOOK, repeats=7), number=2)
+    first_look()
+    first_look(msgspec.structs.replace(FIRST_LOOK, repeats=7))
     page.set_viewport_size({"width": 390, "height": 800})
     page.goto(address)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

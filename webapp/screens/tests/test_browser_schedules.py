@@ -11,19 +11,20 @@ from pytest_django.live_server_helper import LiveServer
 from webapp.core.models import User
 from webapp.hosts.models import Target
 from webapp.schedules.models import Occurrence, Schedule
-from webapp.schedules.tests.factories import a_schedule
-from webapp.screens.tests import factories
-from webapp.screens.tests.test_browser import PATIENCE_MS, chromium, problems
+from webapp.tests.browser import PATIENCE_MS
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.schedules import a_schedule
 from webapp.tests.visits import log_in, sideways
 
-__all__ = ["chromium", "problems"]  # fixtures
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
 def target(transactional_db: None) -> Target:
-    factories.make_version()
-    return factories.make_target(factories.make_host())
+    first_look()
+    return storage1_scratch(a_host("storage1"))
 
 
 @pytest.fixture(params=[1440, 390])
@@ -31,7 +32,7 @@ def page(
     request: pytest.FixtureRequest, chromium: Browser, live_server: LiveServer, target: Target, problems: list[str]
 ) -> Iterator[Page]:
     """An operator in New York, who has never been here."""
-    olga = factories.make_user()
+    olga = a_user("olga")
     context = chromium.new_context(
         base_url=live_server.url, viewport={"width": request.param, "height": 900}, timezone_id="America/New_York"
     )
@@ -99,7 +100,7 @@ def test_a_refusal_stands_at_its_field_while_typing(page: Page, problems: list[s
 
 def test_the_calendar_is_read_without_sideways_scrolling(page: Page, target: Target, problems: list[str]) -> None:
     olga = User.objects.get(username="olga")
-    a_schedule(olga, version=factories.make_version(slug="other"), targets=[target], cron="0 12 * * *", time_zone="UTC")
+    a_schedule(olga, version=first_look(slug="other"), targets=[target], cron="0 12 * * *", time_zone="UTC")
     page.goto("/schedules/calendar/")
     expect(page.locator("[data-zone='America/New_York']").first).to_be_visible()
     tomorrow = timezone.now() + timedelta(days=1)
@@ -114,7 +115,7 @@ def test_the_calendar_is_read_without_sideways_scrolling(page: Page, target: Tar
 def test_the_list_is_read_without_sideways_scrolling(page: Page, target: Target, problems: list[str]) -> None:
     olga = User.objects.get(username="olga")
     schedule = a_schedule(
-        olga, name="A name that is rather long for a list of schedules", version=factories.make_version(slug="other"),
+        olga, name="A name that is rather long for a list of schedules", version=first_look(slug="other"),
         targets=[target],
     )  # fmt: skip
     words = "It could not start by its latest start, 2026-11-18 23:00 (Europe/Berlin). storage1 is away."

@@ -11,7 +11,10 @@ from django.utils import timezone
 
 from webapp.hosts.models import HostInventory, InventoryContent
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_inventory
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 from worker.contract.inventory import PcieLink, PciFunction
 
 LINK = PcieLink(transfers_per_s=5_000_000_000, lanes=8, payload_bytes=256)
@@ -27,14 +30,14 @@ def sent(page: str, name: str) -> Any:
 
 @pytest.fixture
 def run() -> Run:
-    host = factories.make_host()
-    found = factories.inventory()
+    host = a_host("storage1")
+    found = storage1_inventory()
     drive = msgspec.structs.replace(found.block_devices[0], controller=RAID.address)
     facts = msgspec.to_builtins(msgspec.structs.replace(found, block_devices=(drive,), pci=(RAID,)))
     row = InventoryContent.objects.create(digest="d", facts=facts)
     HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
-    made = factories.make_run(factories.make_version(), [factories.make_drive(host)], repeats=1)
-    factories.finish_run(made)
+    made = first_look_run(first_look(), [storage1_drive(host)], repeats=1)
+    finish_run(made)
     return made
 
 

@@ -7,7 +7,10 @@ from django.test import Client
 
 from webapp.results.models import Result
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
@@ -16,8 +19,8 @@ ADDRESS = "/compare/?run=1&x=iodepth&series=ioengine&panel=pattern"
 
 @pytest.fixture
 def run(db: None) -> Run:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
     return run
 
 
@@ -75,7 +78,7 @@ def test_it_says_in_words_what_it_cannot_compare(operator: Client, run: Run, que
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:
     address = ADDRESS.replace("run=1&", "")
     few = queries_of(address)
-    factories.finish_run(factories.make_run(run.version, list(run.targets.all())))
+    finish_run(first_look_run(run.version, list(run.targets.all())))
     assert queries_of(address) == few
 
 
@@ -87,7 +90,7 @@ def test_a_refused_choice_can_be_put_right_where_it_stands(operator: Client, run
 
 
 def test_it_takes_the_newest_run_where_nothing_is_chosen(operator: Client, run: Run) -> None:
-    factories.finish_run(factories.make_run(run.version, list(run.targets.all())))
+    finish_run(first_look_run(run.version, list(run.targets.all())))
     assert "run=2&" in operator.get("/compare/")["Location"]
 
 

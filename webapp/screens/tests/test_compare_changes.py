@@ -13,8 +13,9 @@ from webapp.compare.options import Pairs
 from webapp.core.models import User
 from webapp.results.models import Result
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
 from webapp.screens.tests.test_compare import run, with_histograms  # noqa: F401 - fixture
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 ENGINES = "run=1&x=iodepth&series=ioengine&panel=pattern"
 STARTS = {
@@ -163,8 +164,8 @@ def test_a_series_without_x_gets_another_x(operator: Client, run: Run) -> None: 
 
 
 def test_too_many_lines_are_said_on_a_page_that_offers_what_to_choose(operator: Client, run: Run) -> None:  # noqa: F811 - fixture
-    many = factories.make_run(run.version, list(run.targets.all()), repeats=5)
-    factories.finish_run(many)
+    many = first_look_run(run.version, list(run.targets.all()), repeats=5)
+    finish_run(many)
     many.trials.update(repeat=F("index") + 1)
     form = page_at(operator, ENGINES.replace("run=1", "run=2"))
     answer = operator.get(f"/compare/?{changed(form, series='repeat')}", follow=True)

@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from webapp.hosts.inventory.wording import summary
 from webapp.hosts.models import Host, HostInventory, InventoryContent
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_inventory
 from worker.contract.controllers import Battery, Controller, PhysicalDrive, VirtualDrive
 
 RAID = Controller(
@@ -29,13 +29,13 @@ MUTE = Controller(address="0000:05:00.0", tool="sysfs", problem="ssacli is not i
 
 
 def store_inventory(host: Host, *controllers: Controller) -> None:
-    found = msgspec.structs.replace(factories.inventory(), controllers=controllers)
+    found = msgspec.structs.replace(storage1_inventory(), controllers=controllers)
     row = InventoryContent.objects.create(digest="d", facts=msgspec.to_builtins(found))
     HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
 
 
 def test_it_shows_a_controller_down_to_its_drives(viewer: Client) -> None:
-    store_inventory(factories.make_host(), RAID, HBA, MUTE)
+    store_inventory(a_host("storage1"), RAID, HBA, MUTE)
     page = viewer.get("/hosts/storage1/").content.decode()
     for text in (
         "AVAGO MegaRAID SAS 9361-8i", "4.680.00-8290", "CacheVault CVPM02: Learning", "1 GiB", "virtual drive 0",
@@ -48,14 +48,14 @@ def test_it_shows_a_controller_down_to_its_drives(viewer: Client) -> None:
 
 
 def test_adapters_that_the_kernel_alone_shows_carry_no_such_mark(viewer: Client) -> None:
-    store_inventory(factories.make_host(), HBA)
+    store_inventory(a_host("storage1"), HBA)
     page = viewer.get("/hosts/storage1/").content.decode()
     assert "SAS9300-8i" in page
     assert "not tested on real hardware" not in page
 
 
 def test_the_history_says_what_changed_behind_a_controller() -> None:
-    before = msgspec.structs.replace(factories.inventory(), controllers=(RAID,))
+    before = msgspec.structs.replace(storage1_inventory(), controllers=(RAID,))
     drive = msgspec.structs.replace(RAID.virtual_drives[0], write_cache_now="write back", state="Dgrd")
     charged = msgspec.structs.replace(
         RAID, battery=Battery(kind="CacheVault CVPM02", state="Optimal"), virtual_drives=(drive,),
@@ -71,5 +71,5 @@ def test_the_history_says_what_changed_behind_a_controller() -> None:
 
 
 def test_the_first_inventory_with_controllers_is_no_change() -> None:
-    before = factories.inventory()
+    before = storage1_inventory()
     assert summary(before, msgspec.structs.replace(before, controllers=(RAID,))) == []

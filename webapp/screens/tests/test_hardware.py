@@ -5,7 +5,7 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Host, HostInventory, InventoryContent
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_inventory, storage1_scratch
 from worker.contract.inventory import FileSystem, Geometry, Inventory, MemoryModule, NumaNode, PcieLink, PciFunction
 
 WELL = PcieLink(
@@ -21,7 +21,7 @@ PCI = (
 
 
 def store_inventory(host: Host, **changes: object) -> None:
-    found = factories.inventory()
+    found = storage1_inventory()
     drive = msgspec.structs.replace(found.block_devices[0], controller="0000:41:00.0", parents=())
     array = msgspec.structs.replace(
         drive, name="md0", controller="", parents=(drive.name,), geometry=Geometry(level="raid0", members=1)
@@ -34,14 +34,14 @@ def store_inventory(host: Host, **changes: object) -> None:
 def test_it_shows_the_way_to_a_drive_and_what_limits_it(viewer: Client) -> None:
     told = {"device": "nvme0n1", "serial": "S64GNE0R800123", "tool": "smartctl 7.3", "healthy": False}
     told |= {"percent_used": 104, "host_written_bytes": 412_000_000_000_000, "warnings": ["spare capacity is low"]}
-    host = factories.make_host(health=[told, {"device": "sda", "serial": "X", "problem": "smartctl is not installed"}])
+    host = a_host("storage1", health=[told, {"device": "sda", "serial": "X", "problem": "smartctl is not installed"}])
     store_inventory(
         host,
         file_systems=(FileSystem(kind="xfs", devices=("md0",), points=("/srv/fast",), options="rw,noatime"),),
         memory_modules=(MemoryModule(slot="DIMM_A1", size_bytes=2**34, kind="DDR4"),),
         numa_nodes=(NumaNode(number=0, cpus="0-31", memory_bytes=2**37),),
     )
-    factories.make_drive(host, device="md0")
+    storage1_drive(host, device="md0")
     page = viewer.get("/hosts/storage1/").content.decode()
     for text in (
         "└ <", "0000:41:00.0", "8 GT/s × 2 degraded", "8 GT/s × 4", "raid0", "/srv/fast", "rw,noatime", "DIMM_A1",
@@ -52,14 +52,14 @@ def test_it_shows_the_way_to_a_drive_and_what_limits_it(viewer: Client) -> None:
 
 
 def test_it_reads_inventories_of_older_workers(viewer: Client) -> None:
-    host = factories.make_host()
-    facts = msgspec.to_builtins(factories.inventory())
+    host = a_host("storage1")
+    facts = msgspec.to_builtins(storage1_inventory())
     for name in ("pci", "file_systems", "numa_nodes", "memory_modules"):
         del facts[name]
     assert isinstance(msgspec.convert(facts, Inventory), Inventory)
     row = InventoryContent.objects.create(digest="d", facts=facts)
     HostInventory.objects.create(host=host, content=row, taken_at=timezone.now())
-    factories.make_target(host, device="nvme0n1")
+    storage1_scratch(host, device="nvme0n1")
     page = viewer.get("/hosts/storage1/").content.decode()
     assert "Storage controllers and their links" not in page
     assert "Ceilings" in page

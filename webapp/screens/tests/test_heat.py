@@ -2,8 +2,9 @@ import pytest
 
 from webapp.compare.query import CompareQuery
 from webapp.compare.selectors import compare
-from webapp.results.tests.lab import Lab, make_host, make_target
 from webapp.screens.compare.heat import heat_of
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.results import Lab
 
 pytestmark = pytest.mark.django_db
 QUERY = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
@@ -11,7 +12,7 @@ QUERY = CompareQuery("iodepth", ("ioengine",), baseline="io_uring")
 
 @pytest.fixture
 def lab() -> Lab:
-    lab = Lab(make_target(make_host()))
+    lab = Lab(a_target(a_host("a"), "scratch"))
     lab.measure(99.0, 100.0, 101.0, iodepth=1)
     lab.measure(990.0, 1000.0, 1010.0, iodepth=2)
     lab.measure(9900.0, 10000.0, 10100.0, iodepth=4)
@@ -46,6 +47,6 @@ def test_of_what_is_better_when_lower_less_is_blue(lab: Lab) -> None:
 
 
 def test_one_value_alone_has_the_middle_step() -> None:
-    Lab(make_target(make_host())).measure(5.0, 5.0)
+    Lab(a_target(a_host("a"), "scratch")).measure(5.0, 5.0)
     heat = heat_of(compare(CompareQuery("iodepth")), ratios=False)
     assert heat.legend == (("s4", "5.00"),)

@@ -12,7 +12,9 @@ from webapp.hosts.groups import MemberSpec, create_group
 from webapp.hosts.lifecycle import rename_host, revoke_host
 from webapp.hosts.models import Host, HostGroup
 from webapp.schedules.models import Schedule, Trigger
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
 
 FORM = {
     "title": "Both racks", "member": ["storage2", "storage1"], "label.storage2": "broadcom", "label.storage1": "",
@@ -22,10 +24,10 @@ FORM = {
 
 @pytest.fixture
 def hosts(db: None) -> list[Host]:
-    made = [factories.make_host(name) for name in ("storage1", "storage2", "storage3")]
+    made = [a_host(name) for name in ("storage1", "storage2", "storage3")]
     for host in made:
-        factories.make_target(host)
-        factories.make_drive(host)
+        storage1_scratch(host)
+        storage1_drive(host)
     return made
 
 
@@ -56,11 +58,11 @@ def test_the_list_says_what_a_group_is_while_there_is_none(operator: Client, vie
 
 
 def test_it_lists_hosts_with_labels_and_the_schedules_that_use_them(operator: Client, group: HostGroup) -> None:
-    owner = factories.make_user("otto")
+    owner = a_user("otto")
     Schedule.objects.create(
         name="Nightly",
         owner=owner,
-        version=factories.make_version(),
+        version=first_look(),
         group=group,
         trigger=Trigger.CRON,
         cron="0 2 * * *",

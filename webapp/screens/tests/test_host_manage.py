@@ -8,12 +8,15 @@ from webapp.hosts.lifecycle import begin_maintenance, rename_host, revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostState
 from webapp.hosts.services import issue_enrolment_token
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def host(db: None) -> Host:
-    return factories.make_host()
+    return a_host("storage1")
 
 
 def text_of(client: Client, address: str) -> str:
@@ -37,7 +40,7 @@ def test_it_renames_and_leads_on_from_the_old_address(operator: Client, host: Ho
 
 
 def test_it_says_at_the_field_why_a_name_cannot_be(operator: Client, host: Host) -> None:
-    factories.make_host("storage2")
+    a_host("storage2")
     answer = operator.post("/hosts/storage1/rename/", {"slug": "storage2"})
     assert answer.status_code == 400
     page = answer.content.decode()
@@ -57,9 +60,9 @@ def test_it_asks_for_an_inventory_and_says_at_the_button_why_not(operator: Clien
 
 
 def test_it_shows_maintenance_wherever_the_host_appears(operator: Client, host: Host) -> None:
-    target = factories.make_target(host)
-    version = factories.make_version()
-    factories.make_run(version, [target], repeats=1, state="done")
+    target = storage1_scratch(host)
+    version = first_look()
+    first_look_run(version, [target], repeats=1, state="done")
     operator.post("/hosts/storage1/maintenance/", {"note": "new drives till noon"})
     for address in ("/hosts/", "/hosts/storage1/", "/plans/first-look/", "/runs/", "/"):
         page = text_of(operator, address).lower()
@@ -73,7 +76,7 @@ def test_it_shows_maintenance_wherever_the_host_appears(operator: Client, host: 
 
 
 def test_it_names_the_host_and_the_open_run_before_it_revokes(admin: Client, host: Host) -> None:
-    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
+    run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
     page = text_of(admin, "/hosts/storage1/manage/")
     assert "Revoke the token of storage1 now" in page
     assert f"run {run.number}</a>. Waiting trials on this host are cancelled" in page
@@ -90,8 +93,8 @@ def test_it_asks_for_a_new_token_once(admin: Client, host: Host) -> None:
 
 
 def test_it_removes_only_what_was_named_and_keeps_what_was_measured(admin: Client, host: Host) -> None:
-    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
+    finish_run(run)
     wrong = admin.post("/hosts/storage1/remove/", {"typed": "storage"})
     assert wrong.status_code == 400
     assert "type its exact name" in wrong.content.decode()
@@ -150,8 +153,8 @@ def test_it_does_the_same_over_the_api(admin: Client, host: Host) -> None:
 
 
 def test_it_says_in_the_plan_which_hosts_rest(operator: Client, host: Host) -> None:
-    factories.make_target(host)
-    factories.make_version()
+    storage1_scratch(host)
+    first_look()
     begin_maintenance(host=host, note="firmware", by=None)
     rename_host(host=host, slug="rack4", by=None)
     page = text_of(operator, "/plans/first-look/")

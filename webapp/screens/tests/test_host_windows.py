@@ -11,7 +11,9 @@ from django.test import Client
 from django.utils import timezone
 
 from webapp.hosts.models import Host, MaintenanceWindow
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
 MANAGE = "/hosts/storage1/manage/"
 WEEKLY: dict[str, Any] = {
@@ -27,7 +29,7 @@ MONDAY_NOON = datetime(2026, 3, 23, 12, 0, tzinfo=UTC)
 
 @pytest.fixture
 def host(db: None) -> Host:
-    return factories.make_host()
+    return a_host("storage1")
 
 
 def open_now(host: Host, note: str = "Firmware") -> MaintenanceWindow:
@@ -101,7 +103,7 @@ def test_it_deletes_what_was_confirmed(operator: Client, viewer: Client, host: H
     assert "open now" in seen
     assert "delete-window" not in seen
     assert "Add weekly window" not in seen
-    other = factories.make_host("storage2")
+    other = a_host("storage2")
     assert operator.post(f"/hosts/{other.slug}/windows/{window.pk}/delete/").status_code == 404
     answer = operator.post(f"/hosts/storage1/windows/{window.pk}/delete/", follow=True)
     assert "The maintenance window was deleted" in answer.content.decode()
@@ -109,8 +111,8 @@ def test_it_deletes_what_was_confirmed(operator: Client, viewer: Client, host: H
 
 
 def test_it_shows_an_open_window_wherever_the_host_appears(operator: Client, host: Host) -> None:
-    target = factories.make_target(host)
-    factories.make_run(factories.make_version(), [target], repeats=1, state="done")
+    target = storage1_scratch(host)
+    first_look_run(first_look(), [target], repeats=1, state="done")
     window = open_now(host)
     words = f"maintenance window until {window.ends_at:%Y-%m-%d %H:%M} UTC"
     for address in ("/hosts/", "/hosts/storage1/", MANAGE, "/plans/first-look/", "/runs/", "/"):
@@ -123,13 +125,13 @@ def test_it_shows_an_open_window_wherever_the_host_appears(operator: Client, hos
 
 
 def test_windows_of_more_hosts_take_no_more_queries(queries_of: Callable[[str], int], host: Host) -> None:
-    version, pages = factories.make_version(), ("/hosts/", "/runs/", "/plans/first-look/", "/", "/queue/")
-    factories.make_run(version, [factories.make_target(host)], repeats=1)
+    version, pages = first_look(), ("/hosts/", "/runs/", "/plans/first-look/", "/", "/queue/")
+    first_look_run(version, [storage1_scratch(host)], repeats=1)
     open_now(host)
     before = [queries_of(page) for page in pages]
     for number in range(2, 5):
-        other = factories.make_host(f"storage{number}")
-        factories.make_run(version, [factories.make_target(other)], repeats=1)
+        other = a_host(f"storage{number}")
+        first_look_run(version, [storage1_scratch(other)], repeats=1)
         open_now(other)
     assert [queries_of(page) for page in pages] == before
 

@@ -14,7 +14,10 @@ from webapp.hosts.wheel import worker_wheel
 from webapp.hosts.worker_log import keep_log
 from webapp.runs.models import TargetLock
 from webapp.screens.hosts.presence import presence
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import end_attempt, first_look_run, start_trial
 from worker.contract.reports import LogLevel, LogLine, WorkerLog
 
 
@@ -30,19 +33,19 @@ def test_it_offers_a_viewer_no_button_to_add_a_host(viewer: Client) -> None:
 
 @pytest.mark.django_db
 def test_it_tells_ready_working_silent_and_revoked_hosts_apart() -> None:
-    ready = factories.make_host("a")
-    silent = factories.make_host("b", last_seen_at=timezone.now() - timedelta(minutes=10))
-    never = factories.make_host("c", last_seen_at=None)
-    revoked = factories.make_host("d", state="revoked")
+    ready = a_host("a")
+    silent = a_host("b", last_seen_at=timezone.now() - timedelta(minutes=10))
+    never = a_host("c", last_seen_at=None)
+    revoked = a_host("d", state="revoked")
     assert presence(ready, None).words == "Ready"
     assert [presence(host, None).words for host in (silent, never, revoked)] == ["Silent", "Silent", "Revoked"]
 
 
 def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Client) -> None:
-    host = factories.make_host()
-    run = factories.make_run(factories.make_version(), [factories.make_target(host)])
+    host = a_host("storage1")
+    run = first_look_run(first_look(), [storage1_scratch(host)])
     now = timezone.now()
-    attempt = factories.start_trial(run.trials.get(index=0), at=now - timedelta(seconds=40.5))
+    attempt = start_trial(run.trials.get(index=0), at=now - timedelta(seconds=40.5))
     pages = ("/hosts/", "/hosts/storage1/", "/hosts/storage1/manage/")
     with patch.object(timezone, "now", return_value=now):
         assert presence(host, attempt).words == "Working"
@@ -58,17 +61,17 @@ def test_it_says_soon_that_nothing_is_heard_of_a_host_that_works(operator: Clien
 
 
 def test_it_shows_targets_policy_and_inventory(operator: Client) -> None:
-    host = factories.make_host()
-    factories.make_inventory(host)
-    factories.make_drive(host)
-    factories.make_target(host, "gone", present=False, problem="It is mounted at /mnt.")
+    host = a_host("storage1")
+    an_inventory(host)
+    storage1_drive(host)
+    storage1_scratch(host, "gone", present=False, problem="It is mounted at /mnt.")
     page = operator.get("/hosts/storage1/").content.decode()
     for text in ("S64GNE0R800123", "destroy", "It is mounted at /mnt.", "AMD EPYC 9354P", "252 GiB", "1.92 TB"):
         assert text in page
 
 
 def test_it_shows_a_host_that_has_not_reported_yet(operator: Client) -> None:
-    factories.make_host(capabilities={}, last_seen_at=None, worker_version="")
+    a_host("storage1", capabilities={}, last_seen_at=None, worker_version="")
     page = operator.get("/hosts/storage1/").content.decode()
     assert "The policy file allows no target yet" in page
     assert "The worker has not reported yet" in page
@@ -86,7 +89,7 @@ def test_it_makes_the_line_to_paste_with_a_token_that_works_once(admin: Client) 
 
 @pytest.mark.parametrize(("slug", "words"), [("storage1", "already exists"), ("no spaces", "lowercase letters")])
 def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words: str) -> None:
-    factories.make_host()
+    a_host("storage1")
     response = admin.post("/hosts/add/line/", {"slug": slug})
     assert response.status_code == 400
     assert words in response.content.decode()
@@ -94,21 +97,21 @@ def test_it_refuses_a_name_that_is_taken_or_bad(admin: Client, slug: str, words:
 
 
 def test_it_takes_as_many_queries_for_many_hosts_as_for_one(queries_of: Callable[[str], int]) -> None:
-    factories.make_target(factories.make_host())
+    storage1_scratch(a_host("storage1"))
     one = queries_of("/hosts/")
     for number in range(2, 6):
-        factories.make_target(factories.make_host(f"storage{number}"))
+        storage1_scratch(a_host(f"storage{number}"))
     assert queries_of("/hosts/") == one
 
 
 def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
-    host = factories.make_host(
-        worker_version="0.0.1", clock_ahead_s=90.0, policy_problem="policy.toml, line 3: no such key."
+    host = a_host(
+        "storage1", worker_version="0.0.1", clock_ahead_s=90.0, policy_problem="policy.toml, line 3: no such key."
     )
-    factories.make_inventory(host)
-    factories.make_target(host, problem="It is mounted at /mnt.", present=False)
-    calm = factories.make_host("storage2", worker_version=worker_wheel().version)
-    factories.make_target(calm)
+    an_inventory(host)
+    storage1_scratch(host, problem="It is mounted at /mnt.", present=False)
+    calm = a_host("storage2", worker_version=worker_wheel().version)
+    storage1_scratch(calm)
     page = operator.get("/hosts/").content.decode()
     for words in ("0.0.1", "90 s ahead of", "line 3: no such key", "It is mounted at /mnt.", "6.1.0-25-amd64"):
         assert words in page
@@ -116,17 +119,17 @@ def test_it_says_in_the_list_what_is_to_be_looked_at(operator: Client) -> None:
 
 
 def test_it_says_what_each_host_does_and_which_target_is_in_use(operator: Client) -> None:
-    target = factories.make_target(factories.make_host())
-    run = factories.make_run(factories.make_version(), [target], repeats=1)
-    attempt = factories.start_trial(run.trials.get(index=2))
+    target = storage1_scratch(a_host("storage1"))
+    run = first_look_run(first_look(), [target], repeats=1)
+    attempt = start_trial(run.trials.get(index=2))
     TargetLock.objects.create(lock_key=target.lock_keys[0], attempt=attempt)
     assert "run 1</a>, trial 3 on scratch" in operator.get("/hosts/").content.decode()
     assert 'in use by <a href="/runs/1/">run 1</a>' in operator.get("/hosts/storage1/").content.decode()
 
 
 def test_it_says_which_targets_share_drives(operator: Client) -> None:
-    array = factories.make_target(factories.make_host(), lock_keys=["wwn-1", "wwn-2"])
-    factories.make_target(factories.make_host("storage2"), "member", lock_keys=["wwn-2"])
+    array = storage1_scratch(a_host("storage1"), lock_keys=["wwn-1", "wwn-2"])
+    storage1_scratch(a_host("storage2"), "member", lock_keys=["wwn-2"])
     assert (
         "shares drives with storage2/member: two trials never use them at once"
         in operator.get("/hosts/storage1/").content.decode()
@@ -137,8 +140,8 @@ def test_it_says_which_targets_share_drives(operator: Client) -> None:
 
 
 def test_it_tells_the_history_of_a_host(operator: Client) -> None:
-    host = factories.make_host()
-    first = factories.make_inventory(host)
+    host = a_host("storage1")
+    first = an_inventory(host)
     facts = {**first.content.facts, "memory_bytes": 17}
     newer = InventoryContent.objects.create(digest="f" * 64, facts=facts)
     HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
@@ -149,9 +152,9 @@ def test_it_tells_the_history_of_a_host(operator: Client) -> None:
 
 
 def test_it_shows_the_log_with_a_link_to_the_trial_and_filters_it(operator: Client) -> None:
-    host = factories.make_host()
-    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1)
-    attempt = factories.start_trial(run.trials.get(index=1))
+    host = a_host("storage1")
+    run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1)
+    attempt = start_trial(run.trials.get(index=1))
     lines = (
         LogLine(number=1, at=1.0, level=LogLevel.INFO, text="Worker is ready <script>"),
         LogLine(number=2, at=2.0, level=LogLevel.ERROR, text="fio broke", attempt=str(attempt.pk)),
@@ -169,25 +172,25 @@ def test_it_shows_the_log_with_a_link_to_the_trial_and_filters_it(operator: Clie
 
 
 def test_it_takes_as_many_queries_for_a_host_with_much_as_with_little(queries_of: Callable[[str], int]) -> None:
-    host = factories.make_host()
-    run = factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1, state="done")
-    attempt = factories.start_trial(run.trials.get(index=0))
-    factories.end_attempt(attempt)
-    factories.make_inventory(host)
+    host = a_host("storage1")
+    run = first_look_run(first_look(), [storage1_scratch(host)], repeats=1, state="done")
+    attempt = start_trial(run.trials.get(index=0))
+    end_attempt(attempt)
+    an_inventory(host)
     made = LogLine(number=1, at=1.0, level=LogLevel.INFO, text="x", attempt=str(attempt.pk))
     keep_log(host=host, shipped=WorkerLog(session="s", lines=(made,)))
     one = queries_of("/hosts/storage1/")
     keep_log(host=host, shipped=WorkerLog(session="t", lines=(made,) * 1))
     for number in range(3):
-        factories.make_target(host, f"more{number}")
-        factories.make_inventory(host)
+        storage1_scratch(host, f"more{number}")
+        an_inventory(host)
     assert queries_of("/hosts/storage1/") == one
 
 
 def test_it_compares_two_inventories_that_the_address_names(operator: Client) -> None:
-    host = factories.make_host()
+    host = a_host("storage1")
     assert "has not reported yet" in operator.get("/hosts/storage1/differences/").content.decode()
-    first = factories.make_inventory(host)
+    first = an_inventory(host)
     assert "has not changed since the first" in operator.get("/hosts/storage1/differences/").content.decode()
     newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
     second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now() + timedelta(seconds=1))
@@ -202,16 +205,16 @@ def test_it_compares_two_inventories_that_the_address_names(operator: Client) ->
 
 
 def test_a_run_says_whether_its_host_has_changed_since_the_run_before(operator: Client) -> None:
-    host = factories.make_host()
-    target, version = factories.make_target(host), factories.make_version()
-    first = factories.make_inventory(host)
+    host = a_host("storage1")
+    target, version = storage1_scratch(host), first_look()
+    first = an_inventory(host)
     for _ in range(2):
-        factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
+        finish_run(first_look_run(version, [target], repeats=1, started_at=timezone.now()))
     assert "has not changed since run 1" in operator.get("/runs/2/").content.decode()
     assert "has not changed since run" not in operator.get("/runs/1/").content.decode()
     newer = InventoryContent.objects.create(digest="f" * 64, facts={**first.content.facts, "memory_bytes": 17})
     second = HostInventory.objects.create(host=host, content=newer, taken_at=timezone.now())
-    factories.finish_run(factories.make_run(version, [target], repeats=1, started_at=timezone.now()))
+    finish_run(first_look_run(version, [target], repeats=1, started_at=timezone.now()))
     text = operator.get("/runs/3/").content.decode()
     assert "has changed since run 2" in text
     assert f"differences/?from={first.pk}&amp;to={second.pk}" in text

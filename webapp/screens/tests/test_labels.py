@@ -10,7 +10,10 @@ from webapp.plans.factors import Value
 from webapp.results.reading.points import TargetPoint
 from webapp.runs.models import Run
 from webapp.screens.compare.defaults import choose_for
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 GRID: list[dict[str, Value]] = [
     {"pattern": pattern, "block_size": 4096, "ioengine": engine, "iodepth": depth}
@@ -23,11 +26,11 @@ GRID: list[dict[str, Value]] = [
 @pytest.fixture
 def runs(db: None) -> list[Run]:
     """Two hosts of a group and one run without a group."""
-    version, made = factories.make_version(), []
+    version, made = first_look(), []
     for host, label in (("storage1", "adaptec"), ("storage2", "broadcom, new"), ("storage3", "")):
-        target = factories.make_target(factories.make_host(host))
-        run = factories.make_run(version, [target], repeats=1, label=label)
-        factories.finish_run(run)
+        target = storage1_scratch(a_host(host))
+        run = first_look_run(version, [target], repeats=1, label=label)
+        finish_run(run)
         made.append(run)
     return made
 
@@ -100,7 +103,7 @@ def test_labels_take_no_more_queries(queries_of: Callable[[str], int], runs: lis
     addresses = ("/results/", "/compare/?x=iodepth&series=label", "/api/v1/results")
     before = [queries_of(address) for address in addresses]
     for number in range(4, 7):
-        target = factories.make_target(factories.make_host(f"storage{number}"))
-        run = factories.make_run(runs[0].version, [target], repeats=1, label=f"label {number}")
-        factories.finish_run(run)
+        target = storage1_scratch(a_host(f"storage{number}"))
+        run = first_look_run(runs[0].version, [target], repeats=1, label=f"label {number}")
+        finish_run(run)
     assert [queries_of(address) for address in addresses] == before

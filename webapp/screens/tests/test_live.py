@@ -19,13 +19,16 @@ from webapp.runs.models import Attempt, Run, Transition, Trial
 from webapp.screens.payloads import LiveRun
 from webapp.screens.runs import live, shared
 from webapp.screens.runs.shared import SharedAnswers
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import add_seconds, finish_run, finish_trial
+from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 
 
 @pytest.fixture
 def run(db: None) -> Run:
-    target = factories.make_target(factories.make_host())
-    return factories.make_run(factories.make_version(), [target], repeats=1)
+    target = storage1_scratch(a_host("storage1"))
+    return first_look_run(first_look(), [target], repeats=1)
 
 
 def trial(run: Run, index: int) -> Trial:
@@ -37,7 +40,7 @@ def seconds(payload: LiveRun) -> list[tuple[int, int]]:
 
 
 def test_it_answers_with_the_payload_that_the_script_checks(operator: Client, run: Run) -> None:
-    factories.finish_trial(trial(run, 0))
+    finish_trial(trial(run, 0))
     response = operator.get("/runs/1/live/")
     payload = msgspec.json.decode(response.content, type=LiveRun)
     assert seconds(payload) == [(1, 0), (1, 1), (1, 2)]
@@ -47,18 +50,18 @@ def test_it_answers_with_the_payload_that_the_script_checks(operator: Client, ru
 
 
 def test_it_gives_each_second_once_as_the_cursor_moves(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
+    attempt = start_trial(trial(run, 0))
     noise = random.Random(1)
-    factories.add_seconds(attempt, 2, noise)
+    add_seconds(attempt, 2, noise)
     first = live.live_run(run)
     assert seconds(first) == [(1, 0), (1, 1)]
     assert live.live_run(run, first.cursor).samples == ()
-    factories.add_seconds(attempt, 2, noise, first=2)
+    add_seconds(attempt, 2, noise, first=2)
     assert seconds(live.live_run(run, first.cursor)) == [(1, 2), (1, 3)]
 
 
 def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
+    attempt = start_trial(trial(run, 0))
     assert live.live_run(run).now[0].phase == "measuring"
     now = timezone.now()
     long_ago = now - timedelta(minutes=9)
@@ -70,17 +73,17 @@ def test_it_says_when_nothing_is_heard_of_a_host_any_more(run: Run) -> None:
 
 def test_it_catches_up_over_several_trials_after_a_lost_connection(run: Run) -> None:
     began = timezone.now() - timedelta(minutes=1)
-    factories.finish_trial(trial(run, 0), began, seconds=2)
+    finish_trial(trial(run, 0), began, seconds=2)
     before = live.live_run(run)
-    factories.finish_trial(trial(run, 1), began + timedelta(seconds=5), seconds=2)
-    factories.finish_trial(trial(run, 2), began + timedelta(seconds=10), seconds=2)
+    finish_trial(trial(run, 1), began + timedelta(seconds=5), seconds=2)
+    finish_trial(trial(run, 2), began + timedelta(seconds=10), seconds=2)
     after = live.live_run(run, before.cursor)
     assert seconds(after) == [(2, 0), (2, 1), (3, 0), (3, 1)]
 
 
 def test_it_hands_out_whole_seconds_in_pages_and_loses_none(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
-    factories.add_seconds(attempt, 7, random.Random(1))
+    attempt = start_trial(trial(run, 0))
+    add_seconds(attempt, 7, random.Random(1))
     Sample.objects.bulk_create(_other_direction(sample) for sample in Sample.objects.all())
     got, cursor, pages, more = [], "", 0, True
     with patch.object(live, "SAMPLES_AT_ONCE", 5):
@@ -100,23 +103,23 @@ def _other_direction(sample: Sample) -> Sample:
 
 
 def test_it_follows_two_hosts_whose_reports_come_at_different_times(db: None) -> None:
-    targets = [factories.make_target(factories.make_host(slug)) for slug in ("a", "b")]
-    run = factories.make_run(factories.make_version(), targets, repeats=1)
+    targets = [storage1_scratch(a_host(slug)) for slug in ("a", "b")]
+    run = first_look_run(first_look(), targets, repeats=1)
     noise = random.Random(1)
-    early = factories.start_trial(trial(run, 0), timezone.now() - timedelta(seconds=30))
-    factories.add_seconds(early, 1, noise)
+    early = start_trial(trial(run, 0), timezone.now() - timedelta(seconds=30))
+    add_seconds(early, 1, noise)
     on_b = run.trials.filter(target=targets[1]).select_related("run", "host", "target").first()
     assert on_b is not None
-    late = factories.start_trial(on_b, timezone.now() - timedelta(seconds=20))
-    factories.add_seconds(late, 2, noise)
+    late = start_trial(on_b, timezone.now() - timedelta(seconds=20))
+    add_seconds(late, 2, noise)
     first = live.live_run(run)
-    factories.add_seconds(early, 2, noise, first=1)
+    add_seconds(early, 2, noise, first=1)
     assert {(s.host, s.offset_ms // 1000 - 1) for s in live.live_run(run, first.cursor).samples} == {("a", 1), ("a", 2)}
 
 
 def test_it_starts_far_back_but_not_without_end(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
-    factories.add_seconds(attempt, 10, random.Random(1))
+    attempt = start_trial(trial(run, 0))
+    add_seconds(attempt, 10, random.Random(1))
     with patch.object(live, "SAMPLES_AT_FIRST", 4):
         assert seconds(live.live_run(run)) == [(1, 6), (1, 7), (1, 8), (1, 9)]
 
@@ -124,12 +127,12 @@ def test_it_starts_far_back_but_not_without_end(run: Run) -> None:
 def test_it_tells_only_cells_that_may_have_changed(run: Run) -> None:
     first = live.live_run(run)
     assert len(first.cells) == run.trial_count
-    factories.finish_trial(trial(run, 3), timezone.now())
+    finish_trial(trial(run, 3), timezone.now())
     assert [cell.trial for cell in live.live_run(run, first.cursor).cells] == [4]
 
 
 def test_it_repeats_changes_whose_transaction_may_have_been_late(run: Run) -> None:
-    factories.finish_trial(trial(run, 0), timezone.now() - timedelta(seconds=10))
+    finish_trial(trial(run, 0), timezone.now() - timedelta(seconds=10))
     cursor = live.live_run(run).cursor
     assert [cell.trial for cell in live.live_run(run, cursor).cells] == [1]
     Transition.objects.update(at=timezone.now() - timedelta(hours=1))
@@ -137,8 +140,8 @@ def test_it_repeats_changes_whose_transaction_may_have_been_late(run: Run) -> No
 
 
 def test_it_says_what_runs_now_and_why_a_trial_failed(run: Run) -> None:
-    factories.fail_trial(trial(run, 0), reason="fio said nothing for 60 s.")
-    factories.start_trial(trial(run, 1))
+    fail_trial(trial(run, 0), reason="fio said nothing for 60 s.")
+    start_trial(trial(run, 1))
     payload = live.live_run(run)
     assert [(now.host, now.trial, now.phase) for now in payload.now] == [("storage1", 2, "measuring")]
     assert payload.cells[0].reason == "fio said nothing for 60 s."
@@ -147,7 +150,7 @@ def test_it_says_what_runs_now_and_why_a_trial_failed(run: Run) -> None:
 
 def test_it_knows_when_a_run_has_ended(run: Run) -> None:
     assert not live.live_run(run).ended
-    factories.finish_run(run)
+    finish_run(run)
     payload = live.live_run(run)
     assert payload.ended
     assert payload.done == run.trial_count
@@ -161,53 +164,53 @@ def test_it_refuses_a_cursor_that_is_not_its_own(operator: Client, run: Run, cur
 
 
 def test_it_survives_a_cursor_of_an_attempt_that_is_not_there(run: Run) -> None:
-    factories.finish_trial(trial(run, 0))
+    finish_trial(trial(run, 0))
     assert len(live.live_run(run, f"{'0' * 32}.0.5@1700000000000").samples) == 3
 
 
 def test_late_seconds_of_an_attempt_that_was_lost_and_heard_again_are_given_too(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
+    attempt = start_trial(trial(run, 0))
     noise = random.Random(1)
-    factories.add_seconds(attempt, 2, noise)
+    add_seconds(attempt, 2, noise)
     first = live.live_run(run)
     Attempt.objects.update(state="lost")
     second = live.live_run(run, first.cursor)
     Attempt.objects.update(state="running")
-    factories.add_seconds(attempt, 2, noise, first=2)
+    add_seconds(attempt, 2, noise, first=2)
     assert seconds(live.live_run(run, second.cursor)) == [(1, 2), (1, 3)]
 
 
 def test_a_clock_that_runs_back_hides_no_second(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
+    attempt = start_trial(trial(run, 0))
     noise = random.Random(1)
-    factories.add_seconds(attempt, 2, noise)
+    add_seconds(attempt, 2, noise)
     cursor = live.live_run(run).cursor
     attempt.started_at = timezone.now() - timedelta(days=1)
-    factories.add_seconds(attempt, 2, noise, first=2)
+    add_seconds(attempt, 2, noise, first=2)
     assert seconds(live.live_run(run, cursor)) == [(1, 2), (1, 3)]
 
 
 @pytest.mark.parametrize(("offset_ms", "shift_s"), [(None, 0), (900, 0), (-900, 0), (3_600_000, 3600), (-5_000, -5)])
 def test_a_workers_wrong_clock_does_not_bend_the_axis(run: Run, offset_ms: int | None, shift_s: float) -> None:
-    attempt = factories.start_trial(trial(run, 0))
-    factories.add_seconds(attempt, 1, random.Random(1))
+    attempt = start_trial(trial(run, 0))
+    add_seconds(attempt, 1, random.Random(1))
     before = live.live_run(run).samples[0].at_s
     Attempt.objects.update(clock_offset_ms=offset_ms)
     assert live.live_run(run).samples[0].at_s == pytest.approx(before + shift_s, abs=0.01)
 
 
 def test_readers_that_are_up_to_date_hold_the_same_cursor(run: Run) -> None:
-    attempt = factories.start_trial(trial(run, 0))
-    factories.add_seconds(attempt, 3, random.Random(1))
+    attempt = start_trial(trial(run, 0))
+    add_seconds(attempt, 3, random.Random(1))
     early = live.live_run(run).cursor
     assert live.live_run(run, early).cursor.partition("@")[0] == live.live_run(run).cursor.partition("@")[0]
 
 
 def test_it_asks_the_database_alike_for_a_long_run_and_a_short_one(run: Run) -> None:
-    factories.finish_trial(trial(run, 0), timezone.now() - timedelta(minutes=5))
+    finish_trial(trial(run, 0), timezone.now() - timedelta(minutes=5))
     few = queries_for(run, live.live_run(run).cursor)
     for index in range(1, 6):
-        factories.finish_trial(trial(run, index), timezone.now() - timedelta(minutes=4 - index / 2))
+        finish_trial(trial(run, index), timezone.now() - timedelta(minutes=4 - index / 2))
     assert queries_for(run, live.live_run(run).cursor) == few
 
 

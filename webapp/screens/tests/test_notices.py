@@ -12,7 +12,7 @@ from pytest_django import Settings
 from webapp.core.models import AuditEntry, User
 from webapp.notices.models import Notice, Subscription
 from webapp.notices.signing import unsealed
-from webapp.notices.tests.factories import SECRET, a_notice, a_plan, a_subscription
+from webapp.tests.factories.notices import SECRET, a_notice, a_plan, a_subscription
 
 URL = "https://1.1.1.1/hook"
 NEW = {"channel": "webhook", "url": URL, "events": ["ended", "failed"]}

@@ -4,11 +4,14 @@ from collections.abc import Callable
 from django.test import Client
 
 from webapp.screens.outcome import outcome
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 
 
 def test_it_says_how_to_begin_while_there_is_no_host(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     page = operator.get("/").content.decode()
     assert "First steps" in page
     assert "/plans/first-look/" in page
@@ -16,12 +19,12 @@ def test_it_says_how_to_begin_while_there_is_no_host(operator: Client) -> None:
 
 
 def test_it_shows_what_runs_and_what_has_finished(operator: Client) -> None:
-    target = factories.make_target(factories.make_host())
-    version = factories.make_version()
-    finished = factories.make_run(version, [target], repeats=1)
-    factories.finish_run(finished)
-    running = factories.make_run(version, [target], repeats=1)
-    factories.start_trial(running.trials.get(index=4))
+    target = storage1_scratch(a_host("storage1"))
+    version = first_look()
+    finished = first_look_run(version, [target], repeats=1)
+    finish_run(finished)
+    running = first_look_run(version, [target], repeats=1)
+    start_trial(running.trials.get(index=4))
     page = operator.get("/").content.decode()
     assert "First steps" not in page
     assert "Trial 5 of 12" in page
@@ -32,31 +35,31 @@ def test_it_shows_what_runs_and_what_has_finished(operator: Client) -> None:
 
 
 def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[[str], int]) -> None:
-    target = factories.make_target(factories.make_host())
-    version = factories.make_version()
-    factories.make_run(version, [target], repeats=1)
-    factories.make_run(version, [target], repeats=1, state="done")
+    target = storage1_scratch(a_host("storage1"))
+    version = first_look()
+    first_look_run(version, [target], repeats=1)
+    first_look_run(version, [target], repeats=1, state="done")
     queries_of("/")  # what came of a finished run is computed once
     one = queries_of("/")
     for _ in range(3):
-        factories.make_run(version, [target], repeats=1)
-        factories.make_run(version, [target], repeats=1, state="done")
+        first_look_run(version, [target], repeats=1)
+        first_look_run(version, [target], repeats=1, state="done")
     queries_of("/")
     assert queries_of("/") == one
 
 
 def test_it_says_what_the_numbers_of_a_finished_run_say(operator: Client) -> None:
-    target = factories.make_target(factories.make_host())
-    run = factories.make_run(factories.make_version(), [target])
-    factories.finish_run(run)
+    target = storage1_scratch(a_host("storage1"))
+    run = first_look_run(first_look(), [target])
+    finish_run(run)
     page = operator.get("/").content.decode()
     assert "than io_uring" in page or "of io_uring" in page
     assert "/compare/?run=1" in page
 
 
 def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db: None) -> None:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
     for result in run.results.select_related("trial"):
         wild = result.point["pattern"] == "randwrite"
         more = 1.3 if wild and result.point["ioengine"] == "psync" else 1
@@ -68,8 +71,8 @@ def test_of_series_that_may_all_be_equal_it_tells_the_one_that_is_known_best(db:
 
 
 def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_highest(db: None) -> None:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
     run.results.exclude(point__pattern="randread").delete()
     run.results.exclude(point__ioengine="io_uring").delete()
     says = outcome(run, marked=0).says
@@ -77,17 +80,17 @@ def test_where_nothing_is_held_against_anything_it_names_the_lowest_and_the_high
 
 
 def test_it_gives_the_reason_where_trials_failed(operator: Client) -> None:
-    target = factories.make_target(factories.make_host())
-    run = factories.make_run(factories.make_version(), [target], repeats=1, state="failed", reason_code="no_trial_done")
-    factories.fail_trial(run.trials.get(index=0))
+    target = storage1_scratch(a_host("storage1"))
+    run = first_look_run(first_look(), [target], repeats=1, state="failed", reason_code="no_trial_done")
+    fail_trial(run.trials.get(index=0))
     page = operator.get("/").content.decode()
     assert "No trial of the run was completed." in page
     assert "1 of 12 trials failed. First reason: fio 3.33 on storage1 has no psync." in page
 
 
 def test_it_says_what_comes_next_and_why_it_waits(operator: Client) -> None:
-    host = factories.make_host(state="maintenance", maintenance_note="new drives")
-    factories.make_run(factories.make_version(), [factories.make_target(host)], repeats=1, state="queued")
+    host = a_host("storage1", state="maintenance", maintenance_note="new drives")
+    first_look_run(first_look(), [storage1_scratch(host)], repeats=1, state="queued")
     page = operator.get("/").content.decode()
     assert "storage1 is in maintenance" in page
     assert "12 trials" in page

@@ -9,14 +9,14 @@ from django.urls import reverse
 from webapp.core.models import ApiToken, AuditEntry, Role, User
 from webapp.core.services import create_api_token
 from webapp.hosts.models import EnrolmentToken
-from webapp.screens.tests.factories import PASSWORD, make_user
+from webapp.tests.factories.people import PASSWORD, a_user
 
 NEW = "clammy-orbit-ferret"
 
 
 @pytest.fixture
 def me(db: None) -> User:
-    return make_user("anna", Role.ADMIN)
+    return a_user("anna", Role.ADMIN)
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_it_says_at_the_field_that_a_name_is_taken(admin: Client) -> None:
 
 
 def test_it_ends_sessions_and_tokens_of_an_account_that_is_switched_off(admin: Client) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     session = log_in("olga", PASSWORD)
     script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
     assert is_in(session)
@@ -98,7 +98,7 @@ def test_it_ends_sessions_and_tokens_of_an_account_that_is_switched_off(admin: C
 
 
 def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(admin: Client) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     session = log_in("olga", PASSWORD)
     script = Client(headers={"Authorization": f"Bearer {create_api_token(user=olga, name='nightly')}"})
     said = admin.post(reverse("remove_person", args=[olga.pk]), follow=True).content.decode()
@@ -118,7 +118,7 @@ def test_it_removes_who_leaves_and_takes_the_name_away_only_where_it_is_typed(ad
 
 
 def test_it_brings_back_who_left_with_a_new_link(admin: Client) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     admin.post(reverse("remove_person", args=[olga.pk]))
     assert "new password link" in admin.post(reverse("reactivate_person", args=[olga.pk]), follow=True).content.decode()
     assert not is_in(log_in("olga", PASSWORD))
@@ -134,7 +134,7 @@ def test_it_says_why_the_last_admin_stays(admin: Client, me: User) -> None:
 
 
 def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, me: User) -> None:
-    make_user("second", Role.ADMIN)
+    a_user("second", Role.ADMIN)
     address = reverse("change_role", args=[me.pk])
     assert "Tick the box" in admin.post(address, {"role": "viewer"}).content.decode()
     assert admin.post(address, {"role": "viewer", "acknowledged": "on"})["Location"] == reverse("overview")
@@ -142,7 +142,7 @@ def test_it_leads_an_admin_who_gave_up_the_role_to_the_overview(admin: Client, m
 
 
 def test_it_takes_an_account_back_with_a_new_link(admin: Client) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     session = log_in("olga", PASSWORD)
     made = admin.post(reverse("reset_password", args=[olga.pk]), follow=True)
     assert "/set-password/" in made.content.decode()
@@ -175,7 +175,7 @@ def test_it_shows_a_token_once_and_lists_it_by_its_name(admin: Client) -> None:
 
 
 def test_it_revokes_ones_own_token_and_nobody_elses(admin: Client, me: User) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     plain = create_api_token(user=olga, name="nightly")
     token = ApiToken.objects.get()
     assert admin.post(reverse("revoke_token", args=[token.pk])).status_code == 404
@@ -186,7 +186,7 @@ def test_it_revokes_ones_own_token_and_nobody_elses(admin: Client, me: User) -> 
 
 
 def test_it_lets_admins_see_and_revoke_tokens_of_others(admin: Client) -> None:
-    olga = make_user("olga")
+    olga = a_user("olga")
     create_api_token(user=olga, name="nightly")
     token = ApiToken.objects.get()
     assert "nightly" in admin.get(reverse("person", args=[olga.pk])).content.decode()
@@ -205,7 +205,7 @@ def test_it_lists_people_with_a_fixed_number_of_queries(admin: Client, django_as
 
     before = count()
     for number in range(20):
-        create_api_token(user=make_user(f"p{number}"), name="x")
+        create_api_token(user=a_user(f"p{number}"), name="x")
     assert count() == before
 
 

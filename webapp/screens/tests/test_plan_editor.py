@@ -17,8 +17,10 @@ from webapp.screens.plans.draft import draft_of
 from webapp.screens.plans.editor_form import picker
 from webapp.screens.plans.form_data import data_of
 from webapp.screens.plans.payloads import PlanAnswer
-from webapp.screens.tests import factories
-from webapp.screens.tests.factories import FIRST_LOOK
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import PASSWORD
+from webapp.tests.factories.plans import FIRST_LOOK, first_look
+from webapp.tests.factories.runs import first_look_run
 
 PLAN = PlanDocument(
     title="Depths",
@@ -34,7 +36,7 @@ def form(plan: PlanDocument = PLAN, **changes: str) -> dict[str, Any]:
 
 @pytest.fixture
 def target(db: None) -> Target:
-    return factories.make_target(factories.make_host())
+    return storage1_scratch(a_host("storage1"))
 
 
 def test_a_new_plan_begins_with_something_that_can_run(operator: Client, target: Target) -> None:
@@ -73,7 +75,7 @@ def test_it_refuses_at_the_field_and_keeps_what_was_typed(operator: Client) -> N
 
 
 def test_it_saves_changes_as_the_next_version(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     changed = msgspec.structs.replace(FIRST_LOOK, repeats=9)
     page = operator.post("/plans/first-look/edit/", form(changed, base="1"), follow=True).content.decode()
     assert "Saved as version 2." in page
@@ -81,15 +83,15 @@ def test_it_saves_changes_as_the_next_version(operator: Client) -> None:
 
 
 def test_saving_what_was_not_changed_makes_no_version(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     page = operator.post("/plans/first-look/edit/", form(FIRST_LOOK, base="1"), follow=True).content.decode()
     assert "Nothing was changed" in page
     assert PlanVersion.objects.count() == 1
 
 
 def test_it_does_not_save_over_what_somebody_else_saved_unseen(operator: Client) -> None:
-    factories.make_version()
-    factories.make_version(msgspec.structs.replace(FIRST_LOOK, repeats=4), number=2)
+    first_look()
+    first_look(msgspec.structs.replace(FIRST_LOOK, repeats=4))
     mine = form(msgspec.structs.replace(FIRST_LOOK, repeats=9), base="1")
     page = operator.post("/plans/first-look/edit/", mine).content.decode()
     assert "somebody saved version 2" in page
@@ -100,7 +102,7 @@ def test_it_does_not_save_over_what_somebody_else_saved_unseen(operator: Client)
 
 
 def test_built_in_plans_are_not_opened(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     Plan.objects.update(builtin="first-look")
     page = operator.get("/plans/first-look/edit/", follow=True).content.decode()
     assert "is built in and cannot be changed" in page
@@ -128,9 +130,9 @@ def test_it_shows_trials_and_the_job_of_one_without_script(operator: Client, tar
 
 
 def test_it_opens_with_the_targets_of_the_last_run(operator: Client, target: Target) -> None:
-    other = factories.make_target(target.host, "other")
-    version = factories.make_version()
-    run = factories.make_run(version, [other])
+    other = storage1_scratch(target.host, "other")
+    version = first_look()
+    run = first_look_run(version, [other])
     Run.objects.filter(pk=run.pk).update(state="done")
     page = operator.get("/plans/first-look/edit/").content.decode()
     assert re.search(rf'value="{other.id}" data-preview checked', page)
@@ -144,7 +146,7 @@ def answer_to(client: Client, data: dict[str, Any]) -> PlanAnswer:
 
 
 def test_the_preview_says_what_would_happen(viewer: Client, target: Target) -> None:
-    drive = factories.make_drive(target.host)
+    drive = storage1_drive(target.host)
     part = Part(name="a", factors={"pattern": "randwrite", "scheduler": "none, mq-deadline"})
     plan = msgspec.structs.replace(PLAN, parts=(part,))
     answer = answer_to(viewer, form(plan) | {"target": [str(drive.id)]})
@@ -184,7 +186,7 @@ def test_what_was_typed_outlives_the_log_in(client: Client, operator: Client) ->
     assert operator.post("/plans/new/", typed, headers={"Referer": "http://testserver/plans/new/"})["Location"] == (
         "/login/?next=/plans/new/"
     )
-    operator.post("/login/?next=/plans/new/", {"username": "olga", "password": factories.PASSWORD})
+    operator.post("/login/?next=/plans/new/", {"username": "olga", "password": PASSWORD})
     page = operator.get("/plans/new/").content.decode()
     assert 'value="Typed for an hour"' in page
     assert "This is the plan that you had typed" in page

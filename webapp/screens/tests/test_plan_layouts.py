@@ -6,7 +6,9 @@ from django.test import Client
 from webapp.hosts.models import Target
 from webapp.plans.document import Part, PlanDocument
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
 DOCUMENT = PlanDocument(
     title="Stripes",
@@ -17,14 +19,14 @@ DOCUMENT = PlanDocument(
 
 @pytest.fixture
 def pool(db: None) -> Target:
-    factories.make_version(DOCUMENT, slug="stripes")
-    host = factories.make_host()
+    first_look(DOCUMENT, slug="stripes")
+    host = a_host("storage1")
     host.capabilities["layouts"] = ["md", "xfs"]
     host.save()
     for n in range(3):
-        factories.make_drive(host, f"d{n}", path=f"/dev/sd{'bcd'[n]}", stable_id=f"wwn-{n}", serial=f"SERIAL{n}")
+        storage1_drive(host, f"d{n}", path=f"/dev/sd{'bcd'[n]}", stable_id=f"wwn-{n}", serial=f"SERIAL{n}")
     facts = {"kind": "pool", "path": "/dev", "stable_id": "pool:rack:1", "destroy": True, "drives": ["d0", "d1", "d2"]}
-    return factories.make_target(host, "rack", **facts)
+    return storage1_scratch(host, "rack", **facts)
 
 
 def test_it_shows_every_layout_with_alignment_and_commands(operator: Client, pool: Target) -> None:
@@ -45,7 +47,7 @@ def test_it_shows_the_order_of_taking_down_purging_and_building(operator: Client
     purged = PlanDocument(
         title="Purged", common=DOCUMENT.common | {"purge": "discard"}, parts=(Part(name="main", factors={}),)
     )
-    factories.make_version(purged, slug="purged")
+    first_look(purged, slug="purged")
     page = " ".join(operator.get(f"/plans/purged/?target={pool.id}").content.decode().split())
     assert "Before <strong>each</strong> of its trials: taken down where it stands, then" in page
     assert "purged by <code>discard</code> one after another, then rebuilt" in page
@@ -83,16 +85,16 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     document = PlanDocument(
         title="Volumes", common=DOCUMENT.common | {"layout": line}, parts=(Part(name="main", factors={}),)
     )
-    version = factories.make_version(document, slug="volumes")
-    host = factories.make_host()
+    version = first_look(document, slug="volumes")
+    host = a_host("storage1")
     host.capabilities["layouts"] = ["vd", "lvm", "xfs"]
     host.save()
     names = [f"s{n}" for n in range(6)]
     for n, name in enumerate(names):
         place = {"path": f"/0000:03:00.0/252:{n}", "opens": f"/storcli/0/252:{n}", "stable_id": f"slot:SER{n}"}
-        factories.make_drive(host, name, kind="slot", serial=f"SER{n}", **place)
+        storage1_drive(host, name, kind="slot", serial=f"SER{n}", **place)
     facts = {"kind": "pool", "path": "/dev", "stable_id": "pool:shelf:1", "destroy": True, "drives": names}
-    pool = factories.make_target(host, "shelf", **facts)
+    pool = storage1_scratch(host, "shelf", **facts)
     page = operator.get(f"/plans/volumes/?target={pool.id}").content.decode()
     assert "Not tested on real hardware" in page
     assert "storcli /c0 add vd type=raid5 name=ss-KEY-1 drives=252:3,252:4,252:5 wb strip=64 J nolog" in page
@@ -102,7 +104,7 @@ def test_it_shows_the_commands_of_a_controller_and_that_none_was_tried(operator:
     assert (layout["by_controller"], layout["width_bytes"]) == (True, 256 * 1024)
     untried = "virtual drives were tested only with emulated storcli and MegaCli"
     assert untried in page
-    run = factories.make_run(version, [pool])
+    run = first_look_run(version, [pool])
     pages = (f"/runs/{run.number}/", f"/runs/{run.number}/trials/1/")
     for layout_line, said in ((line, True), ("raid0 x2 chunk 64k / xfs", False)):
         run.trials.update(point=run.trials.all()[0].point | {"layout": layout_line})

@@ -11,8 +11,10 @@ from django.utils import timezone
 from webapp.plans.document import read
 from webapp.plans.models import Plan, PlanVersion
 from webapp.plans.services import load_builtin_plans
-from webapp.screens.tests import factories
-from webapp.screens.tests.factories import FIRST_LOOK
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import FIRST_LOOK, first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 
 def text_of(client: Client, address: str) -> str:
@@ -25,7 +27,7 @@ def test_it_says_what_to_do_while_there_is_no_plan(operator: Client, viewer: Cli
 
 
 def test_it_reads_plans_out_as_sentences_with_their_size(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     page = text_of(operator, "/plans/")
     assert "random read and write · 4 KiB · io_uring, psync · queue depth 1, 32 · 3 s each" in page
     assert re.search(r'<td class="num">36</td>', page)
@@ -43,24 +45,24 @@ def test_the_bm_flash_grid_reads_as_its_authors_said_it(operator: Client) -> Non
 
 
 def test_it_shows_how_long_runs_took_and_the_last_one(operator: Client) -> None:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
     page = text_of(operator, "/plans/")
     assert '<a href="/runs/1/"><time' in page
     assert "median of its runs" in page
 
 
 def test_it_takes_as_many_queries_for_many_plans_as_for_one(queries_of: Callable[[str], int]) -> None:
-    factories.make_version()
+    first_look()
     one = queries_of("/plans/")
     for number in range(4):
-        factories.make_version(slug=f"plan-{number}")
+        first_look(slug=f"plan-{number}")
     assert queries_of("/plans/") == one
 
 
 def test_it_finds_plans_by_words_of_their_title_or_of_what_they_say(operator: Client) -> None:
-    factories.make_version()
-    factories.make_version(msgspec.structs.replace(FIRST_LOOK, title="Other", note="about kyber"), slug="other")
+    first_look()
+    first_look(msgspec.structs.replace(FIRST_LOOK, title="Other", note="about kyber"), slug="other")
     assert "plans/other/" not in text_of(operator, "/plans/?q=first+LOOK")
     assert "plans/first-look/" not in text_of(operator, "/plans/?q=kyber")
     assert "No plan contains “nothing like it”" in text_of(operator, "/plans/?q=nothing+like+it")
@@ -69,14 +71,14 @@ def test_it_finds_plans_by_words_of_their_title_or_of_what_they_say(operator: Cl
 
 def test_it_shows_own_built_in_and_deleted_plans_apart(operator: Client) -> None:
     load_builtin_plans()
-    factories.make_version(slug="mine")
+    first_look(slug="mine")
     assert "/plans/mine/" not in text_of(operator, "/plans/?show=builtin")
     assert "/plans/first-look/" not in text_of(operator, "/plans/?show=own")
     assert "No deleted plans." in text_of(operator, "/plans/?show=deleted")
 
 
 def test_it_deletes_with_a_button_to_undo_it(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     page = operator.post("/plans/first-look/delete/", follow=True).content.decode()
     assert "First look is deleted" in page
     assert 'action="/plans/first-look/undelete/"' in page
@@ -89,7 +91,7 @@ def test_it_deletes_with_a_button_to_undo_it(operator: Client) -> None:
 
 
 def test_a_deleted_plan_can_still_be_read(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     operator.post("/plans/first-look/delete/")
     page = text_of(operator, "/plans/first-look/")
     assert "This plan was deleted" in page
@@ -109,8 +111,8 @@ def test_it_copies_into_the_editor(operator: Client) -> None:
 
 @pytest.fixture
 def two_versions(db: None) -> PlanVersion:
-    factories.make_version()
-    return factories.make_version(msgspec.structs.replace(FIRST_LOOK, repeats=7), number=2)
+    first_look()
+    return first_look(msgspec.structs.replace(FIRST_LOOK, repeats=7))
 
 
 def test_it_shows_what_changed_between_two_versions(operator: Client, two_versions: PlanVersion) -> None:
@@ -141,8 +143,8 @@ def test_it_takes_as_many_queries_for_many_versions(
     queries_of: Callable[[str], int], two_versions: PlanVersion
 ) -> None:
     two = queries_of("/plans/first-look/versions/")
-    for number in (3, 4, 5):
-        factories.make_version(number=number)
+    for _ in range(3):
+        first_look()
     assert queries_of("/plans/first-look/versions/") == two
 
 
@@ -167,7 +169,7 @@ def test_it_exports_any_version_as_a_file(viewer: Client, two_versions: PlanVers
 
 def test_a_plan_with_too_many_points_is_no_job_file(operator: Client) -> None:
     many = replace_factor("block_size", "512..400k +512")
-    factories.make_version(many)
+    first_look(many)
     page = operator.get("/plans/first-look/job-file/", follow=True).content.decode()
     assert "the maximum of a job file" in page
 

@@ -10,24 +10,27 @@ from webapp.plans.models import Plan, PlanVersion
 from webapp.results.models import Result
 from webapp.runs.models import Run
 from webapp.screens import points
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def target(db: None) -> Target:
-    factories.make_version()
-    return factories.make_target(factories.make_host())
+    first_look()
+    return storage1_scratch(a_host("storage1"))
 
 
 def test_it_shows_a_plan_without_any_usable_target(operator: Client) -> None:
-    factories.make_version()
+    first_look()
     page = operator.get("/plans/first-look/").content.decode()
     assert "No target is usable now" in page
     assert "Preview" not in page
 
 
 def test_it_shows_an_older_version_and_knows_no_later_one(operator: Client, target: Target) -> None:
-    factories.make_version(number=2)
+    first_look()
     assert "version 1," in operator.get("/plans/first-look/?version=1").content.decode()
     assert "version 2," in operator.get("/plans/first-look/").content.decode()
     assert operator.get("/plans/first-look/?version=3").status_code == 404
@@ -44,7 +47,7 @@ def test_it_previews_trials_bytes_and_the_fio_job_of_the_one_looked_at(operator:
 
 
 def test_it_asks_for_the_serial_of_a_drive_that_would_be_overwritten(operator: Client, target: Target) -> None:
-    drive = factories.make_drive(target.host)
+    drive = storage1_drive(target.host)
     page = operator.get(f"/plans/first-look/?target={drive.id}").content.decode()
     assert "type its serial: <code>S64GNE0R800123</code>" in page
     assert "This run destroys data" in page
@@ -58,7 +61,7 @@ def test_it_offers_a_viewer_no_start(viewer: Client, target: Target) -> None:
 
 
 def test_it_starts_a_run_of_the_version_that_was_shown(operator: Client, target: Target) -> None:
-    factories.make_version(number=2)
+    first_look()
     response = operator.post("/plans/first-look/start/", {"version": "1", "target": str(target.id), "note": "first"})
     run = Run.objects.get()
     assert response["Location"] == f"/runs/{run.number}/"
@@ -76,7 +79,7 @@ def test_it_starts_nothing_without_a_usable_target(operator: Client, target: Tar
 def test_it_starts_a_destructive_run_only_with_the_serial_typed(
     operator: Client, target: Target, serial: str, started: bool
 ) -> None:
-    drive = factories.make_drive(target.host)
+    drive = storage1_drive(target.host)
     data = {"version": "1", "target": str(drive.id), "serial": serial}
     response = operator.post("/plans/first-look/start/", data, follow=True)
     assert Run.objects.exists() is started
@@ -109,7 +112,7 @@ def test_it_draws_a_seed_each_time_where_none_is_typed(operator: Client, target:
 
 
 def test_it_keeps_the_page_as_it_was_where_a_start_is_refused(operator: Client, target: Target) -> None:
-    drive = factories.make_drive(target.host)
+    drive = storage1_drive(target.host)
     data = {"version": "1", "target": str(drive.id), "note": "before the update", "seed": "5"}
     page = operator.post("/plans/first-look/start/", data, follow=True).content.decode()
     assert 'value="before the update"' in page
@@ -125,11 +128,11 @@ def test_it_starts_no_plan_that_was_deleted(operator: Client, target: Target) ->
 
 
 def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -> None:
-    factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
+    finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "By the turnover and prefill times of 1 earlier run here" in page
     assert "expected, from the fastest earlier results of this target for such writes" in page
-    other = factories.make_target(target.host, "scratch2", model=target.model)
+    other = storage1_scratch(target.host, "scratch2", model=target.model)
     page = operator.get(f"/plans/first-look/?target={other.id}").content.decode()
     assert "from the fastest earlier results of drives of this model" in page
     other.model = "another"
@@ -138,15 +141,15 @@ def test_it_says_what_earlier_runs_here_took(operator: Client, target: Target) -
     assert "are expected to be written" not in page
     Result.objects.update(invalid=True)
     assert "are expected" not in operator.get(f"/plans/first-look/?target={target.id}").content.decode()
-    factories.finish_run(factories.make_run(PlanVersion.objects.get(), [target]))
+    finish_run(first_look_run(PlanVersion.objects.get(), [target]))
     page = operator.get(f"/plans/first-look/?target={target.id}").content.decode()
     assert "by the turnover and prefill times of 2 earlier runs here" in page
 
 
 def test_it_previews_every_stream_of_targets_at_once_and_what_they_share(operator: Client, target: Target) -> None:
-    drives = [factories.make_drive(target.host, slug=slug, lock_keys=["disk"]) for slug in ("p2", "p1")]
+    drives = [storage1_drive(target.host, slug=slug, lock_keys=["disk"]) for slug in ("p2", "p1")]
     parts = (Part(name="main", factors={"pattern": "read", "at_once": "2", "size": "1M", "runtime": "1s"}),)
-    factories.make_version(PlanDocument(title="Together", parts=parts, repeats=1), "together")
+    first_look(PlanDocument(title="Together", parts=parts, repeats=1), "together")
     query = "&".join(f"target={drive.id}" for drive in drives)
     page = operator.get(f"/plans/together/?{query}").content.decode()
     assert "storage1/p2 + p1" in page or "storage1/p1 + p2" in page

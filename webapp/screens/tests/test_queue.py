@@ -9,24 +9,27 @@ from webapp.hosts.models import Host, HostState, Target
 from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.models import Run, RunState, TargetLock
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_trial
+from webapp.tests.factories.runs import first_look_run, start_trial
 
 
 @pytest.fixture
 def target(db: None) -> Target:
-    return factories.make_target(factories.make_host())
+    return storage1_scratch(a_host("storage1"))
 
 
 @pytest.fixture
 def runs(target: Target) -> list[Run]:
     """One that runs, two that wait."""
-    version = factories.make_version()
+    version = first_look()
     made = [
-        factories.make_run(version, [target], repeats=1, state=state, queue_position=place, started_at=None)
+        first_look_run(version, [target], repeats=1, state=state, queue_position=place, started_at=None)
         for place, state in enumerate(("running", "queued", "queued"), start=1)
     ]
-    factories.finish_trial(made[0].trials.get(index=0))
-    factories.start_trial(made[0].trials.get(index=1))
+    finish_trial(made[0].trials.get(index=0))
+    start_trial(made[0].trials.get(index=1))
     return made
 
 
@@ -90,9 +93,9 @@ def test_it_says_that_nothing_goes_on_on_a_host(
 
 
 def test_it_names_the_run_that_uses_the_drive_on_another_host(runs: list[Run], target: Target) -> None:
-    other = factories.make_target(factories.make_host("storage2"), lock_keys=target.lock_keys)
+    other = storage1_scratch(a_host("storage2"), lock_keys=target.lock_keys)
     version = runs[0].version
-    waiting = factories.make_run(version, [other], repeats=1, state="queued", queue_position=9, started_at=None)
+    waiting = first_look_run(version, [other], repeats=1, state="queued", queue_position=9, started_at=None)
     attempt = runs[0].attempts.get(state="running")
     TargetLock.objects.create(lock_key=target.lock_keys[0], attempt=attempt)
     entry = next(entry for queue in queues() for entry in queue.entries if entry.run == waiting)
@@ -130,5 +133,5 @@ def test_it_takes_as_many_queries_for_many_runs_as_for_few(
 ) -> None:
     few = queries_of("/queue/")
     for place in range(4, 9):
-        factories.make_run(runs[0].version, [target], repeats=1, state="queued", queue_position=place, started_at=None)
+        first_look_run(runs[0].version, [target], repeats=1, state="queued", queue_position=place, started_at=None)
     assert queries_of("/queue/") == few

@@ -6,13 +6,16 @@ from django.test import Client
 
 from webapp.results.models import Result
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def run(db: None) -> Run:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=2)
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=2)
+    finish_run(run)
     return run
 
 
@@ -95,7 +98,7 @@ def test_it_gives_the_same_rows_as_csv_in_plain_numbers(operator: Client, run: R
 
 def test_it_takes_as_many_queries_for_many_results_as_for_few(queries_of: Callable[[str], int], run: Run) -> None:
     few = queries_of("/results/")
-    factories.finish_run(factories.make_run(run.version, list(run.targets.all()), repeats=2))
+    finish_run(first_look_run(run.version, list(run.targets.all()), repeats=2))
     assert queries_of("/results/") == few
 
 

@@ -9,7 +9,10 @@ from django.test import Client
 
 from webapp.results.models import Result
 from webapp.runs.models import Note, Run, RunState
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run, finish_trial
+from webapp.tests.factories.runs import end_attempt, fail_trial, first_look_run, start_trial
 from worker.contract.histogram import Histogram
 from worker.contract.packing import pack
 
@@ -17,15 +20,15 @@ from worker.contract.packing import pack
 @pytest.fixture
 def run(db: None) -> Run:
     """Its first trial is done, the second runs."""
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=2)
-    factories.finish_trial(run.trials.get(index=0))
-    factories.start_trial(run.trials.get(index=1))
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=2)
+    finish_trial(run.trials.get(index=0))
+    start_trial(run.trials.get(index=1))
     return run
 
 
 def end_running(run: Run) -> None:
     """Its trial is planned once more, and the host is free."""
-    factories.end_attempt(run.attempts.get(state="running"))
+    end_attempt(run.attempts.get(state="running"))
     run.attempts.filter(trial__index=1).delete()
     run.trials.filter(index=1).update(state="planned")
 
@@ -90,7 +93,7 @@ def test_notes_keep_their_lines_and_are_no_markup(operator: Client, run: Run) ->
 
 def test_a_run_is_started_again_once_however_often_the_form_is_sent(operator: Client, run: Run) -> None:
     end_running(run)
-    factories.finish_run(run)
+    finish_run(run)
     page = operator.get("/runs/1/").content.decode()
     assert "Only the 0 failed trials" in page
     form = {"request_id": str(uuid.uuid4()), "seed": "same", "note": "after the update"}
@@ -112,8 +115,8 @@ def test_a_viewer_has_no_buttons(viewer: Client, run: Run) -> None:
 
 def test_it_tells_what_a_finished_run_came_to(operator: Client, run: Run) -> None:
     end_running(run)
-    factories.fail_trial(run.trials.get(index=1), reason="fio said nothing for 60 s.")
-    factories.finish_run(run)
+    fail_trial(run.trials.get(index=1), reason="fio said nothing for 60 s.")
+    finish_run(run)
     page = operator.get("/runs/1/").content.decode()
     assert "23 of 24 trials done, 1 failed" in page
     assert "fio said nothing for 60 s." in page
@@ -132,7 +135,7 @@ def test_it_shows_percentiles_of_the_whole_histogram_and_fios_own_words(operator
 
 
 def test_it_lists_runs_by_plan_host_person_and_text(operator: Client, run: Run) -> None:
-    other = factories.make_run(run.version, [factories.make_target(factories.make_host("storage2"))], repeats=1)
+    other = first_look_run(run.version, [storage1_scratch(a_host("storage2"))], repeats=1)
     Note.objects.create(run=other, text="The fan was OFF")
 
     def listed(query: str) -> list[int]:
@@ -155,6 +158,6 @@ def test_the_run_page_takes_as_many_queries_with_many_notes_and_settings(
     Note.objects.create(run=run, text="one")
     few = queries_of("/runs/1/")
     for index in range(2, 6):
-        factories.finish_trial(run.trials.get(index=index))
+        finish_trial(run.trials.get(index=index))
         Note.objects.create(run=run, trial=run.trials.get(index=index), text="more")
     assert queries_of("/runs/1/") == few

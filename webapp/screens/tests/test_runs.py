@@ -6,12 +6,15 @@ from django.test import Client
 from webapp.core.models import AuditEntry
 from webapp.hosts.lifecycle import rename_host
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run, finish_trial
+from webapp.tests.factories.runs import fail_trial, first_look_run, start_trial
 
 
-def make_run(**changes: object) -> Run:
-    target = factories.make_target(factories.make_host())
-    return factories.make_run(factories.make_version(), [target], **changes)  # type: ignore[arg-type]
+def run_on_storage1(**changes: object) -> Run:
+    target = storage1_scratch(a_host("storage1"))
+    return first_look_run(first_look(), [target], **changes)  # type: ignore[arg-type]
 
 
 def test_it_says_what_to_do_while_nothing_has_run(operator: Client) -> None:
@@ -19,8 +22,8 @@ def test_it_says_what_to_do_while_nothing_has_run(operator: Client) -> None:
 
 
 def test_it_lists_runs_of_one_state(operator: Client) -> None:
-    run = make_run(repeats=1, state="cancelled")
-    factories.make_run(run.version, list(run.targets.all()), repeats=1)
+    run = run_on_storage1(repeats=1, state="cancelled")
+    first_look_run(run.version, list(run.targets.all()), repeats=1)
     page = operator.get("/runs/?state=cancelled").content.decode()
     assert "Run 1<" in page
     assert "Run 2<" not in page
@@ -28,7 +31,7 @@ def test_it_lists_runs_of_one_state(operator: Client) -> None:
 
 
 def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) -> None:
-    run = make_run(repeats=1)
+    run = run_on_storage1(repeats=1)
     rename_host(host=run.targets.get().host, slug="rack4", by=None)
     page = operator.get("/runs/?host=storage1").content.decode()
     assert "Run 1<" in page
@@ -36,15 +39,15 @@ def test_a_filter_by_a_hosts_former_name_follows_the_rename(operator: Client) ->
 
 
 def test_it_takes_as_many_queries_for_many_runs_as_for_one(queries_of: Callable[[str], int]) -> None:
-    run = make_run(repeats=1)
+    run = run_on_storage1(repeats=1)
     one = queries_of("/runs/")
     for _ in range(4):
-        factories.make_run(run.version, list(run.targets.all()), repeats=1)
+        first_look_run(run.version, list(run.targets.all()), repeats=1)
     assert queries_of("/runs/") == one
 
 
 def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
-    make_run(repeats=1, state="queued", started_at=None)
+    run_on_storage1(repeats=1, state="queued", started_at=None)
     page = operator.get("/runs/1/").content.decode()
     assert "Queued" in page
     assert "0 of 12 trials" in page
@@ -52,7 +55,7 @@ def test_it_shows_a_run_that_has_not_begun(operator: Client) -> None:
 
 
 def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
-    factories.finish_run(make_run())
+    finish_run(run_on_storage1())
     page = operator.get("/runs/1/").content.decode()
     assert "36 of 36 trials done" in page
     assert "than io_uring" in page or "of io_uring" in page
@@ -60,9 +63,9 @@ def test_a_finished_run_says_what_was_learned(operator: Client) -> None:
 
 
 def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operator: Client) -> None:
-    run = make_run(repeats=2)
-    factories.finish_trial(run.trials.get(index=0))
-    factories.fail_trial(run.trials.get(index=1), reason="fio 3.33 on storage1 has no psync.")
+    run = run_on_storage1(repeats=2)
+    finish_trial(run.trials.get(index=0))
+    fail_trial(run.trials.get(index=1), reason="fio 3.33 on storage1 has no psync.")
     page = operator.get("/runs/1/").content.decode()
     result = run.results.get()
     assert f'data-trial="1"><a href="/runs/1/trials/1/" title="Trial 1: Done">{result.iops / 1000:.1f}k</a>' in page
@@ -75,17 +78,17 @@ def test_it_shows_the_grid_with_numbers_reasons_and_what_is_still_planned(operat
 def test_it_shows_as_many_queries_for_a_large_run_as_for_a_small_one(
     operator: Client, queries_of: Callable[[str], int]
 ) -> None:
-    before = make_run(repeats=1)  # so that both have a run before them there
-    run, large = (factories.make_run(before.version, list(before.targets.all()), repeats=n) for n in (1, 4))
+    before = run_on_storage1(repeats=1)  # so that both have a run before them there
+    run, large = (first_look_run(before.version, list(before.targets.all()), repeats=n) for n in (1, 4))
     for one in (before, run, large):
-        factories.finish_run(one)
+        finish_run(one)
     assert queries_of("/runs/2/") == queries_of("/runs/3/")
 
 
 def test_it_offers_cancelling_only_to_operators_and_only_while_the_run_is_open(
     operator: Client, viewer: Client
 ) -> None:
-    run = make_run(repeats=1)
+    run = run_on_storage1(repeats=1)
     assert "/runs/1/cancel/" in operator.get("/runs/1/").content.decode()
     assert "/runs/1/cancel/" not in viewer.get("/runs/1/").content.decode()
     Run.objects.filter(pk=run.pk).update(state="done")
@@ -93,7 +96,7 @@ def test_it_offers_cancelling_only_to_operators_and_only_while_the_run_is_open(
 
 
 def test_it_cancels_a_run(operator: Client) -> None:
-    make_run(repeats=1)
+    run_on_storage1(repeats=1)
     assert operator.post("/runs/1/cancel/")["Location"] == "/runs/1/"
     assert Run.objects.get().cancel_requested_at is not None or Run.objects.get().state == "cancelled"
     page = operator.get("/runs/1/").content.decode()
@@ -102,23 +105,23 @@ def test_it_cancels_a_run(operator: Client) -> None:
 
 
 def test_it_says_so_when_a_run_has_ended_before_it_could_be_cancelled(operator: Client) -> None:
-    make_run(repeats=1, state="done")
+    run_on_storage1(repeats=1, state="done")
     operator.post("/runs/1/cancel/")
     assert "has already ended" in operator.get("/runs/1/").content.decode()
     assert Run.objects.get().cancel_requested_at is None
 
 
 def test_it_shows_what_a_trial_asked_for_and_what_was_there(operator: Client) -> None:
-    run = make_run(repeats=3)
-    factories.finish_trial(run.trials.get(index=0))
+    run = run_on_storage1(repeats=3)
+    finish_trial(run.trials.get(index=0))
     page = operator.get("/runs/1/trials/1/").content.decode()
     for text in ("rw=randread", "cpu affinity is not set", "mq-deadline", "kernel.release", "Repeat 3", "exit code 0"):
         assert text in page
 
 
 def test_it_shows_a_failed_trial_with_its_reason_and_a_planned_one_without_numbers(operator: Client) -> None:
-    run = make_run(repeats=1)
-    factories.fail_trial(run.trials.get(index=0), code="fio_silent", reason="fio said nothing for 60 s.")
+    run = run_on_storage1(repeats=1)
+    fail_trial(run.trials.get(index=0), code="fio_silent", reason="fio said nothing for 60 s.")
     failed = operator.get("/runs/1/trials/1/").content.decode()
     assert "fio_silent" in failed
     assert "fio said nothing for 60 s." in failed
@@ -126,9 +129,9 @@ def test_it_shows_a_failed_trial_with_its_reason_and_a_planned_one_without_numbe
 
 
 def test_a_trial_has_one_number_on_its_page_in_its_address_and_in_the_api(operator: Client) -> None:
-    run = make_run(repeats=1)
-    factories.fail_trial(run.trials.get(index=0), reason="fio said nothing for 60 s.")
-    factories.start_trial(run.trials.get(index=1))
+    run = run_on_storage1(repeats=1)
+    fail_trial(run.trials.get(index=0), reason="fio said nothing for 60 s.")
+    start_trial(run.trials.get(index=1))
     links = re.findall(r'href="/runs/1/trials/(\d+)/">(?:trial )?#(\d+)<', operator.get("/runs/1/").content.decode())
     assert len(links) > 1
     assert all(address == number for address, number in links)
@@ -145,7 +148,7 @@ def test_a_trial_has_one_number_on_its_page_in_its_address_and_in_the_api(operat
 
 
 def test_trials_are_skipped_and_noted_by_their_number(operator: Client) -> None:
-    run = make_run(repeats=1)
+    run = run_on_storage1(repeats=1)
     sent = {"content_type": "application/json"}
     assert operator.post("/api/v1/runs/1/skip", {"trials": [12]}, **sent).status_code == 200  # type: ignore[arg-type]
     assert [trial.index for trial in run.trials.filter(state="cancelled")] == [11]

@@ -6,15 +6,19 @@ from django.test import Client
 from webapp.compare.models import SavedComparison
 from webapp.core.models import AuditEntry, Role
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 QUERY = "run=1&x=iodepth&series=ioengine&panel=pattern&chart=heat"
 
 
 @pytest.fixture
 def run(db: None) -> Run:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())])
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))])
+    finish_run(run)
     return run
 
 
@@ -58,7 +62,7 @@ def test_it_changes_ones_own_and_writes_down_who_did(operator: Client, saved: Sa
 @pytest.mark.parametrize("action", ["change", "delete"])
 def test_it_leaves_somebody_elses_alone(saved: SavedComparison, action: str) -> None:
     other = Client()
-    other.force_login(factories.make_user("oskar", Role.OPERATOR))
+    other.force_login(a_user("oskar", Role.OPERATOR))
     page = other.post(f"/comparisons/{saved.pk}/{action}/", {"title": "x", "query": QUERY}, follow=True)
     assert "copy it and change the copy" in page.content.decode()
     saved.refresh_from_db()
@@ -70,7 +74,7 @@ def test_it_leaves_somebody_elses_alone(saved: SavedComparison, action: str) -> 
 
 def test_an_admin_may_change_everybodys(saved: SavedComparison) -> None:
     admin = Client()
-    admin.force_login(factories.make_user("ada", Role.ADMIN))
+    admin.force_login(a_user("ada", Role.ADMIN))
     admin.post(f"/comparisons/{saved.pk}/change/", {"title": "Tidy", "query": QUERY})
     saved.refresh_from_db()
     assert saved.title == "Tidy"

@@ -18,12 +18,14 @@ from webapp.runs.services import cancel_run
 from webapp.schedules.models import Occurrence, Schedule
 from webapp.schedules.reasons import timed
 from webapp.schedules.services import make_due
-from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.screens.schedules import calendar_days, calendar_view
 from webapp.screens.schedules.calendar_days import SHOWN_A_DAY, month_days, one_day
 from webapp.screens.schedules.trend import trend
-from webapp.screens.tests import factories
 from webapp.screens.tests.test_schedules import ended, missed, page_of
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
+from webapp.tests.factories.schedules import a_group, a_schedule
 
 NOW = datetime(2026, 11, 18, 12, 0, tzinfo=UTC)  # a Wednesday
 
@@ -41,16 +43,16 @@ def olga(now: datetime, operator: Client) -> User:
 
 @pytest.fixture
 def version(db: None) -> PlanVersion:
-    return factories.make_version()
+    return first_look()
 
 
 @pytest.fixture
 def nightly(olga: User, version: PlanVersion) -> Schedule:
-    return a_schedule(olga, version=version, targets=[factories.make_target(factories.make_host())])
+    return a_schedule(olga, version=version, targets=[storage1_scratch(a_host("storage1"))])
 
 
 def hourly(olga: User, version: PlanVersion, cron: str = "0 * * * *") -> Schedule:
-    target = factories.make_target(factories.make_host("storage2"))
+    target = storage1_scratch(a_host("storage2"))
     return a_schedule(olga, name="hourly", version=version, targets=[target], cron=cron, time_zone="UTC")
 
 
@@ -240,7 +242,7 @@ def test_results_that_are_marked_as_invalid_are_not_in_the_trend(nightly: Schedu
 
 
 def test_the_trend_of_a_group_has_a_line_for_each_host(olga: User, version: PlanVersion) -> None:
-    group = a_group(*[factories.make_target(factories.make_host(f"storage{number}")) for number in (1, 2)])
+    group = a_group(*[storage1_scratch(a_host(f"storage{number}")) for number in (1, 2)])
     schedule = a_schedule(olga, version=version, group=group)
     for position, label in enumerate("AB"):
         ended(schedule, 1, position=position, label=label)
@@ -254,12 +256,12 @@ def test_the_page_of_a_run_says_which_schedule_started_it(operator: Client, nigh
     page = page_of(operator, f"/runs/{run.number}/")
     assert "Started by schedule" in page
     assert f'href="/schedules/{nightly.pk}/"' in page
-    other = factories.make_run(nightly.version, list(nightly.targets.all()))
+    other = first_look_run(nightly.version, list(nightly.targets.all()))
     assert "Started by schedule" not in page_of(operator, f"/runs/{other.number}/")
 
 
 def test_the_page_of_a_run_that_its_window_paused_says_so(operator: Client, nightly: Schedule) -> None:
-    run = factories.make_run(nightly.version, list(nightly.targets.all()))
+    run = first_look_run(nightly.version, list(nightly.targets.all()))
     window = {"window": "22:00 to 06:00, every day (UTC)"}
     words = "The window of its schedule is closed (22:00 to 06:00, every day (UTC))."
     Run.objects.filter(pk=run.pk).update(
@@ -280,7 +282,7 @@ def test_the_list_of_runs_marks_and_finds_those_of_a_schedule(
 ) -> None:
     targets = list(nightly.targets.all())
     run, other = ended(nightly, 1), ended(a_schedule(olga, name="other", version=version, targets=targets), 1)
-    by_hand = factories.make_run(version, targets)
+    by_hand = first_look_run(version, targets)
     page = page_of(operator, "/runs/")
     assert f'<span class="badge bg-secondary-lt">Schedule</span> <a href="/schedules/{nightly.pk}/">nightly</a>' in page
     assert page.count(">Schedule</span>") == 2
@@ -314,7 +316,7 @@ def test_the_queue_says_which_scheduled_runs_wait(operator: Client, nightly: Sch
 
 
 def test_the_page_of_a_cancelled_run_says_why_without_a_code(operator: Client, nightly: Schedule, olga: User) -> None:
-    run = factories.make_run(nightly.version, list(nightly.targets.all()))
+    run = first_look_run(nightly.version, list(nightly.targets.all()))
     why = timed(AT_DEADLINE, nightly, schedule=nightly.name, deadline=timezone.now())
     cancel_run(run=run, by=None, code=why.code, fields=why.fields)
     page = page_of(operator, f"/runs/{run.number}/")

@@ -13,8 +13,11 @@ from webapp.hosts.models import Target
 from webapp.plans.models import PlanVersion
 from webapp.schedules.models import Schedule, Trigger
 from webapp.schedules.services import delete_schedule
-from webapp.schedules.tests.factories import a_group, a_schedule
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
+from webapp.tests.factories.schedules import a_group, a_schedule
 
 
 @pytest.fixture
@@ -24,14 +27,14 @@ def olga(operator: Client) -> User:
 
 @pytest.fixture
 def target(db: None) -> Target:
-    return factories.make_target(factories.make_host())
+    return storage1_scratch(a_host("storage1"))
 
 
 @pytest.fixture
 def typed(target: Target) -> dict[str, Any]:
     """A form that is complete."""
     return {
-        "name": "nightly", "version": factories.make_version().pk, "on": "targets", "target": [str(target.pk)],
+        "name": "nightly", "version": first_look().pk, "on": "targets", "target": [str(target.pk)],
         "trigger": "cron", "cron": "0 22 * * *", "time_zone": "Europe/Berlin", "start_within": "90",
         "start_unit": "min", "deadline": "", "deadline_unit": "h", "at_deadline": "notify", "overlap": "wait",
         "priority": "1", "note": "Ask first.",
@@ -183,7 +186,7 @@ def test_a_time_that_exists_twice_is_the_first_one(operator: Client, typed: dict
 
 
 def test_the_preview_names_the_drives_that_would_be_overwritten(operator: Client, typed: dict[str, Any]) -> None:
-    drive = factories.make_drive(factories.make_host("storage9"))
+    drive = storage1_drive(a_host("storage9"))
     html = previewed(operator, typed | {"target": [str(drive.pk)]})["html"]
     assert "Its runs overwrite drives" in html
     assert drive.serial in html
@@ -193,9 +196,9 @@ def test_the_preview_names_the_drives_that_would_be_overwritten(operator: Client
 
 
 def test_targets_of_a_host_that_is_away_are_offered(operator: Client, typed: dict[str, Any]) -> None:
-    host = factories.make_host("away", last_seen_at=timezone.now() - timedelta(days=2), state="maintenance")
-    factories.make_target(host, present=False)
-    factories.make_target(factories.make_host("gone", state="revoked"))
+    host = a_host("away", last_seen_at=timezone.now() - timedelta(days=2), state="maintenance")
+    storage1_scratch(host, present=False)
+    storage1_scratch(a_host("gone", state="revoked"))
     page = operator.get("/schedules/new/").content.decode()
     assert "away/scratch" in page
     assert "not present" in page
@@ -203,7 +206,7 @@ def test_targets_of_a_host_that_is_away_are_offered(operator: Client, typed: dic
 
 
 def test_a_host_group_is_taken_one_host_after_another(operator: Client, typed: dict[str, Any], target: Target) -> None:
-    group = a_group(target, factories.make_target(factories.make_host("storage2")))
+    group = a_group(target, storage1_scratch(a_host("storage2")))
     chosen = {"on": "group", "group": group.pk, "group_order": "one_by_one"}
     html = previewed(operator, typed | chosen)["html"]
     assert "The next one starts when the run before has ended or was missed." in html
@@ -216,7 +219,7 @@ def test_it_may_follow_a_schedule_or_an_open_run(
     operator: Client, typed: dict[str, Any], olga: User, target: Target
 ) -> None:
     before = a_schedule(olga, name="fill", version=PlanVersion.objects.get(), targets=[target])
-    run = factories.make_run(PlanVersion.objects.get(), [target], repeats=1)
+    run = first_look_run(PlanVersion.objects.get(), [target], repeats=1)
     page = operator.get("/schedules/new/").content.decode()
     assert "Run 1, First look, running" in page
     follows = {"trigger": "after_schedule", "after_schedule": before.pk, "condition": "any"}
@@ -231,7 +234,7 @@ def test_editing_shows_what_is_saved_and_offers_the_newest_version(
 ) -> None:
     old = PlanVersion.objects.get()
     schedule = a_schedule(olga, version=old, targets=[target], start_within_s=90, deadline_s=3600)
-    newest = factories.make_version(number=2)
+    newest = first_look()
     page = operator.get(f"/schedules/{schedule.pk}/edit/").content.decode()
     assert "First look, version 1" in page
     assert "Use version 2, the newest" in page
@@ -295,7 +298,7 @@ def test_a_schedule_does_not_follow_itself(operator: Client, typed: dict[str, An
 
 
 def test_a_deleted_schedule_is_not_edited(operator: Client, olga: User, target: Target) -> None:
-    schedule = a_schedule(olga, version=factories.make_version(), targets=[target])
+    schedule = a_schedule(olga, version=first_look(), targets=[target])
     delete_schedule(schedule=schedule, by=olga)
     assert operator.get(f"/schedules/{schedule.pk}/edit/").status_code == 404
 
@@ -365,7 +368,7 @@ def test_a_schedule_after_a_run_says_that_no_run_is_open(
 ) -> None:
     hint = "No run is open, so there is no run to choose."
     assert hint in operator.get("/schedules/new/").content.decode()
-    run = factories.make_run(PlanVersion.objects.get(), [target], repeats=1)
+    run = first_look_run(PlanVersion.objects.get(), [target], repeats=1)
     assert hint not in operator.get("/schedules/new/").content.decode()
     schedule = a_schedule(
         olga,
@@ -375,7 +378,7 @@ def test_a_schedule_after_a_run_says_that_no_run_is_open(
         trigger=Trigger.AFTER_RUN,
         after_run=run,
     )
-    factories.finish_run(run)
+    finish_run(run)
     kept = typed | {"trigger": "after_run", "after_run": run.number, "schedule": schedule.pk}
     assert problems(operator, kept) == {}
 

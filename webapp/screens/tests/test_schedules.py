@@ -17,9 +17,13 @@ from webapp.runs.models import Run
 from webapp.schedules.models import GroupOrder, Occurrence, Schedule, Trigger
 from webapp.schedules.selectors import group_targets
 from webapp.schedules.services import delete_schedule, make_due, switch_off, switch_on
-from webapp.schedules.tests.factories import a_group, a_schedule
 from webapp.screens.schedules.cost import run_cost
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive, storage1_scratch
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
+from webapp.tests.factories.schedules import a_group, a_schedule
 
 SERIAL = "S64GNE0R800123"
 
@@ -31,27 +35,27 @@ def olga(operator: Client) -> User:
 
 @pytest.fixture
 def version(db: None) -> PlanVersion:
-    return factories.make_version()
+    return first_look()
 
 
 @pytest.fixture
 def nightly(olga: User, version: PlanVersion) -> Schedule:
-    return a_schedule(olga, version=version, targets=[factories.make_target(factories.make_host())])
+    return a_schedule(olga, version=version, targets=[storage1_scratch(a_host("storage1"))])
 
 
 @pytest.fixture
 def overwriting(olga: User) -> Schedule:
-    drive = factories.make_drive(factories.make_host("storage9"))
-    version = factories.make_version(slug="overwrites")
+    drive = storage1_drive(a_host("storage9"))
+    version = first_look(slug="overwrites")
     return a_schedule(olga, name="overwrite", version=version, targets=[drive])
 
 
 def ended(schedule: Schedule, days_ago: int, *, position: int = 0, label: str = "") -> Run:
     """A due time whose run is done."""
     due = timezone.now() - timedelta(days=days_ago)
-    target = schedule.targets.first() or factories.make_target(factories.make_host(f"storage{uuid4().hex[:6]}"))
-    run = factories.make_run(schedule.version, [target], by=schedule.owner, repeats=1, started_at=due, label=label)
-    factories.finish_run(run)
+    target = schedule.targets.first() or storage1_scratch(a_host(f"storage{uuid4().hex[:6]}"))
+    run = first_look_run(schedule.version, [target], by=schedule.owner, repeats=1, started_at=due, label=label)
+    finish_run(run)
     Occurrence.objects.create(schedule=schedule, due_at=due, position=position, state="ended", run=run, finished_at=due)
     return run
 
@@ -110,18 +114,18 @@ def test_the_list_takes_a_fixed_number_of_queries(
     queries_of("/schedules/")  # outcomes are computed once
     before = queries_of("/schedules/")
     for number in range(4):
-        target = factories.make_target(factories.make_host(f"more{number}"))
+        target = storage1_scratch(a_host(f"more{number}"))
         ended(a_schedule(olga, name=f"more {number}", version=version, targets=[target]), 1)
-    group = a_group(*[factories.make_target(factories.make_host(f"member{number}")) for number in range(3)])
+    group = a_group(*[storage1_scratch(a_host(f"member{number}")) for number in range(3)])
     missed(a_schedule(olga, name="group", version=version, group=group), 1)
     queries_of("/schedules/")
     assert queries_of("/schedules/") == before
 
 
 def test_it_filters_by_state_and_owner(operator: Client, nightly: Schedule, version: PlanVersion) -> None:
-    other = factories.make_user("otto")
+    other = a_user("otto")
     off = a_schedule(
-        other, name="sleeping", version=version, targets=[factories.make_target(nightly.targets.get().host, "b")]
+        other, name="sleeping", version=version, targets=[storage1_scratch(nightly.targets.get().host, "b")]
     )
     switch_off(schedule=off, by=other)
     assert "sleeping" not in page_of(operator, "/schedules/?show=on")
@@ -174,12 +178,12 @@ def test_one_after_a_run_is_finished_when_its_own_run_is_over(
     operator: Client, nightly: Schedule, olga: User, version: PlanVersion
 ) -> None:
     targets = list(nightly.targets.all())
-    before = factories.make_run(version, targets)
+    before = first_look_run(version, targets)
     schedule = a_schedule(
         olga, name="after", version=version, targets=targets, trigger=Trigger.AFTER_RUN, after_run=before
     )
     assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
-    factories.finish_run(before)
+    finish_run(before)
     assert 'state-done">On</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
     missed(schedule, 1)
     assert 'state-done">Finished</span>' in page_of(operator, f"/schedules/{schedule.pk}/")
@@ -333,7 +337,7 @@ def test_its_page_says_what_a_run_costs_and_that_it_is_due_too_often(
 
 
 def test_the_cost_of_a_group_is_that_of_its_longest_run(operator: Client, olga: User, version: PlanVersion) -> None:
-    group = a_group(*[factories.make_target(factories.make_host(f"storage{number}")) for number in (1, 2)])
+    group = a_group(*[storage1_scratch(a_host(f"storage{number}")) for number in (1, 2)])
     side_by_side = a_schedule(olga, version=version, group=group)
     page = page_of(operator, f"/schedules/{side_by_side.pk}/")
     assert "Of the 2 hosts, storage" in page
@@ -347,7 +351,7 @@ def test_the_cost_of_a_group_is_that_of_its_longest_run(operator: Client, olga: 
 
 def test_its_page_says_that_the_plan_has_a_newer_version(operator: Client, nightly: Schedule) -> None:
     assert "is the newest" not in page_of(operator, f"/schedules/{nightly.pk}/")
-    newest = factories.make_version(number=2)
+    newest = first_look()
     page = page_of(operator, f"/schedules/{nightly.pk}/")
     assert "This schedule runs version 1 of the plan; version 2 is the newest." in page
     assert f'href="/schedules/{nightly.pk}/edit/?version=2">Edit to use version 2</a>' in page
@@ -370,7 +374,7 @@ def test_a_deleted_schedule_says_so(operator: Client, overwriting: Schedule) -> 
 
 
 def test_the_page_of_one_for_a_group_leads_to_the_group(operator: Client, olga: User, version: PlanVersion) -> None:
-    group = a_group(factories.make_target(factories.make_host()))
+    group = a_group(storage1_scratch(a_host("storage1")))
     schedule = a_schedule(olga, version=version, group=group)
     page = page_of(operator, f"/schedules/{schedule.pk}/")
     assert f'href="/groups/{group.slug}/"' in page
@@ -381,7 +385,7 @@ def test_the_page_of_one_whose_group_was_empty_shows_what_was_missed(
     operator: Client, olga: User, version: PlanVersion
 ) -> None:
     """An occurrence without a host: of an empty group, or from before the schedule had a group."""
-    group = a_group(factories.make_target(factories.make_host()))
+    group = a_group(storage1_scratch(a_host("storage1")))
     schedule = a_schedule(olga, version=version, group=group)
     missed(schedule, 2, "The host group has no hosts.")
     assert "The host group has no hosts." in page_of(operator, f"/schedules/{schedule.pk}/")

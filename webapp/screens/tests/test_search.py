@@ -8,13 +8,15 @@ from django.urls import reverse
 
 from webapp.runs.models import Note
 from webapp.screens.search.find import MAX_FOUND, find
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_drive
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def lab(db: None) -> None:
-    host = factories.make_host()
-    run = factories.make_run(factories.make_version(), [factories.make_drive(host)], note="Before the firmware update")
+    host = a_host("storage1")
+    run = first_look_run(first_look(), [storage1_drive(host)], note="Before the firmware update")
     Note.objects.create(run=run, text="The fan was off")
 
 
@@ -61,6 +63,6 @@ def test_it_takes_a_fixed_number_of_queries_and_says_where_there_is_more(
 ) -> None:
     before = queries_of(f"{reverse('search')}?q=storage")
     for number in range(2, MAX_FOUND + 5):
-        factories.make_drive(factories.make_host(f"storage{number}"))
+        storage1_drive(a_host(f"storage{number}"))
     assert queries_of(f"{reverse('search')}?q=storage") == before
     assert f"the first {MAX_FOUND}" in operator.get(reverse("search"), {"q": "storage"}).content.decode()

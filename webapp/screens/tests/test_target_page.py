@@ -7,7 +7,7 @@ from django.test import Client
 from webapp.hosts.models import Target
 from webapp.runs.actions.host_actions import purge_drive
 from webapp.runs.models import Attempt, HostAction, SettingChange
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_scratch
 from worker.contract.tests.examples import PURGED
 
 pytestmark = pytest.mark.usefixtures("broker")
@@ -16,11 +16,11 @@ FROZEN = "The host's firmware has frozen the drive's security state."
 
 @pytest.fixture
 def drive(transactional_db: None) -> Target:
-    host = factories.make_host()
-    factories.make_inventory(host)
+    host = a_host("storage1")
+    an_inventory(host)
     purges = [{"method": "discard", "problem": ""}, {"method": "ata_secure_erase", "problem": FROZEN}]
     purges.append({"method": "nvme_format", "problem": ""})
-    return factories.make_drive(host, opens="/dev/nvme0n1", purges=purges)
+    return storage1_drive(host, opens="/dev/nvme0n1", purges=purges)
 
 
 def shown(client: Client) -> str:
@@ -88,7 +88,7 @@ def test_a_viewer_sees_everything_and_can_do_nothing(viewer: Client, drive: Targ
 
 
 def test_what_is_no_drive_or_protected_is_not_purged(operator: Client, drive: Target) -> None:
-    factories.make_target(drive.host)
+    storage1_scratch(drive.host)
     assert "Only block devices can be purged" in operator.get("/hosts/storage1/targets/scratch/").content.decode()
     Target.objects.update(destroy=False)
     assert "<code>destroy = true</code>" in shown(operator)

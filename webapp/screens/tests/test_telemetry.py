@@ -8,16 +8,19 @@ from webapp.results.models import KernelLine, Result, Sample, StreamRun
 from webapp.runs.models import Trial
 from webapp.screens.runs.live import live_run
 from webapp.screens.runs.telemetry import Lines, summary
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_trial
+from webapp.tests.factories.runs import first_look_run
 
 CORES = [["cpu_user", "cpu0"], ["cpu_iowait", "cpu0"], ["cpu_user", "cpu1"], ["cpu_iowait", "cpu1"]]
 SENSORS = [*CORES, ["temperature", "sda"], ["power", "server (IPMI)"]]
 
 
 def measured() -> Trial:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=1)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
     trial = run.trials.get(index=0)
-    factories.finish_trial(trial)
+    finish_trial(trial)
     StreamRun.objects.filter(attempt__trial=trial).update(sensors=SENSORS, kernel_log_read=True)
     for second, values in enumerate(([10, 80, 30, 0, 31.5, None], [20, 80, 50, 0, None, None])):
         Sample.objects.filter(attempt__trial=trial, offset_ms=1000 * (second + 1)).update(telemetry=values)

@@ -2,13 +2,16 @@ import pytest
 from django.test import Client
 
 from webapp.runs.models import Run
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, storage1_scratch
+from webapp.tests.factories.plans import first_look
+from webapp.tests.factories.results import finish_run
+from webapp.tests.factories.runs import first_look_run
 
 
 @pytest.fixture
 def run(db: None) -> Run:
-    run = factories.make_run(factories.make_version(), [factories.make_target(factories.make_host())], repeats=1)
-    factories.finish_run(run)
+    run = first_look_run(first_look(), [storage1_scratch(a_host("storage1"))], repeats=1)
+    finish_run(run)
     return run
 
 

@@ -12,8 +12,6 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from webapp.core import tally
-from webapp.core.tests.factories import a_host_with_token, a_run, a_target, a_user
-from webapp.core.tests.worker import ACCEPTED, STARTED, queued_envelopes, sample, say
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import EnrolmentToken, Host, HostInventory, HostState, InventoryContent, Target
 from webapp.hosts.services import issue_enrolment_token
@@ -22,6 +20,10 @@ from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt
+from webapp.tests.factories.hosts import a_host_with_token, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, STARTED, queued_envelopes, sample, say
+from webapp.tests.factories.runs import a_run
 from webapp.worker_api import report_interval
 from worker.contract.base import MAX_ENROL_BYTES, MAX_HELLO_BYTES, MAX_REPORT_BYTES, Message, encode
 from worker.contract.greetings import Enrol, EnrolReply, HelloReply, Problem, TokenRequest

@@ -6,14 +6,14 @@ from msgspec.structs import replace
 
 from webapp.hosts.inventory.contents import NOT_KNOWN, NOTHING, content, contents
 from webapp.hosts.models import Target
-from webapp.screens.tests import factories
+from webapp.tests.factories.hosts import a_host, an_inventory, storage1_drive, storage1_inventory
 from worker.contract.inventory import Holder
 
 DRIVE = Target(kind="block", path="/dev/disk/by-id/x", opens="/dev/nvme0n1", device="nvme0n1")
 
 
 def test_it_names_file_systems_partitions_and_who_uses_them() -> None:
-    facts = factories.inventory()
+    facts = storage1_inventory()
     drive = facts.block_devices[0]
     part = replace(drive, name="nvme0n1p1", parents=("nvme0n1",), signature="xfs", kind="partition")
     other = replace(part, name="nvme0n1p2", signature="", holders=(Holder(kind="holder", detail="md0"),))
@@ -23,7 +23,7 @@ def test_it_names_file_systems_partitions_and_who_uses_them() -> None:
 
 
 def test_it_does_not_call_empty_what_it_does_not_know() -> None:
-    facts = factories.inventory()
+    facts = storage1_inventory()
     assert content(DRIVE, facts) == NOTHING
     assert content(DRIVE, None) == NOT_KNOWN
     assert content(DRIVE, replace(facts, block_devices=())) == NOT_KNOWN
@@ -31,9 +31,9 @@ def test_it_does_not_call_empty_what_it_does_not_know() -> None:
 
 @pytest.mark.django_db
 def test_it_goes_by_the_newest_look_at_each_host() -> None:
-    drive = factories.make_drive(factories.make_host(), opens="/dev/nvme0n1")
-    elsewhere = factories.make_drive(factories.make_host("storage2"))
-    inventory = factories.make_inventory(drive.host)
+    drive = storage1_drive(a_host("storage1"), opens="/dev/nvme0n1")
+    elsewhere = storage1_drive(a_host("storage2"))
+    inventory = an_inventory(drive.host)
     assert contents([drive, elsewhere]) == {drive.pk: NOTHING, elsewhere.pk: NOT_KNOWN}
     inventory.content.facts = msgspec.to_builtins({**inventory.content.facts, "block_devices": "cut off"})
     inventory.content.save()

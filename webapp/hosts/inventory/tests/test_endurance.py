@@ -6,9 +6,10 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_drive, a_host, a_target, a_user
 from webapp.hosts.inventory.endurance import TB, Endurance, endurance_of, forget_endurance, rate_endurance
 from webapp.hosts.models import Target
+from webapp.tests.factories.hosts import a_drive, a_host, a_target
+from webapp.tests.factories.people import a_user
 
 pytestmark = pytest.mark.django_db
 

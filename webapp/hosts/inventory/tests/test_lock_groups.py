@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from webapp.core.tests.factories import a_drive, a_host, a_target
 from webapp.hosts.inventory.lock_groups import in_virtual_drives, lock_keys, sharing
 from webapp.hosts.models import Host
+from webapp.tests.factories.hosts import a_drive, a_host, a_target
 from worker.contract.controllers import Controller, PhysicalDrive, VirtualDrive
 from worker.contract.inventory import BlockDevice, FileSystem, Inventory, PolicyTarget
 from worker.contract.tests.examples import HELLO

@@ -8,8 +8,6 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_drive, a_run, a_target, a_user
-from webapp.core.tests.worker import ACCEPTED, CANCELLED, DONE, STARTED, failed, run_to_the_end, say
 from webapp.hosts.models import Target
 from webapp.runs.actions.arm import arm_run
 from webapp.runs.actions.pause import pause_run, resume_run
@@ -20,6 +18,10 @@ from webapp.runs.dispatch.tests.test_dispatcher import at_once, make_overdue
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, Transition, Trial, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
+from webapp.tests.factories.hosts import a_drive, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, CANCELLED, DONE, STARTED, failed, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

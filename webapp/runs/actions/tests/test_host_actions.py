@@ -8,13 +8,15 @@ from django.utils import timezone
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_drive, a_host, a_run, a_user
-from webapp.core.tests.worker import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
 from webapp.hosts.models import HostState, Target
 from webapp.runs.actions.host_actions import inventory_now, purge_drive, set_by_hand, setting_by_hand, stop_purge
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.dispatch.leases import expire_leases
 from webapp.runs.models import Attempt, AttemptState, HostAction, TargetLock
+from webapp.tests.factories.hosts import a_drive, a_host
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.reports import ACCEPTED, DONE, failed, queued_orders, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.items import Finished, Outcome, Phase, PhaseName, SettingRecord, SettingRestored
 from worker.contract.orders import InventoryOrder, PurgeOrder, SettingOperation, SettingOrder
 from worker.contract.purge import PurgeMethod

@@ -6,13 +6,15 @@ import pytest
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_drive, a_target, a_user, a_version
 from webapp.runs.actions.notes import add_note, delete_note
 from webapp.runs.actions.run_again import run_again
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Note, Run, TrialState
 from webapp.runs.services import StartRefused, start_run
 from webapp.runs.tests.test_services import a_document
+from webapp.tests.factories.hosts import a_drive, a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

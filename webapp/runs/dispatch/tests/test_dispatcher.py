@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -16,8 +17,6 @@ from pytest_django import Settings
 
 from webapp.celery import app
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_drive, a_host, a_run, a_target
-from webapp.core.tests.worker import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
 from webapp.hosts.models import Host, HostState
 from webapp.runs.actions.arm import arm_run, disarm_run
 from webapp.runs.arming import arming_of
@@ -34,6 +33,9 @@ from webapp.runs.models import (
 )
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import dispatch_all, tick
+from webapp.tests.factories.hosts import a_drive, a_host, a_target
+from webapp.tests.factories.reports import ACCEPTED, DONE, queued_envelopes, queued_orders, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.orders import CloseRunOrder, InventoryOrder, TrialOrder, queue_name
 from worker.contract.signing import WrongOrder, seal
 from worker.contract.workload import Pattern
@@ -167,7 +169,7 @@ def test_it_gives_a_busy_host_nothing() -> None:
         {"last_seen_at": timezone.now() - timedelta(seconds=HEARD_WITHIN_SECONDS + 5)},
     ],
 )
-def test_it_gives_nothing_to_a_host_that_is_not_there(changes: dict[str, object]) -> None:
+def test_it_gives_nothing_to_a_host_that_is_not_there(changes: dict[str, Any]) -> None:
     target = a_target(a_host(**changes))
     a_run(target)
     assert dispatch_host(target.host_id) is None

@@ -5,8 +5,6 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from webapp.core.tests.factories import a_drive, a_run, a_target
-from webapp.core.tests.worker import ACCEPTED, DONE, STARTED, run_to_the_end, say
 from webapp.hosts.lifecycle import revoke_host
 from webapp.hosts.models import Host, Target
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -14,6 +12,9 @@ from webapp.runs.dispatch.leases import expire_leases, revive_unfinished
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TargetLock, TrialState
 from webapp.runs.services import cancel_run
 from webapp.runs.tasks import tick
+from webapp.tests.factories.hosts import a_drive, a_target
+from webapp.tests.factories.reports import ACCEPTED, DONE, STARTED, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 from worker.contract.workload import Pattern
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]

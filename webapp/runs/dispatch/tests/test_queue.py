@@ -5,8 +5,6 @@ from django.db import IntegrityError, transaction
 
 from webapp.core.errors import Refusal
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import a_run, a_target, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, run_to_the_end, say
 from webapp.hosts.models import Target
 from webapp.runs.actions.move_in_queue import move_in_queue
 from webapp.runs.dispatch.dispatcher import dispatch_host
@@ -14,6 +12,10 @@ from webapp.runs.dispatch.queue import queued_runs
 from webapp.runs.dispatch.tests.test_dispatcher import at_once
 from webapp.runs.models import Attempt, Run, RunState
 from webapp.runs.services import start_run
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.plans import a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

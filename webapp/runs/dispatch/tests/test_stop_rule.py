@@ -4,12 +4,14 @@ import msgspec
 import pytest
 
 from webapp.core.models import AuditEntry
-from webapp.core.tests.factories import DOCUMENT, a_host, a_run, a_target, a_version
-from webapp.core.tests.worker import ACCEPTED, DONE, failed, run_to_the_end, say
 from webapp.hosts.models import Host
 from webapp.plans.models import PlanVersion
 from webapp.runs.dispatch.dispatcher import dispatch_host
 from webapp.runs.models import Attempt, AttemptKind, Run, RunState, TrialState
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.plans import DOCUMENT, a_version
+from webapp.tests.factories.reports import ACCEPTED, DONE, failed, run_to_the_end, say
+from webapp.tests.factories.runs import a_run
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("broker")]
 

@@ -8,11 +8,12 @@ import pytest
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 
-from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.hosts.models import Target
 from webapp.plans.estimate import Span
 from webapp.runs.forecast.experience import experience_of
 from webapp.runs.models import Attempt, FurtherTarget, Run, RunState, SettingChange
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.runs import a_run
 from worker.contract.workload import FioWorkload, Pattern
 
 pytestmark = pytest.mark.django_db

@@ -6,10 +6,11 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from webapp.core.tests.factories import a_host, a_run, a_target
 from webapp.runs.dispatch.host_queues import queues
 from webapp.runs.models import Attempt, Run, RunState, Transition, TrialState
 from webapp.runs.selectors import progress
+from webapp.tests.factories.hosts import a_host, a_target
+from webapp.tests.factories.runs import a_run
 
 pytestmark = pytest.mark.django_db
 NOW = timezone.now()

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from webapp.core.models import User
-from webapp.core.tests.factories import a_user
 from webapp.notices.models import Channel, Event, Notice, Subscription
 from webapp.notices.services import announce
 from webapp.notices.signing import sealed
 from webapp.plans.models import Plan
+from webapp.tests.factories.people import a_user
 
 SECRET = "a secret for tests"
 _numbers = itertools.count(1)

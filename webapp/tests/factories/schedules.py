@@ -3,11 +3,13 @@
 from typing import Any
 
 from webapp.core.models import User
-from webapp.core.tests.factories import a_target, a_user, a_version
 from webapp.hosts.models import GroupMember, HostGroup, Target
 from webapp.schedules.models import Schedule, Trigger
 from webapp.schedules.services import create_schedule
 from webapp.schedules.spec import ScheduleSpec
+from webapp.tests.factories.hosts import a_target
+from webapp.tests.factories.people import a_user
+from webapp.tests.factories.plans import a_version
 
 
 def a_spec(**changes: Any) -> ScheduleSpec:
